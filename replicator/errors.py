@@ -1,0 +1,143 @@
+"""Everything that can go wrong, as one tree.
+
+    ReplicatorError                    exit 1
+    ├── ConfigError                    exit 2   a file or flag is wrong; a retry changes nothing
+    │   ├── JarsMissing                         a JAR is absent or differs from its lock
+    │   ├── JavaUnsuitable                      no Java 17 or 21
+    │   └── BadRecording                        a line of a recorded file is no Kafka record
+    ├── Unreachable                    exit 3   a service does not answer; retry later
+    ├── TableMissing                   exit 1   nobody has written this table yet
+    └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
+        ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
+        ├── TopicRecreated                      the topic is another one now (J5, F-K3)
+        ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
+        ├── BronzeReplaced                      silver's progress names another bronze (F-C6)
+        ├── StaleWriter                         a commit did not happen: another writer was there
+        ├── DeadLetterShare                     too many rejects in one batch (R5)
+        ├── Residue                             the account does not add up (R1)
+        ├── SchemaRefused                       a change of types that silver cannot follow (G3)
+        ├── ChecksFailed                        a model breaks its own rule
+        └── TargetRefused                       the serving database said no, for good
+
+An error says what happened, where, and how to mend it. It carries no row values.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ReplicatorError(Exception):
+    """Root of the tree: one sentence of *what*, an optional *where*, and what to do (*mend*)."""
+
+    exit_code: ClassVar[int] = 1
+    retry: ClassVar[bool] = False
+
+    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.mend = mend
+
+    def __str__(self) -> str:
+        place = f" [{self.where}]" if self.where else ""
+        advice = f" {self.mend}" if self.mend else ""
+        return f"{self.what}{place}{advice}"
+
+
+class ConfigError(ReplicatorError):
+    """A configuration file, a flag or an argument is wrong."""
+
+    exit_code = 2
+
+
+class JarsMissing(ConfigError):
+    """A JAR is missing from the cache or its SHA-256 is not the lock's."""
+
+
+class JavaUnsuitable(ConfigError):
+    """No Java, or one that this Spark line does not run on."""
+
+
+class BadRecording(ConfigError):
+    """A line of a recorded file is not a Kafka record as ``kcat -J`` prints it."""
+
+
+class Unreachable(ReplicatorError):
+    """A service does not answer: Kafka, Connect, Postgres, the object store."""
+
+    exit_code = 3
+    retry = True
+
+
+class TableMissing(ReplicatorError):
+    """The table was never written."""
+
+
+class TableStopped(ReplicatorError):
+    """One table stops with no progress moved; the others go on. ``code`` is the name in debezium.md R6."""
+
+    code: ClassVar[str] = "TABLE_STOPPED"
+
+    def __str__(self) -> str:
+        return f"{self.code}: {super().__str__()}"
+
+
+class OffsetsLost(TableStopped):
+    """Retention removed records that were never read; only a new snapshot repairs this."""
+
+    code = "OFFSETS_LOST"
+
+
+class TopicRecreated(TableStopped):
+    """The topic was deleted and created again: offsets mean something else now."""
+
+    code = "TOPIC_RECREATED"
+
+
+class CheckpointBehindTable(TableStopped):
+    """The streaming checkpoint is fresh, restored or foreign: Delta would skip its batches silently."""
+
+    code = "CHECKPOINT_BEHIND_TABLE"
+
+
+class BronzeReplaced(TableStopped):
+    """The table's progress names another input table than the one that is there."""
+
+    code = "BRONZE_REPLACED"
+
+
+class StaleWriter(TableStopped):
+    """A commit left no new version: somebody else wrote, or the progress was already there."""
+
+    code = "STALE_WRITER"
+
+
+class DeadLetterShare(TableStopped):
+    """More rejects in one batch than the policy allows."""
+
+    code = "DEAD_LETTER_SHARE"
+
+
+class Residue(TableStopped):
+    """read != applied + superseded + dead-lettered + ignored."""
+
+    code = "RESIDUE"
+
+
+class SchemaRefused(TableStopped):
+    """The records' types cannot be reached from the table's by widening."""
+
+    code = "SCHEMA_REFUSED"
+
+
+class ChecksFailed(TableStopped):
+    """A gold model breaks a rule that it declares: its key is not unique, a column is NULL."""
+
+    code = "CHECKS_FAILED"
+
+
+class TargetRefused(TableStopped):
+    """The serving database refused the rows or the statement; a retry would be refused again."""
+
+    code = "TARGET_REFUSED"

@@ -1,0 +1,60 @@
+"""Where each layer of each table lives. The only module that joins lake paths (architecture section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator import names
+from replicator.spec import Table
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A lake root: a local directory or ``s3a://bucket/prefix``, without a trailing slash."""
+
+    root: str
+
+    def bronze(self, source: str) -> Table:
+        """Raw records of one source, append only."""
+        return Table(f"bronze/{source}", self._join("bronze", names.encode(source)))
+
+    def silver(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
+        """One row per key of one source table; ``table`` is ``<database or schema>.<table>``."""
+        location = self._join("silver", names.encode(source), names.encode_table(table))
+        return Table(f"{source}/{table}", location, keys)
+
+    def silver_root(self) -> str:
+        """The folder with one folder per source and in it one per table."""
+        return self._join("silver")
+
+    def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
+        """One model."""
+        return Table(model, self._join("gold", names.encode(model)), keys)
+
+    def gold_root(self) -> str:
+        """The folder with one folder per model."""
+        return self._join("gold")
+
+    def dead_letters(self, source: str) -> Table:
+        """Records of one source that could not be applied, with a reason each."""
+        keys = ("topic", "partition", "offset")
+        return Table(f"dead_letters/{source}", self._join("dead_letters", names.encode(source)), keys)
+
+    def checkpoint(self, source: str) -> str:
+        """The streaming checkpoint of Kafka -> bronze; never inside a table (F-C4)."""
+        return self._join("_replicator", "checkpoints", names.encode(source))
+
+    def inputs(self, model: str) -> str:
+        """Control rows of a model: which version of every input each of its refreshes read."""
+        return self._join("_replicator", "inputs", names.encode(model))
+
+    def lock(self, stage: str) -> str:
+        """The lock file of one stage (local lakes only)."""
+        return self._join("_replicator", "locks", stage)
+
+    def is_local(self) -> bool:
+        """Whether the lake is a local directory."""
+        return "://" not in self.root or self.root.startswith("file:")
+
+    def _join(self, *parts: str) -> str:
+        return "/".join((self.root.rstrip("/"), *parts))

@@ -1,0 +1,72 @@
+"""Identifiers: one reversible encoder for paths and columns, and quoting for Spark and Postgres.
+
+Letters, digits and ``_`` stay; every other UTF-8 byte becomes ``_xHH_`` (architecture 9.1). Text that
+already looks like an escape is escaped too, so that :func:`decode` gives back exactly what went in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from replicator.errors import ConfigError
+
+_SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_LOOKS_ESCAPED = re.compile(r"_x[0-9a-f]{2}[^A-Za-z0-9]")
+_ESCAPE = re.compile(r"(?:_x[0-9a-f]{2}_)+")
+
+
+def encode(name: str) -> str:
+    """The name as a path part or column name: ASCII letters, digits and ``_`` only. Reversible.
+
+    Raises ConfigError for the empty name.
+    """
+    if not name:
+        raise ConfigError("a name is empty")
+    out = []
+    for index, character in enumerate(name):
+        if character == "_":
+            # an escape, or text that would become one when what follows is encoded
+            escaped = _LOOKS_ESCAPED.match(name, index) is not None
+            out.append("_x5f_" if escaped else "_")
+        else:
+            out.extend(chr(b) if b in _SAFE else f"_x{b:02x}_" for b in character.encode("utf-8", "surrogatepass"))
+    return "".join(out)
+
+
+def decode(encoded: str) -> str:
+    """The name that :func:`encode` was given."""
+
+    def run(match: re.Match[str]) -> str:
+        return bytes.fromhex("".join(re.findall(r"_x([0-9a-f]{2})_", match.group()))).decode("utf-8", "surrogatepass")
+
+    return _ESCAPE.sub(run, encoded)
+
+
+def encode_table(name: str) -> str:
+    """``<database or schema>.<table>`` with both parts encoded; the first dot separates them."""
+    return ".".join(encode(part) for part in name.split(".", 1))
+
+
+def decode_table(encoded: str) -> str:
+    """The table name that :func:`encode_table` was given."""
+    return ".".join(decode(part) for part in encoded.split("."))
+
+
+def refuse_case_twins(names: Iterable[str], what: str) -> None:
+    """Raise ConfigError when two names differ by case only: no table format keeps them apart (G4)."""
+    seen: dict[str, str] = {}
+    for name in names:
+        twin = seen.setdefault(name.casefold(), name)
+        if twin != name:
+            raise ConfigError(f"{what} has both {twin!r} and {name!r}, which no table format keeps apart")
+
+
+def spark(name: str) -> str:
+    """Quoted for Spark SQL and column references."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def postgres(*parts: str) -> str:
+    """Quoted for Postgres; several parts are joined by dots: ``"schema"."table"``."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)

@@ -1,0 +1,97 @@
+"""Three small promises: where records come from, how a table is kept, how rows are served.
+
+Their docstrings are the contract; ``tests/contract`` holds every implementation to them, the in-memory
+ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from replicator.spec import Applied, Model, Progress, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Source(Protocol):
+    """Where records come from."""
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """One row per Kafka record: ``topic, partition INT, offset BIGINT, timestamp TIMESTAMP, key BINARY,
+        value BINARY, headers ARRAY<STRUCT<key STRING, value BINARY>>``; streaming or bounded.
+
+        Reading twice gives the same records for the same offsets. Raises Unreachable when the service does
+        not answer, BadRecording when a file holds something else.
+        """
+
+
+class TableFormat(Protocol):
+    """How a table is kept: every method is safe to repeat, and a crash leaves the old table readable."""
+
+    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+        """All rows, deleted ones included, at a version or now. Raises TableMissing."""
+
+    def version(self, spark: SparkSession, table: Table) -> int | None:
+        """The newest version, None if the table is missing."""
+
+    def identity(self, spark: SparkSession, table: Table) -> str | None:
+        """An id that changes when the table is dropped and made again; None if the table is missing."""
+
+    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Distinct ``table.keys`` of rows that differ between two versions (a superset is allowed).
+
+        None when the history no longer reaches back to ``after``: the caller then compares everything.
+        """
+
+    def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
+        """Add rows, creating the table. With a progress: at most once per (input, version or higher)."""
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Join changes into silver by the rule of ``transforms/merge.py``, progress in the same commit.
+
+        At most one change per key: columns of the table, ``_seq``, ``_deleted``, ``_column_seq``, ``_source_ts_ms``.
+        Older changes change nothing; deleted keys stay as rows; a progress already recorded makes it a no-op.
+        """
+
+    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Write a difference as decided by the caller: rows with ``_op`` ``upsert`` or ``delete``, one per key.
+
+        Only the keys of the difference appear in ``changed_keys`` afterwards; an empty difference still
+        commits the progress.
+        """
+
+    def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
+        """What the table's own commits record about this input; None if nothing."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one target must change to equal its model at ``progress``.
+
+    ``rows`` holds the model's columns and ``_op`` (``upsert`` or ``delete``; of a delete only the key counts), one
+    row per key. ``complete`` says that ``rows`` are the whole model: keys that are not in it must go.
+    """
+
+    model: Model
+    rows: DataFrame
+    progress: Progress
+    complete: bool = False
+
+
+class Sink(Protocol):
+    """How rows are served."""
+
+    def progress(self, model: Model) -> Progress | None:
+        """What the target's own ledger records for this model; None if nothing was ever published."""
+
+    def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+        """All differences in one transaction with their ledger rows: readers see all of it or nothing.
+
+        Models that others reference come first for upserts and last for deletes. A difference whose progress
+        is already in the ledger is skipped. After a lost answer to COMMIT the ledger decides. Creates the
+        schema and tables that are missing. Returns what was written, per model name. Raises Unreachable when a
+        retry can help, TargetRefused (naming the model) when it cannot.
+        """
