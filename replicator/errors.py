@@ -6,6 +6,7 @@
     │   ├── JavaUnsuitable                      no Java 17 or 21
     │   └── BadRecording                        a line of a recorded file is no Kafka record
     ├── Unreachable                    exit 3   a service does not answer; retry later
+    ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
         ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
@@ -24,7 +25,12 @@ An error says what happened, where, and how to mend it. It carries no row values
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replicator.spec import Applied
 
 
 class ReplicatorError(Exception):
@@ -68,6 +74,10 @@ class Unreachable(ReplicatorError):
 
     exit_code = 3
     retry = True
+
+
+class ConnectorFailed(ReplicatorError):
+    """A connector or its task is FAILED in Kafka Connect and stays so until it is mended and restarted."""
 
 
 class TableMissing(ReplicatorError):
@@ -138,6 +148,23 @@ class ChecksFailed(TableStopped):
 
 
 class TargetRefused(TableStopped):
-    """The serving database refused the rows or the statement; a retry would be refused again."""
+    """The serving database refused the rows or the statement; a retry would be refused again.
+
+    Of a whole batch: ``refused`` holds each refused or waiting model's own error, ``applied`` what was committed
+    for the others.
+    """
 
     code = "TARGET_REFUSED"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        where: str | None = None,
+        mend: str | None = None,
+        refused: Mapping[str, TargetRefused] | None = None,
+        applied: Mapping[str, Applied] | None = None,
+    ) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.refused = dict(refused or {})
+        self.applied = dict(applied or {})

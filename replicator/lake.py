@@ -14,18 +14,22 @@ class Lake:
 
     root: str
 
+    def bronze_root(self) -> str:
+        """The folder with one folder per source."""
+        return self._join("bronze")
+
     def bronze(self, source: str) -> Table:
         """Raw records of one source, append only."""
-        return Table(f"bronze/{source}", self._join("bronze", names.encode(source)))
+        return Table(f"bronze/{source}", self._join("bronze", names.encode(source)), partition_by=("topic",))
 
     def silver(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
         """One row per key of one source table; ``table`` is ``<database or schema>.<table>``."""
         location = self._join("silver", names.encode(source), names.encode_table(table))
         return Table(f"{source}/{table}", location, keys)
 
-    def silver_root(self) -> str:
-        """The folder with one folder per source and in it one per table."""
-        return self._join("silver")
+    def silver_root(self, source: str | None = None) -> str:
+        """The folder with one folder per source, or that of one source with one folder per table."""
+        return self._join("silver") if source is None else self._join("silver", names.encode(source))
 
     def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
         """One model."""
@@ -44,9 +48,17 @@ class Lake:
         """The streaming checkpoint of Kafka -> bronze; never inside a table (F-C4)."""
         return self._join("_replicator", "checkpoints", names.encode(source))
 
-    def inputs(self, model: str) -> str:
-        """Control rows of a model: which version of every input each of its refreshes read."""
-        return self._join("_replicator", "inputs", names.encode(model))
+    def inputs(self, model: str, number: int) -> str:
+        """Control row of a model's refresh: which version of every input it read."""
+        return self._join("_replicator", "inputs", names.encode(model), f"{number}.json")
+
+    def routes(self, source: str) -> str:
+        """Control row of a source: which tables each topic has carried."""
+        return self._join("_replicator", "routes", f"{names.encode(source)}.json")
+
+    def truncates(self, source: str, table: str) -> str:
+        """Control row of a table: its truncate watermark."""
+        return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
 
     def lock(self, stage: str) -> str:
         """The lock file of one stage (local lakes only)."""

@@ -6,11 +6,11 @@ ones included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from replicator.spec import Applied, Model, Progress, Table
+from replicator.spec import Applied, Evolution, Model, Progress, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +27,9 @@ class Source(Protocol):
         not answer, BadRecording when a file holds something else.
         """
 
+    def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:
+        """Kafka's id of each topic's present incarnation (J5); empty where there is none, as for files."""
+
 
 class TableFormat(Protocol):
     """How a table is kept: every method is safe to repeat, and a crash leaves the old table readable."""
@@ -37,8 +40,15 @@ class TableFormat(Protocol):
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
 
+    def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
+        """Names of the folders below ``folder`` that hold a table, sorted; none if the folder is missing."""
+
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """An id that changes when the table is dropped and made again; None if the table is missing."""
+
+    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Rows appended by the commits of (after, upto], with ``_commit_version``; None when that history is gone.
+        For tables that are only ever appended to."""
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Distinct ``table.keys`` of rows that differ between two versions (a superset is allowed).
@@ -63,8 +73,25 @@ class TableFormat(Protocol):
         commits the progress.
         """
 
+    def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
+        """Add columns (behind the table's own, before the system columns) and widen types; existing rows keep
+        their values, new columns are NULL there. Repeating it changes nothing."""
+
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """What the table's own commits record about this input; None if nothing."""
+
+
+class Control(Protocol):
+    """Small facts that no table's commit can hold, as JSON objects by path (architecture section 2, idea 3).
+
+    They are written before the commit that makes them count; a later write replaces an earlier one.
+    """
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object, None if nothing was ever written."""
+
+    def put(self, path: str, value: Mapping[str, Any]) -> None:
+        """Write the whole object at once."""
 
 
 @dataclass(frozen=True)

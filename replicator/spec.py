@@ -38,12 +38,24 @@ class Table:
     """A table at rest: where it lies and what makes a row unique.
 
     ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
-    ``keys`` are column names as stored (encoded).
+    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created.
     """
 
     name: str
     location: str
     keys: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL type)."""
+
+    added: tuple[tuple[str, str], ...] = ()
+    widened: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened)
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class SourceSpec:
     bootstrap_servers: str = ""
     tables: tuple[Declaration, ...] = ()
     placeholder: str = "__debezium_unavailable_value"
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def declaration(self, table: str) -> Declaration:
         """What is declared about ``<database or schema>.<table>``; an empty declaration if nothing is."""

@@ -1,0 +1,53 @@
+# Everything a user or a CI does. `make` alone lists the targets.
+
+SHELL := /bin/bash
+BIN := .venv/bin
+TIMED := infra/timed
+STAMP := .venv/.made
+
+.DEFAULT_GOAL := help
+.PHONY: help env jars stack stack-down demo check test lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+
+env: $(STAMP) ## build .venv from the locked requirements
+
+$(STAMP): requirements/dev.lock requirements/java.lock pyproject.toml
+	@$(TIMED) "build .venv" infra/environment .venv
+	@touch $@
+
+jars: env ## fetch the JARs of the lake and of the local stack
+	@$(TIMED) "fetch JARs" $(BIN)/python -m infra.local fetch
+
+stack: env ## start Kafka, Connect, MariaDB, PostgreSQL and S3 on this machine
+	@$(TIMED) "start the stack" $(BIN)/python -m infra.local up
+	@$(BIN)/python -m infra.local status
+
+stack-down: env ## stop them; their data stays
+	@$(TIMED) "stop the stack" $(BIN)/python -m infra.local down
+
+demo: env ## the whole job, live, from source to star schema
+	@$(TIMED) "demo" $(BIN)/python -m infra.demo
+
+check: env ## style, types, imports, and the tests that need no server
+	@$(TIMED) "ruff check" $(BIN)/ruff check .
+	@$(TIMED) "ruff format" $(BIN)/ruff format --check .
+	@$(TIMED) "mypy" $(BIN)/mypy
+	@$(TIMED) "import contracts" $(BIN)/lint-imports
+	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -m "not spark and not stack"
+
+test: check jars ## check, and every other test
+	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -m "spark or stack"
+
+LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
+
+lock: ## write the requirement locks anew (needs uv)
+	@command -v uv >/dev/null || { echo "uv is needed to resolve: pip install uv" >&2; exit 2; }
+	@$(TIMED) "lock the environment" $(LOCK) --all-extras pyproject.toml --output-file requirements/dev.lock
+	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
+
+clean: ## stop the stack; remove the environment, data and caches of this checkout
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local down --delete; fi
+	rm -rf .venv .cache .demo .replicator build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""What the demo runs on: the local stack, the sample sources, the lab. Not part of the package."""

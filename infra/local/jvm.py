@@ -1,0 +1,39 @@
+"""The command line and the logging that the two JVM servers share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# Small and quick to start: these servers carry a demo and a test suite, not production.
+QUICK = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"]
+
+_LOGGING = {
+    "status": "error",
+    "appender.out.type": "Console",
+    "appender.out.name": "out",
+    "appender.out.layout.type": "PatternLayout",
+    "appender.out.layout.pattern": "%d{ISO8601} %-5p %m (%c{1})%n",
+    "rootLogger.level": "info",
+    "rootLogger.appenderRef.out.ref": "out",
+    "logger.clients.name": "org.apache.kafka.clients",
+    "logger.clients.level": "error",
+}
+
+
+def command(
+    java: Path, folder: Path, class_path: Sequence[Path], heap: Sequence[str], main: str, *arguments: str | Path
+) -> list[str | Path]:
+    """The command that runs *main*; it logs to stdout."""
+    logging = folder / "log4j2.properties"
+    write_properties(logging, _LOGGING)
+    jars = ":".join(str(jar) for jar in class_path)
+    return [java, *heap, *QUICK, f"-Dlog4j2.configurationFile={logging}", "-cp", jars, main, *arguments]
+
+
+def write_properties(file: Path, values: Mapping[str, str | int]) -> None:
+    """Write a Java properties file."""
+    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()), encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Sample databases that the demo and the tests replicate from."""

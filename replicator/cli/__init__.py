@@ -1,0 +1,90 @@
+"""The command line: ``replicator VERB``. stdout is data, stderr is narration.
+
+Exit codes: 0 done; 1 a table stopped or a check failed, each named; 2 usage or configuration; 3 a service is out of
+reach, try again; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from replicator import __version__
+from replicator.cli import config, doctor, jars, sql, validate
+from replicator.cli.console import narrate, print_text
+from replicator.errors import ReplicatorError
+
+app = typer.Typer(
+    name="replicator",
+    help="Keep a lakehouse and a serving Postgres equal to the database that Debezium watches.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(config.app, name="config")
+app.command()(doctor.doctor)
+app.command()(jars.jars)
+app.command()(sql.sql)
+app.command()(validate.validate)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What holds for the whole call; every command finds it as ``context.obj``."""
+
+    debug: bool = False
+
+
+@app.callback()
+def replicator(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,  # noqa: ARG001
+) -> None:
+    """``--debug`` is taken out by :func:`main`, since people write it behind the verb as well."""
+    if version:
+        print_text(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """The program: errors of ours become one sentence and their exit code, all others one line and exit 1."""
+    arguments = sys.argv[1:]
+    invocation = Invocation(debug="--debug" in arguments)
+    try:
+        app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
+    except ReplicatorError as error:
+        _explain(f"error: {error}", error, debug=invocation.debug)
+        sys.exit(error.exit_code)
+    except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
+        hint = "" if invocation.debug else " Add --debug for the whole trace."
+        _explain(f"error: {shortened(error)}.{hint}", error, debug=invocation.debug)
+        sys.exit(1)
+
+
+def shortened(error: Exception) -> str:
+    """An error that is not ours as one line: its class and first line; of Spark's and the JVM's the root cause."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    java = getattr(error, "java_exception", None)
+    text = str(_root(java).toString()) if java is not None else str(cause)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    name = type(cause).__name__
+    told = first if java is not None else f"{name}: {first}" if first else name
+    return told.rstrip(".")
+
+
+def _root(java: Any) -> Any:
+    while (cause := java.getCause()) is not None:
+        java = cause
+    return java
+
+
+def _explain(sentence: str, error: Exception, *, debug: bool) -> None:
+    if debug:
+        narrate("".join(traceback.format_exception(error)).rstrip())
+    narrate(sentence, style="red")

@@ -1,0 +1,86 @@
+"""``replicator doctor``: is everything there that a run needs?"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import typer
+
+from replicator.cli import options, probes
+from replicator.cli.console import print_json, print_table
+from replicator.errors import ConfigError, ReplicatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from replicator.settings import Settings
+
+    Probe = Callable[[], str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; ``mend`` says what to do when ``ok`` is false, ``exit_code`` what it counts as."""
+
+    what: str
+    ok: bool
+    said: str
+    mend: str = ""
+    exit_code: int = 0
+
+
+def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """Look at Python, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
+
+    Exit 2 if this installation is wrong, else 3 if a service is out of reach.
+    """
+    findings = list(_findings(env, conf))
+    if as_json:
+        print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        rows = [(f.what, "ok" if f.ok else "failed", f.said, f.mend) for f in findings]
+        print_table(["what", "state", "found", "how to mend"], rows)
+    codes = {finding.exit_code for finding in findings} - {0}
+    if codes:
+        raise typer.Exit(min(codes))
+
+
+def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
+    yield _look("Python", probes.python)
+    yield _look("Java", probes.java)
+    try:
+        settings = options.settings(env, conf)
+    except ConfigError as error:
+        yield _failed("configuration", error)
+        return
+    yield Finding("configuration", ok=True, said=f"environment {env}")
+    for what, probe in _probes(settings):
+        yield _look(what, probe)
+
+
+def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
+    yield "JARs", partial(probes.jar_cache, settings.cache)
+    clusters = {source.bootstrap_servers: source.options for source in settings.sources}
+    for servers, client in clusters.items():
+        yield "Kafka", partial(probes.kafka, servers, client)
+    if settings.connect.url:
+        yield "Kafka Connect", partial(probes.connect, settings.connect.url)
+    for name, target in settings.targets.items():
+        yield f"Postgres {name}", partial(probes.postgres, name, target)
+    yield "lake", partial(probes.lake, settings.lake.root, settings.s3)
+
+
+def _look(what: str, probe: Probe) -> Finding:
+    try:
+        return Finding(what, ok=True, said=probe())
+    except ReplicatorError as error:
+        return _failed(what, error)
+
+
+def _failed(what: str, error: ReplicatorError) -> Finding:
+    said = f"{error.what} [{error.where}]" if error.where else error.what
+    return Finding(what, ok=False, said=said, mend=error.mend or "", exit_code=error.exit_code)

@@ -1,0 +1,30 @@
+"""``replicator jars``: the class path for ``spark-submit --jars``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from typing import Annotated
+
+import typer
+
+from replicator import jars as jar_cache
+from replicator import settings
+from replicator.cli.console import print_text
+from replicator.java import java_home
+
+
+def jars(
+    fetch: Annotated[bool, typer.Option("--fetch", help="First download what is missing.")] = False,
+) -> None:
+    """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
+    lock = jar_cache.locked(spark_line())
+    if fetch:
+        paths = jar_cache.fetch(lock, settings.cache_dir(), java=java_home(settings.variable("JAVA_HOME")))
+    else:
+        paths = jar_cache.present(lock, settings.cache_dir())
+    print_text(",".join(map(str, paths)))
+
+
+def spark_line() -> str:
+    """The line of the installed Spark, such as ``3.5``; asks the package's metadata, so Spark is not loaded."""
+    return ".".join(importlib.metadata.version("pyspark").split(".")[:2])

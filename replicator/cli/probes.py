@@ -1,0 +1,172 @@
+"""What ``replicator doctor`` looks at. Each probe tells in a few words what it found, or raises an error of ours."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicator import jars, settings
+from replicator.cli.jars import spark_line
+from replicator.errors import ConfigError, Unreachable
+from replicator.java import java_home, java_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replicator.settings import S3Keys, TargetKeys
+
+_SECONDS = 5.0
+_PYTHONS = {"3.5": ((3, 10), (3, 12))}
+_API_VERSIONS, _CORRELATION = 18, 4711
+
+
+def python() -> str:
+    """This Python runs the installed Spark line."""
+    line, here = spark_line(), sys.version_info[:2]
+    oldest, newest = _PYTHONS.get(line, ((3, 10), (3, 13)))
+    name = f"Python {here[0]}.{here[1]}"
+    if not oldest <= here <= newest:
+        mend = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
+        raise ConfigError(f"{name} does not run Spark {line}.", where=sys.executable, mend=mend)
+    return f"{name}, Spark {line}"
+
+
+def java() -> str:
+    """There is a Java that Spark runs on."""
+    home = java_home(settings.variable("JAVA_HOME"))
+    return f"Java {java_version(home)} in {home}"
+
+
+def jar_cache(cache: Path) -> str:
+    """All JARs are there and are the lock's."""
+    return f"{len(jars.present(jars.locked(spark_line()), cache))} verified in {cache}"
+
+
+def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
+    """Some broker of the list answers; where connections are encrypted or need a login, it accepts one."""
+    servers = [server.strip() for server in bootstrap_servers.split(",") if server.strip()]
+    if not servers:
+        raise ConfigError("No bootstrap servers are given.", mend="Set kafka.bootstrap_servers.")
+    plain = options.get("security.protocol", "PLAINTEXT") == "PLAINTEXT"
+    reasons = []
+    for server in servers:
+        refusal = _refusal(server, speak=plain)
+        if refusal is None:
+            return f"{server} answers" if plain else f"{server} accepts connections (login not tried)"
+        reasons.append(f"{server}: {refusal}")
+    raise Unreachable(
+        f"Kafka does not answer: {'; '.join(reasons)}.",
+        mend="Check that the broker runs and kafka.bootstrap_servers is right.",
+    )
+
+
+def connect(url: str) -> str:
+    """Kafka Connect answers and lists its connectors."""
+    from replicator.connect.rest import Connect
+
+    names = Connect(url, timeout=_SECONDS, patience=0.0).list()
+    return f"connectors: {', '.join(names) if names else 'none'}"
+
+
+def postgres(name: str, target: TargetKeys) -> str:
+    """The serving database accepts a session."""
+    from replicator.cli.targets import connection
+
+    reached = connection(name, target)
+    session = reached.open()
+    try:
+        version = session.server_version
+    finally:
+        session.close()
+    return f"PostgreSQL {version // 10_000} at {reached.where}"
+
+
+def lake(root: str, s3: S3Keys | None) -> str:
+    """A file can be written to the lake and removed again."""
+    if root.startswith("s3a://"):
+        return _object_store(root, s3)
+    if "://" in root and not root.startswith("file:"):
+        return f"{root} is not tried from here"
+    return _directory(Path(root.removeprefix("file://").removeprefix("file:")))
+
+
+def _refusal(server: str, *, speak: bool) -> str | None:
+    try:
+        _greet(server, speak=speak)
+    except OSError as error:
+        return error.strerror or str(error)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _greet(server: str, *, speak: bool) -> None:
+    """Connect, and ask for the versions of the broker's interface: only Kafka gives back the correlation id."""
+    host, _, port = server.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError("it is not host:port")
+    with socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS) as link:
+        if not speak:
+            return
+        request = struct.pack(">hhih", _API_VERSIONS, 0, _CORRELATION, -1)
+        link.sendall(struct.pack(">i", len(request)) + request)
+        answer = b""
+        while len(answer) < 8 and (more := link.recv(8 - len(answer))):
+            answer += more
+    if len(answer) < 8 or struct.unpack(">ii", answer)[1] != _CORRELATION:
+        raise ValueError("what listens there is not Kafka")
+
+
+def _directory(root: Path) -> str:
+    existing = next(folder for folder in (root, *root.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        mend = "Set lake.root to a directory that this user may write."
+        raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), mend=mend) from error
+    return f"{root} is writable" if existing == root else f"{root} can be made"
+
+
+def _object_store(root: str, s3: S3Keys | None) -> str:
+    import boto3
+    import botocore.config
+    import botocore.exceptions
+
+    bucket, _, prefix = root.removeprefix("s3a://").partition("/")
+    key = "/".join(part for part in (prefix, "_replicator", f"doctor-{uuid.uuid4()}") if part)
+    style = "path" if s3 is not None and s3.path_style else "auto"
+    patience = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
+    try:
+        client = boto3.client(
+            "s3", **_credentials(s3), config=botocore.config.Config(s3={"addressing_style": style}, **patience)
+        )
+        client.put_object(Bucket=bucket, Key=key, Body=b"")
+        client.delete_object(Bucket=bucket, Key=key)
+    except botocore.exceptions.ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "?")
+        mend = "Check that the bucket exists and these keys may write to it."
+        raise ConfigError(f"The object store refuses to write: {code}.", where=root, mend=mend) from error
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+        mend = "Check that it runs and s3.endpoint is right."
+        raise Unreachable(
+            f"The object store does not answer: {type(error).__name__}.", where=root, mend=mend
+        ) from error
+    return f"{root} is writable"
+
+
+def _credentials(s3: S3Keys | None) -> dict[str, str]:
+    if s3 is None:
+        return {}
+    given = {
+        "endpoint_url": s3.endpoint,
+        "region_name": s3.region,
+        "aws_access_key_id": s3.access_key.get_secret_value() if s3.access_key else None,
+        "aws_secret_access_key": s3.secret_key.get_secret_value() if s3.secret_key else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}

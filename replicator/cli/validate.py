@@ -1,0 +1,39 @@
+"""``replicator validate``: is the configuration right? Loads no Spark and reaches no service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replicator import registry
+from replicator.cli import options
+from replicator.cli.console import narrate, print_json, print_text
+from replicator.cli.targets import connection
+
+if TYPE_CHECKING:
+    from replicator.settings import Settings
+
+
+def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """Check configuration, sources and models; exit 2 and list everything that is wrong."""
+    settings = options.settings(env, conf)
+    for name, target in settings.targets.items():
+        registry.check("sink", target.kind)
+        connection(name, target)
+    for source in settings.sources:
+        if not source.bootstrap_servers:
+            narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
+    found = _found(settings)
+    if as_json:
+        print_json(found)
+        return
+    for what, which in found.items():
+        print_text(f"{what}: {', '.join(which) if which else 'none'}")
+
+
+def _found(settings: Settings) -> dict[str, list[str]]:
+    return {
+        "lake": [settings.lake.root],
+        "sources": [source.name for source in settings.sources],
+        "models": [model.name for model in settings.models],
+        "targets": list(settings.targets),
+    }

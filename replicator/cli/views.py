@@ -1,0 +1,78 @@
+"""The tables of a lake as temporary views: live silver rows with the source's columns, and gold models."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+
+from replicator import names, registry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from replicator.lake import Lake
+    from replicator.spec import Table
+
+_OWN_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
+
+
+def register(spark: SparkSession, lake: Lake, query: str) -> list[str]:
+    """Make a view of every table whose name stands in *query*; return all names that there are.
+
+    A gold model goes by its name, a silver table by ``<source>__<database or schema>__<table>`` and, where no other
+    table has it, by its last name too. Tables that the query does not mention are not even opened.
+    """
+    tables = dict(views(silver_tables(spark, lake), gold_tables(spark, lake)))
+    for name, table in tables.items():
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE):
+            live(spark, table).createOrReplaceTempView(names.spark(name))
+    return sorted(tables)
+
+
+def views(silver: list[tuple[str, str, Table]], gold: list[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
+    """The name of each view with its table, as :func:`register` describes; *silver* is (source, table name, table)."""
+    shorts = [name.rpartition(".")[2].casefold() for _, name, _ in silver]
+    taken = {name.casefold() for name, _ in gold}
+    yield from gold
+    for (source, name, table), short in zip(silver, shorts, strict=True):
+        yield "__".join(names.encode(part) for part in (source, *name.split(".", 1))), table
+        if shorts.count(short) == 1 and short not in taken:
+            yield name.rpartition(".")[2], table
+
+
+def live(spark: SparkSession, table: Table) -> DataFrame:
+    """The rows that exist in the source, with its columns only; a gold model as it is."""
+    rows: DataFrame = registry.load("format", "delta")().read(spark, table)
+    if "_deleted" in rows.columns:
+        rows = rows.filter(~F.col("_deleted"))
+    return rows.drop(*_OWN_COLUMNS)
+
+
+def silver_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, str, Table]]:
+    """Every silver table of the lake: source, ``<database or schema>.<table>``, where it lies."""
+    found = []
+    for source in _folders(spark, lake.silver_root()):
+        for table in _folders(spark, f"{lake.silver_root()}/{source}"):
+            plain = names.decode(source), names.decode_table(table)
+            found.append((*plain, lake.silver(*plain)))
+    return found
+
+
+def gold_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, Table]]:
+    """Every gold model of the lake: its name, where it lies."""
+    return [(names.decode(model), lake.gold(names.decode(model))) for model in _folders(spark, lake.gold_root())]
+
+
+def _folders(spark: SparkSession, path: str) -> list[str]:
+    """The names of the folders in a folder; none if it is not there. Hadoop's client, so that s3a works alike."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    files = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    if not files.exists(place):
+        return []
+    listed = [(status.getPath().getName(), status.isDirectory()) for status in files.listStatus(place)]
+    return sorted(name for name, is_folder in listed if is_folder and not name.startswith(("_", ".")))

@@ -1,0 +1,1 @@
+"""Kafka Connect: registering Debezium connectors and watching them."""

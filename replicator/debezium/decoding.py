@@ -1,0 +1,98 @@
+"""What decoding a value gives, and what may be chosen about values that have no place in a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from replicator.errors import ConfigError
+
+TYPE_MISMATCH = "type_mismatch"
+INVALID_BASE64 = "invalid_base64"
+INTEGER_OVERFLOW = "integer_overflow"
+DECIMAL_OVERFLOW = "decimal_overflow"
+DECIMAL_SCALE = "decimal_scale"
+TEMPORAL_RANGE = "temporal_range"
+NUL_CHARACTER = "nul_character"
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A decoded column. ``problem`` is NULL or a reason of debezium.md R4; then ``value`` means nothing.
+
+    ``note`` is NULL or the name of what a policy did to the value, or of what is suspicious about it, to be counted per
+    column (types.md sections 4 and 5): ``infinity``, ``numeric_special``, ``nul``, ``maybe_unsigned``.
+    """
+
+    value: Column
+    problem: Column
+    note: Column
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What becomes of values that the column's type lacks (types.md section 4).
+
+    ``infinity`` of dates and timestamps: ``sentinel`` (the last or first moment of years 1 to 9999), ``null``,
+    ``dead_letter``. ``numeric_special`` (NaN, infinities in a DECIMAL): ``dead_letter``, ``null``. ``nul`` (U+0000 in
+    text): ``dead_letter``, ``replace`` by U+FFFD. Anything else raises ConfigError.
+    """
+
+    infinity: str = "sentinel"
+    numeric_special: str = "dead_letter"
+    nul: str = "dead_letter"
+
+    def __post_init__(self) -> None:
+        for policy, value, known in (
+            ("infinity", self.infinity, ("sentinel", "null", "dead_letter")),
+            ("numeric_special", self.numeric_special, ("dead_letter", "null")),
+            ("nul", self.nul, ("dead_letter", "replace")),
+        ):
+            if value not in known:
+                raise ConfigError(f"policy {policy} is {value!r}", mend=f"Known values: {', '.join(known)}.")
+
+
+def bound(result: Column) -> Decoded:
+    """Decoded from one STRUCT<value, problem, note>, as :func:`let` makes it."""
+    return Decoded(result["value"], result["problem"], result["note"])
+
+
+def packed(decoded: Decoded) -> Column:
+    """One STRUCT<value, problem, note>; :func:`bound` is the way back."""
+    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), decoded.note.alias("note"))
+
+
+def nothing() -> Column:
+    """No problem, or no note."""
+    return F.lit(None).cast("string")
+
+
+def let(value: Column, body: Callable[[Column], Column]) -> Column:
+    """``body`` of a value that it mentions more than once.
+
+    A Column has no name for a part of itself: written out, each mention doubles the expression, and Spark takes minutes
+    to analyse a wide table. The lambda of a higher-order function is the name.
+    """
+    return F.get(F.transform(F.array(value), body), F.lit(0))
+
+
+def is_true(condition: Column) -> Column:
+    """The condition, NULL counting as false."""
+    return F.coalesce(condition, F.lit(0).cast("boolean"))
+
+
+def complain(value: Column, text: Column, reason: Column | str) -> Column:
+    """The reason where there was something (``text``) and nothing came of it (``value``), else NULL (Y2)."""
+    return F.when(value.isNull() & text.isNotNull(), F.lit(reason) if isinstance(reason, str) else reason)
+
+
+def integer_reason(text: Column, bits: int) -> Column:
+    """Why a text is no integer of so many bits: ``integer_overflow`` if it is one of a larger magnitude (section 5)."""
+    number = F.when(text.rlike("^-?[0-9]{1,38}$"), text).cast("decimal(38,0)")
+    limit = F.lit(Decimal(2 ** (bits - 1))).cast("decimal(38,0)")
+    is_outside = (number >= limit) | (number < F.lit(Decimal(-(2 ** (bits - 1)))).cast("decimal(38,0)"))
+    return F.when(is_outside, INTEGER_OVERFLOW).otherwise(TYPE_MISMATCH)

@@ -1,0 +1,157 @@
+"""What kind of record is this? Shapes, operations and names, per record (debezium.md sections A, B, F, H).
+
+:func:`read` adds to each bronze record what its text says about itself, without decoding a single column of the
+row: that needs the record's schema, which the columns ``form`` and ``wrapped`` lead to.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+
+_METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
+_FLAT = ", ".join(
+    ["__op STRING", "__deleted STRING"]
+    + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
+)
+_BODY = (
+    f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
+    f"aggregate_type STRING, additional_data STRING, {_FLAT}"
+)
+_HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}, _corrupt STRING"
+_OPTIONS = {"columnNameOfCorruptRecord": "_corrupt"}
+
+ROW_OPERATIONS = ("c", "u", "r", "d", "t")
+
+
+def read(records: DataFrame) -> DataFrame:
+    """Bronze records with what they say about themselves; one row per record, nothing dropped.
+
+    Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
+    ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
+    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
+    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an object
+    without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten`` (it has
+    ``__deleted``, so that its topic's deletes are rows, F2).
+    """
+    text = F.ltrim(F.col("value"))
+    head = F.from_json(F.col("value"), _HEAD, _OPTIONS)
+    key_head = F.from_json(F.col("key"), "schema STRING, payload STRING")
+    parsed = records.select("*", head.alias("_head"), key_head.alias("_key"), text.startswith("{").alias("_object"))
+    wrapped = F.col("_head.payload").isNotNull() & F.col("_head.op").isNull()
+    body = F.when(wrapped, F.col("_head.payload")).otherwise(_body_of(F.col("_head")))
+    opened = parsed.select("*", F.coalesce(wrapped, F.lit(False)).alias("wrapped"), body.alias("_body"))
+    described = _describe(opened)
+    judged = described.select("*", _rule().alias("rule"), _reason().alias("reason"))
+    return judged.select(
+        *records.columns, "op", "source_name", "table", "source_ts_ms", "is_snapshot", "position", "flat", "wrapped",
+        "key_wrapped", "key_names", "row_names", "form", "bare", "rewritten", "rule",
+        F.when(F.col("rule").isNull(), F.col("reason")).alias("reason"),
+    )
+
+
+
+
+def _body_of(head: Column) -> Column:
+    names = [field.split(" ")[0] for field in _split(_BODY)]
+    return F.struct(*[head[name].alias(name) for name in names])
+
+
+def _split(ddl: str) -> list[str]:
+    """Top-level fields of a DDL text."""
+    fields, depth, start = [], 0, 0
+    for index, character in enumerate(ddl):
+        depth += (character == "<") - (character == ">")
+        if character == "," and depth == 0:
+            fields.append(ddl[start:index].strip())
+            start = index + 1
+    return [*fields, ddl[start:].strip()]
+
+
+def _describe(opened: DataFrame) -> DataFrame:
+    """Names, operation, position and form, from the body."""
+    body = F.col("_body")
+    flat_source = position.flattened_source(
+        {name: F.coalesce(body[f"__source_{name}"], body[f"__{name}"]) for name in _METADATA if name != "name"}
+    )
+    flat = body["source"].isNull() & body["op"].isNull()
+    deleted = F.lower(body["__deleted"]) == "true"
+    op = F.when(~flat, body["op"]).when(deleted, F.lit("d")).otherwise(F.coalesce(body["__op"], F.lit("u")))
+    named = opened.select(
+        "*", flat.alias("flat"), F.when(flat, flat_source).otherwise(body["source"]).alias("_source"), op.alias("op")
+    )
+    parts = F.split(F.col("topic"), r"\.")
+    source = F.col("_source")
+    from_topic = F.when(F.col("flat") & (F.size(parts) >= 3), parts)
+    table = F.coalesce(source["table"], source["table_name"], F.element_at(from_topic, -1))
+    schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
+    is_snapshot = F.coalesce(F.col("op") == "r", F.lit(False))
+    key_wrapped = F.coalesce(F.col("_key.schema").isNotNull() & F.col("_key.payload").isNotNull(), F.lit(False))
+    key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
+    key_names = F.when(F.ltrim(key_text).startswith("{"), F.json_object_keys(key_text))
+    described = named.select(
+        "*",
+        F.coalesce(source["name"], parts[0]).alias("source_name"),
+        F.when(schema.isNotNull() & table.isNotNull() & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
+        source["ts_ms"].alias("source_ts_ms"),
+        is_snapshot.alias("is_snapshot"),
+        key_wrapped.alias("key_wrapped"),
+        key_names.alias("key_names"),
+    )
+    form = F.xxhash64("flat", "wrapped", "_head.schema", "key_wrapped", "_key.schema", "key_names", "row_names")
+    marked = F.col("_body.__op").isNotNull() | F.col("_body.__deleted").isNotNull() | F.col("position").isNotNull()
+    placed = described.select(
+        "*",
+        position.position(source, is_snapshot).alias("position"),
+        _row_names().alias("row_names"),
+        F.col("_body.__deleted").isNotNull().alias("rewritten"),
+    )
+    return placed.select("*", form.alias("form"), (F.col("flat") & ~marked).alias("bare"))
+
+
+def _row_names() -> Column:
+    """The row's columns as the record spells them, only where no schema block names them."""
+    value, flat = F.col("value"), F.col("flat")
+    row = (
+        F.when(flat & F.col("wrapped"), F.get_json_object(value, "$.payload"))
+        .when(flat, value)
+        .when(F.col("wrapped"), F.get_json_object(value, "$.payload.after"))
+        .otherwise(F.get_json_object(value, "$.after"))
+    )
+    return F.when(F.col("_head.schema").isNull(), F.json_object_keys(row))
+
+
+def _is_null_value() -> Column:
+    """No bytes, zero bytes, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
+    nothing = F.col("value").isNull() | (F.trim(F.col("value")).isin("", "null"))
+    empty_wrapper = F.col("value").rlike(r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$')
+    return F.col("undecodable").isNull() & (nothing | (empty_wrapper & F.col("_head.payload").isNull()))
+
+
+def _rule() -> Column:
+    """Why a record is no change of a row, by name (R3); NULL if it may be one."""
+    body = F.col("_body")
+    no_row = body["op"].isNull()
+    return (
+        F.when(_is_null_value(), "tombstone")
+        .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
+        .when(F.col("topic").endswith(".transaction") & body["status"].isin("BEGIN", "END"), "transaction")
+        .when(no_row & body["ddl"].isNotNull(), "schema_change")
+        .when(no_row & body["aggregate_type"].isNotNull() & body["additional_data"].isNotNull(), "notification")
+        .when(body["op"] == "m", "message")
+    )
+
+
+def _reason() -> Column:
+    """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
+    broken = F.col("_head._corrupt").isNotNull() & F.from_json("value", "_corrupt STRING", _OPTIONS)["_corrupt"].isNotNull()
+    scalar = F.get_json_object("value", "$").isNotNull()
+    return (
+        F.when(F.col("undecodable").isNotNull(), "invalid_utf8")
+        .when(~F.col("_object"), F.when(scalar, "unknown_shape").otherwise("malformed_json"))
+        .when(broken, "malformed_json")
+        .when(~F.col("op").isin(*ROW_OPERATIONS) | F.col("op").isNull(), "unknown_op")
+        .when(F.col("table").isNull(), "unknown_table")
+    )

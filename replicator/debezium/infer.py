@@ -1,0 +1,102 @@
+"""Types where nobody describes them: a last resort, said aloud (types.md Y14, Y15).
+
+Never infers a decimal, date or time from a bare number or text: numbers are BIGINT or DOUBLE, booleans BOOLEAN, all else
+STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from replicator.debezium.logical import Logical
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[\s]*")
+_INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
+_BIGINT = 1 << 63
+
+
+def slices(text: str, path: tuple[str, ...]) -> dict[str, str]:
+    """Each field of the JSON object at ``path`` with the exact text of its value; empty if there is no object."""
+    for step in path:
+        text = _fields(text).get(step, "null")
+    return _fields(text)
+
+
+def _fields(text: str) -> dict[str, str]:
+    out: dict[str, str] = {}
+    at = _skip(text, 0)
+    if text[at : at + 1] != "{":
+        return out
+    at = _skip(text, at + 1)
+    while text[at : at + 1] == '"':
+        name, at = _DECODER.raw_decode(text, at)
+        start = _skip(text, _skip(text, at) + 1)
+        _, end = _DECODER.raw_decode(text, start)
+        out[name] = text[start:end]
+        at = _skip(text, _skip(text, end) + 1)
+    return out
+
+
+def _skip(text: str, at: int) -> int:
+    match = _SPACE.match(text, at)
+    return match.end() if match else at
+
+
+def texts(value: Column, path: tuple[str, ...]) -> Column:
+    """MAP<STRING,STRING> of a row's fields: a JSON string as its text, anything else as it stands in the record.
+
+    A Python function, after ``from_json(… STRING)`` was tried: it rewrites numbers (types.md section 7).
+    """
+
+    def read(text: str | None) -> dict[str, str | None] | None:
+        if text is None:
+            return None
+        return {name: _plain(raw) for name, raw in slices(text, path).items()}
+
+    return F.udf(read, "map<string,string>")(value)
+
+
+def _plain(raw: str) -> str | None:
+    if raw == "null":
+        return None
+    return str(json.loads(raw)) if raw.startswith('"') else raw
+
+
+def kinds(rows: Iterable[str], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Distinct (field, kind) of some records; kind is ``bigint``, ``double``, ``boolean`` or ``string``."""
+    seen: set[tuple[str, str]] = set()
+    for text in rows:
+        for name, raw in slices(text, path).items():
+            if raw != "null":
+                seen.add((name, _kind(raw)))
+    yield from seen
+
+
+def settle(found: Iterable[tuple[str, str]]) -> Mapping[str, Logical]:
+    """One logical type per field: the only kind seen, double over bigint, else string."""
+    by_name: dict[str, set[str]] = {}
+    for name, kind in found:
+        by_name.setdefault(name, set()).add(kind)
+    return {name: Logical(_one(seen)) for name, seen in by_name.items()}
+
+
+def _one(seen: set[str]) -> str:
+    if len(seen) == 1:
+        return next(iter(seen))
+    return "double" if seen == {"bigint", "double"} else "string"
+
+
+def _kind(raw: str) -> str:
+    if raw in ("true", "false"):
+        return "boolean"
+    if _INTEGER.match(raw):
+        return "bigint" if -_BIGINT <= int(raw) < _BIGINT else "string"
+    digits = re.sub(r"[eE].*", "", raw).replace(".", "").lstrip("-0")
+    is_number = re.match(r"-?[0-9]", raw) is not None
+    return "double" if is_number and len(digits) <= 15 else "string"

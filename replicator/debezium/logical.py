@@ -1,0 +1,470 @@
+"""What a source column *means*: logical types, how users write them, and how a Connect schema says them.
+
+types.md sections 2, 6 and 8. Pure Python: configuration can be checked without Spark.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator import names
+from replicator.errors import ConfigError
+
+_MAX_PRECISION = 38
+
+
+@dataclass(frozen=True)
+class Logical:
+    """The type of one column, by meaning and by how its values are written on the wire.
+
+    ``name`` is the short form without arguments. ``precision`` and ``scale`` belong to ``decimal`` and to a
+    ``variable_decimal`` that is to be kept as DECIMAL; a negative scale is kept as the source says it.
+    ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
+    ``encoding`` says how values are written where a schema cannot: decimals ``base64`` (mode ``precise``),
+    ``text`` (mode ``string``) or ``number`` (converter's NUMERIC format); bytes ``base64``, ``base64url``, ``hex``.
+    ``element`` belongs to ``array``, ``fields`` to ``struct``.
+    """
+
+    name: str
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    unsigned: bool = False
+    encoding: str = ""
+    element: Logical | None = None
+    fields: tuple[Field, ...] = ()
+
+    def __str__(self) -> str:
+        """The short form; :func:`parse_logical` reads it back (structs excepted)."""
+        if self.element is not None:
+            return f"array<{self.element}>"
+        if self.name == "struct":
+            return "struct<" + ", ".join(f"{field.name}: {field.logical}" for field in self.fields) + ">"
+        suffix = _SUFFIX_OF_ENCODING.get((self.name, self.encoding), "")
+        numbers = [n for n in (self.length, self.precision, self.scale) if n is not None]
+        arguments = f"({','.join(map(str, numbers))})" if numbers else ""
+        return f"{self.name}{suffix}{arguments}{' unsigned' if self.unsigned else ''}"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column as a Connect schema describes it; ``default`` is the schema's, None if it has none (G1)."""
+
+    name: str
+    logical: Logical
+    optional: bool = True
+    default: object = None
+
+
+@dataclass(frozen=True)
+class Modes:
+    """A connector's settings that change how declared types are written (types.md Y13).
+
+    ``decimals`` is ``decimal.handling.mode`` (precise, string, double) and ``decimal_format`` the JSON converter's
+    ``decimal.format`` (BASE64, NUMERIC); ``binary`` is ``binary.handling.mode`` (bytes, base64, base64-url-safe, hex).
+    Values that no connector knows raise ConfigError.
+    """
+
+    decimals: str = "precise"
+    decimal_format: str = "BASE64"
+    binary: str = "bytes"
+
+    def __post_init__(self) -> None:
+        for setting, value, known in (
+            ("decimal.handling.mode", self.decimals, ("precise", "string", "double")),
+            ("decimal.format", self.decimal_format, ("BASE64", "NUMERIC")),
+            ("binary.handling.mode", self.binary, tuple(_BINARY_MODES)),
+        ):
+            if value not in known:
+                raise ConfigError(f"{setting} is {value!r}", mend=f"Known values: {', '.join(known)}.")
+
+    @property
+    def decimal_encoding(self) -> str:
+        """``base64``, ``text`` or ``number``."""
+        if self.decimals == "string":
+            return "text"
+        return "number" if self.decimal_format == "NUMERIC" else "base64"
+
+    @property
+    def binary_encoding(self) -> str:
+        """``base64``, ``base64url`` or ``hex``."""
+        return _BINARY_MODES[self.binary]
+
+
+_BINARY_MODES = {"bytes": "base64", "base64": "base64", "base64-url-safe": "base64url", "hex": "hex"}
+_DEFAULT_MODES = Modes()
+
+# Logical types without arguments, each with its silver type (types.md section 2).
+_PLAIN = {
+    "smallint": "SMALLINT",
+    "int": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "string": "STRING",
+    "bytes": "BINARY",
+    "date": "DATE",
+    "time": "BIGINT",
+    "micro_time": "BIGINT",
+    "nano_time": "BIGINT",
+    "timestamp": "TIMESTAMP_NTZ",
+    "micro_timestamp": "TIMESTAMP_NTZ",
+    "nano_timestamp": "TIMESTAMP_NTZ",
+    "zoned_timestamp": "TIMESTAMP",
+    "zoned_time": "STRING",
+    "iso_date": "DATE",
+    "iso_time": "STRING",
+    "iso_timestamp": "TIMESTAMP_NTZ",
+    "structured_date": "DATE",
+    "structured_time": "BIGINT",
+    "structured_timestamp": "TIMESTAMP_NTZ",
+    "year": "INT",
+    "interval": "STRING",
+    "micro_duration": "BIGINT",
+    "nano_duration": "BIGINT",
+    "json": "STRING",
+    "uuid": "STRING",
+    "xml": "STRING",
+    "ltree": "STRING",
+    "tsvector": "STRING",
+    "enum": "STRING",
+    "enum_set": "ARRAY<STRING>",
+    "map": "MAP<STRING, STRING>",
+    "point": "STRUCT<x: DOUBLE, y: DOUBLE, wkb: BINARY, srid: INT>",
+    "geometry": "STRUCT<wkb: BINARY, srid: INT>",
+    "sparse_vector": "STRUCT<dimensions: INT, entries: ARRAY<STRUCT<i: INT, v: DOUBLE>>>",
+}
+
+# What people write for them. SQL names mean what Debezium sends for such a column by default.
+_ALIASES = {
+    "tinyint": "smallint", "int8": "smallint", "int16": "smallint", "int2": "smallint", "short": "smallint",
+    "smallserial": "smallint",
+    "integer": "int", "int32": "int", "int4": "int", "mediumint": "int", "serial": "int",
+    "long": "bigint", "int64": "bigint", "bigserial": "bigint",
+    "float32": "float", "float4": "float", "real": "float",
+    "float64": "double", "float8": "double", "double precision": "double",
+    "bool": "boolean",
+    "text": "string", "varchar": "string", "char": "string", "character": "string", "character varying": "string",
+    "bpchar": "string", "nchar": "string", "nvarchar": "string", "varchar2": "string", "nvarchar2": "string",
+    "tinytext": "string", "mediumtext": "string", "longtext": "string", "clob": "string", "citext": "string",
+    "inet": "string", "cidr": "string", "macaddr": "string",
+    "binary": "bytes", "varbinary": "bytes", "blob": "bytes", "tinyblob": "bytes", "mediumblob": "bytes",
+    "longblob": "bytes", "bytea": "bytes", "raw": "bytes",
+    "numeric": "decimal", "dec": "decimal",
+    "datetime": "timestamp",
+    "timestamptz": "zoned_timestamp", "timestamp with time zone": "zoned_timestamp",
+    "datetimeoffset": "zoned_timestamp",
+    "timetz": "zoned_time", "time with time zone": "zoned_time",
+    "jsonb": "json", "hstore": "map", "set": "enum_set", "geography": "geometry",
+    "duration": "micro_duration",
+    "bit": "bits", "varbit": "bits", "bit varying": "bits",
+}  # fmt: skip
+
+# Short forms that name the encoding: what a value looks like when the source's modes do not say.
+_SUFFIXED = {
+    "decimal_string": ("decimal", "text"),
+    "decimal_number": ("decimal", "number"),
+    "decimal_base64": ("decimal", "base64"),
+    "variable_decimal_string": ("variable_decimal", "text"),
+    "bytes_base64": ("bytes", "base64"),
+    "bytes_base64url": ("bytes", "base64url"),
+    "bytes_hex": ("bytes", "hex"),
+}
+_SUFFIX_OF_ENCODING = {
+    ("decimal", "text"): "_string",
+    ("decimal", "number"): "_number",
+    ("variable_decimal", "text"): "_string",
+    ("bytes", "base64url"): "_base64url",
+    ("bytes", "hex"): "_hex",
+}
+_WITH_ARGUMENTS = ("decimal", "variable_decimal", "bits")
+_SHORT_FORM = re.compile(r"([a-z][a-z0-9_ ]*?)\s*(?:\(\s*(-?\d+(?:\s*,\s*-?\d+)?)\s*\))?(\s+unsigned)?(?:\s+zerofill)?")
+_ARRAY = re.compile(r"array\s*<(.*)>|(.*)\[\]", re.DOTALL)
+# An unsigned integer arrives in the next wider Connect type; BIGINT UNSIGNED has none (section 5).
+_UNSIGNED = {"mediumint": "int", "smallint": "int", "int": "bigint", "integer": "bigint", "int32": "bigint"}
+
+
+def parse_logical(text: str, modes: Modes = _DEFAULT_MODES, *, unsigned: bool = False) -> Logical:
+    """A declared type (types.md Y13): ``bigint``, ``decimal(10,2)``, ``bits(8)``, ``array<int>``, ``bigint unsigned``.
+
+    Common SQL names are understood as what Debezium sends for them by default: ``varchar(50)``, ``datetime``,
+    ``datetime(6)`` (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals and bytes are
+    written; ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)`` and ``bytes_hex``,
+    ``bytes_base64``, ``bytes_base64url`` say it for one column. Raises ConfigError naming the text and the nearest
+    spelling.
+    """
+    written = " ".join(text.lower().split())
+    array = _ARRAY.fullmatch(written)
+    if array:
+        return Logical("array", element=parse_logical(array.group(1) or array.group(2) or "", modes))
+    match = _SHORT_FORM.fullmatch(written)
+    if not match:
+        raise _unknown(text)
+    numbers = tuple(int(n) for n in match.group(2).split(",")) if match.group(2) else ()
+    return _named(text, match.group(1), numbers, modes, unsigned=unsigned or bool(match.group(3)))
+
+
+def _named(text: str, word: str, numbers: tuple[int, ...], modes: Modes, *, unsigned: bool) -> Logical:
+    name, encoding = _SUFFIXED.get(word, (_ALIASES.get(word, word), ""))
+    if unsigned and name in ("smallint", "int", "bigint"):
+        wider = "smallint" if word in ("tinyint", "int8") else _UNSIGNED.get(word, name)
+        return Logical(wider, unsigned=name == "bigint")
+    if name in ("decimal", "variable_decimal"):
+        return _decimal(text, name, numbers, encoding or modes.decimal_encoding, modes)
+    if name == "bits":
+        return _bits(text, numbers)
+    if name == "bytes":
+        return Logical("bytes", encoding=encoding or modes.binary_encoding)
+    if name not in _PLAIN:
+        raise _unknown(text)
+    return Logical(_by_fraction_digits(word, name, numbers))
+
+
+def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, modes: Modes) -> Logical:
+    if modes.decimals == "double" and encoding != "text":
+        return Logical("double")
+    if name == "variable_decimal" and encoding == "number":
+        encoding = "base64"
+    if name == "decimal" and not numbers:
+        raise ConfigError(
+            f"type {text!r} lacks its precision and scale",
+            mend="Write decimal(10,2), or variable_decimal where the source's column has none.",
+        )
+    precision = numbers[0] if numbers else None
+    scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)
+    if precision is not None and precision < 1:
+        raise ConfigError(f"type {text!r}: a precision is at least 1")
+    return Logical(name, precision, scale, encoding=encoding)
+
+
+def _bits(text: str, numbers: tuple[int, ...]) -> Logical:
+    if len(numbers) > 1 or (numbers and numbers[0] < 1):
+        raise ConfigError(f"type {text!r}: bits take one positive length", mend="Write bits(8).")
+    length = numbers[0] if numbers else 1
+    return Logical("boolean") if length == 1 else Logical("bits", length=length)
+
+
+def _by_fraction_digits(word: str, name: str, numbers: tuple[int, ...]) -> str:
+    """``datetime(6)`` is sent in microseconds, ``datetime(3)`` in milliseconds (section 2)."""
+    if word in ("datetime", "timestamp", "time") and numbers:
+        unit = "" if numbers[0] <= 3 else ("micro_" if numbers[0] <= 6 else "nano_")
+        return unit + name
+    if word == "float" and numbers and numbers[0] > 24:
+        return "double"
+    return name
+
+
+def _unknown(text: str) -> ConfigError:
+    known = [*_PLAIN, *_WITH_ARGUMENTS, *_SUFFIXED, *_ALIASES, "array"]
+    near = difflib.get_close_matches(re.split(r"[(<\[]", text.strip().lower())[0], known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else "types.md section 2 lists the short forms."
+    return ConfigError(f"unknown type {text!r}", mend=hint)
+
+
+def decimal_bounds(logical: Logical) -> tuple[int, int] | None:
+    """``(precision, scale)`` of the DECIMAL that keeps a decimal's values exactly; None where only STRING can.
+
+    A negative scale adds digits before the point, a scale above the precision adds leading zeros behind it.
+    """
+    if logical.precision is None:
+        return None
+    scale = max(logical.scale or 0, 0)
+    precision = max(logical.precision - min(logical.scale or 0, 0), scale)
+    return (precision, scale) if precision <= _MAX_PRECISION else None
+
+
+def spark_type(logical: Logical) -> str:
+    """The silver type as Spark DDL text (types.md section 2). Raises ConfigError for a name that is not known."""
+    if logical.name in ("decimal", "variable_decimal"):
+        bounds = decimal_bounds(logical)
+        return f"DECIMAL({bounds[0]},{bounds[1]})" if bounds else "STRING"
+    if logical.unsigned and logical.name == "bigint":
+        return "DECIMAL(20,0)"
+    if logical.name == "bits":
+        return "BIGINT" if (logical.length or 0) <= 63 else "BINARY"
+    if logical.name == "array" and logical.element:
+        # nested arrays are kept as their JSON text
+        return "STRING" if logical.element.name == "array" else f"ARRAY<{spark_type(logical.element)}>"
+    if logical.name == "struct":
+        inner = (f"{names.spark(field.name)}: {spark_type(field.logical)}" for field in logical.fields)
+        return f"STRUCT<{', '.join(inner)}>"
+    if logical.name not in _PLAIN:
+        raise _unknown(logical.name)
+    return _PLAIN[logical.name]
+
+
+_DECIMAL_TYPE = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_INTEGER_DIGITS = {"SMALLINT": 5, "INT": 10, "BIGINT": 19}
+
+
+def widen(stored: str, incoming: str) -> str | None:
+    """The one of two Spark DDL types that holds every value of both, None if neither does (types.md section 8).
+
+    SMALLINT -> INT -> BIGINT -> DECIMAL with enough digits before the point; FLOAT -> DOUBLE; DECIMAL to more digits
+    with neither side of the point shrinking. Nothing becomes STRING, no date becomes a timestamp: those are G3's.
+    """
+    left, right = _canonical(stored), _canonical(incoming)
+    if _holds(left, right):
+        return left
+    return right if _holds(right, left) else None
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    if wide == narrow or (wide, narrow) == ("DOUBLE", "FLOAT"):
+        return True
+    if wide in _INTEGER_DIGITS:
+        return narrow in _INTEGER_DIGITS and _INTEGER_DIGITS[wide] > _INTEGER_DIGITS[narrow]
+    room, need = _digits(wide), _digits(narrow)
+    return bool(wide.startswith("DECIMAL") and room and need and room[0] >= need[0] and room[1] >= need[1])
+
+
+def _digits(ddl: str) -> tuple[int, int] | None:
+    """Digits before and behind the point."""
+    if ddl in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[ddl], 0
+    match = _DECIMAL_TYPE.fullmatch(ddl)
+    return (int(match.group(1)) - int(match.group(2)), int(match.group(2))) if match else None
+
+
+def _canonical(ddl: str) -> str:
+    """As this module writes it; field names of structs keep their case."""
+    compact = re.sub(r"\s*([(),])\s*", r"\1", ddl.strip())
+    if "<" in compact:
+        return ddl.strip()
+    upper = compact.upper()
+    return {"INTEGER": "INT", "LONG": "BIGINT", "SHORT": "SMALLINT", "REAL": "FLOAT"}.get(upper, upper)
+
+
+# --- Connect schemas ---------------------------------------------------------------------------------------------
+
+_BY_CONNECT_TYPE = {
+    "int8": "smallint", "int16": "smallint", "int32": "int", "int64": "bigint",
+    "float": "float", "float32": "float", "double": "double", "float64": "double",
+    "boolean": "boolean", "string": "string",
+}  # fmt: skip
+_BY_NAME = {
+    "io.debezium.time.Date": "date",
+    "org.apache.kafka.connect.data.Date": "date",
+    "io.debezium.time.Time": "time",
+    "org.apache.kafka.connect.data.Time": "time",
+    "io.debezium.time.MicroTime": "micro_time",
+    "io.debezium.time.NanoTime": "nano_time",
+    "io.debezium.time.Timestamp": "timestamp",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp",
+    "io.debezium.time.MicroTimestamp": "micro_timestamp",
+    "io.debezium.time.NanoTimestamp": "nano_timestamp",
+    "io.debezium.time.ZonedTimestamp": "zoned_timestamp",
+    "io.debezium.time.ZonedTime": "zoned_time",
+    "io.debezium.time.IsoDate": "iso_date",
+    "io.debezium.time.IsoTime": "iso_time",
+    "io.debezium.time.IsoTimestamp": "iso_timestamp",
+    "io.debezium.time.Year": "year",
+    "io.debezium.time.Interval": "interval",
+    "io.debezium.time.MicroDuration": "micro_duration",
+    "io.debezium.time.NanoDuration": "nano_duration",
+    "io.debezium.data.Json": "json",
+    "io.debezium.data.Uuid": "uuid",
+    "io.debezium.data.Xml": "xml",
+    "io.debezium.data.Ltree": "ltree",
+    "io.debezium.data.Tsvector": "tsvector",
+    "io.debezium.data.Enum": "enum",
+    "io.debezium.data.EnumSet": "enum_set",
+    "io.debezium.data.geometry.Point": "point",
+    "io.debezium.data.geometry.Geometry": "geometry",
+    "io.debezium.data.geometry.Geography": "geometry",
+    "io.debezium.data.SparseDoubleVector": "sparse_vector",
+}
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
+_BITS = "io.debezium.data.Bits"
+_VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
+_SOURCE_TYPE = "__debezium.source.column.type"
+_MONEY_PRECISION = 19
+
+
+def row_fields(value_schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+    """The columns of the rows that records with this value schema carry.
+
+    Of an envelope the ``after`` struct (else ``before``), of a flattened row the struct itself.
+    Raises ConfigError when the schema is no struct.
+    """
+    members = {member.get("field"): member for member in value_schema.get("fields") or ()}
+    if "op" in members:
+        for side in ("after", "before"):
+            if members.get(side, {}).get("type") == "struct":
+                return fields_of(members[side], modes)
+    return fields_of(value_schema, modes)
+
+
+def fields_of(schema_block: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+    """The fields of a Connect struct: a row, a flattened row, or a key (types.md section 2).
+
+    The semantic ``name`` decides, then the Connect type; of ``modes`` only ``decimal_format`` matters, because the
+    schema says the rest. Raises ConfigError when the block is no struct.
+    """
+    if schema_block.get("type") != "struct":
+        raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
+    return tuple(
+        Field(
+            name=str(member["field"]),
+            logical=logical_of(member, modes),
+            optional=bool(member.get("optional", True)),
+            default=member.get("default"),
+        )
+        for member in schema_block.get("fields") or ()
+    )
+
+
+def logical_of(schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> Logical:
+    """The meaning of one Connect schema; names that are not known are read by their Connect type."""
+    name, connect_type = schema.get("name"), str(schema.get("type"))
+    if name == _DECIMAL:
+        return _connect_decimal(schema, modes)
+    if name == _VARIABLE_DECIMAL:
+        return Logical("variable_decimal", encoding="base64")
+    if name == _BITS:
+        return Logical("bits", length=int(_parameters(schema).get("length", 64)))
+    if name in _VECTORS:
+        return Logical("array", element=Logical(_VECTORS[name]))
+    if name in _BY_NAME:
+        return Logical(_BY_NAME[name])
+    return _by_connect_type(schema, connect_type, modes)
+
+
+def _by_connect_type(schema: Mapping[str, Any], connect_type: str, modes: Modes) -> Logical:
+    if connect_type == "bytes":
+        return Logical("bytes", encoding="base64")
+    if connect_type == "array":
+        return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}, modes))
+    if connect_type == "struct":
+        return Logical("struct", fields=fields_of(schema, modes))
+    if connect_type == "map":
+        return Logical("map") if _is_text_map(schema) else Logical("json")
+    if connect_type not in _BY_CONNECT_TYPE:
+        raise ConfigError(f"Connect type {connect_type!r} is not known", where=schema.get("field"))
+    source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
+    unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
+    return Logical(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
+
+
+def _is_text_map(schema: Mapping[str, Any]) -> bool:
+    return all((schema.get(part) or {}).get("type") == "string" for part in ("keys", "values"))
+
+
+def _connect_decimal(schema: Mapping[str, Any], modes: Modes) -> Logical:
+    parameters = _parameters(schema)
+    precision = parameters.get("connect.decimal.precision")
+    if precision is None and str(parameters.get(_SOURCE_TYPE, "")).upper() in ("MONEY", "SMALLMONEY"):
+        precision = _MONEY_PRECISION
+    encoding = "number" if modes.decimal_format == "NUMERIC" else "base64"
+    scale = int(parameters.get("scale", 0))
+    return Logical("decimal", int(precision or _MAX_PRECISION), scale, encoding=encoding)
+
+
+def _parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return schema.get("parameters") or {}

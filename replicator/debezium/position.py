@@ -1,0 +1,110 @@
+"""One sortable order: where a change stands in its source's own commit order (debezium.md section L).
+
+A position is the text ``major(20 hex) minor(16 hex)``; ``_seq`` puts the epoch before it and the Kafka offset
+behind it (Q1). Plain text comparison of ``_seq`` is the total order: bigger is newer.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, Window
+from pyspark.sql import functions as F
+
+
+SOURCE_FIELDS = (
+    "version STRING, connector STRING, name STRING, ts_ms BIGINT, snapshot STRING, db STRING, schema STRING, "
+    "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "
+    "txId STRING, commit_lsn STRING, change_lsn STRING, scn STRING, commit_scn STRING"
+)
+"""What :func:`position` and the rules of sections B to D need of ``source``; the rest is never parsed."""
+
+LOWEST = "0" * 36
+"""Below every position; also the position of every record of a topic in offset mode (Q8)."""
+
+_EPOCH = "0000"
+_MAX_FILE = 0xFFFFFFFF
+_MAX_POS = 0xFFFFFFFFFFFF
+
+
+def position(source: Column, is_snapshot: Column) -> Column:
+    """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
+
+    ``source`` is a struct of SOURCE_FIELDS. D9's spellings of "no position" give NULL.
+    """
+    connector = F.lower(source["connector"])
+    return (
+        F.when(connector.isin("mysql", "mariadb"), _binlog(source))
+        .when(connector == "postgresql", _postgres(source, is_snapshot))
+        .when(connector == "sqlserver", _sqlserver(source))
+        .when(connector == "oracle", _oracle(source))
+    )
+
+
+def flattened_source(field: dict[str, Column]) -> Column:
+    """The SOURCE_FIELDS struct from a flattened record's metadata fields (section F): ``__lsn`` or ``__source_lsn``."""
+    typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
+    told_by = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
+    told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
+    field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
+    return F.struct(
+        *[field[name].cast(kind).alias(name) if name in field else F.lit(None).cast(kind).alias(name)
+          for name, kind in typed.items()]
+    )
+
+
+def seq(position_text: Column, offset: Column) -> Column:
+    """``_seq`` from a position and the Kafka offset (Q1); NULL if the position is."""
+    return F.concat(F.lit(_EPOCH), position_text, _hex(offset, 16))
+
+
+def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Column:
+    """A snapshot row ranks above everything before it in its partition: max(own, running maximum) (Q5).
+
+    ``before`` is the maximum of the partition below the range that is being read, LOWEST if none.
+    """
+    lower_offsets = (
+        Window.partitionBy("topic", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
+    )
+    running = F.greatest(F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST)), before)
+    return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
+
+
+def _binlog(source: Column) -> Column:
+    """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out."""
+    number = F.regexp_extract(source["file"], r"\.([0-9]{1,10})$", 1)
+    file, pos = F.when(number != "", number.cast("bigint")), source["pos"]
+    fits = file.between(0, _MAX_FILE) & pos.between(0, _MAX_POS)
+    return F.when(fits, F.concat(_hex(file, 8), _hex(pos, 12), F.lit("0" * 16)))
+
+
+def _postgres(source: Column, is_snapshot: Column) -> Column:
+    """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum)."""
+    pair = F.from_json(source["sequence"], "ARRAY<STRING>")
+    commit, flushed = _number(pair[0]), _number(pair[1])
+    lsn = F.when(source["lsn"] >= 0, source["lsn"])
+    incremental = F.lower(source["snapshot"]) == "incremental"
+    snapshot = F.when(incremental, _pair(commit, flushed)).otherwise(_pair(F.coalesce(commit, F.lit(0)), F.lit(0)))
+    return F.when(is_snapshot, snapshot).otherwise(_pair(F.coalesce(commit, lsn), lsn))
+
+
+def _sqlserver(source: Column) -> Column:
+    digits = F.lower(F.regexp_replace(source["commit_lsn"], ":", ""))
+    return F.when(digits.rlike("^[0-9a-f]{20}$"), F.concat(digits, F.lit("0" * 16)))
+
+
+def _oracle(source: Column) -> Column:
+    scn = _number(F.coalesce(source["commit_scn"], source["scn"]))
+    return F.when(scn > 0, _pair(scn, F.lit(0)))
+
+
+def _pair(major: Column, minor: Column) -> Column:
+    return F.concat(_hex(major, 20), _hex(minor, 16))
+
+
+def _number(text: Column) -> Column:
+    """A non-negative number below 2^63 from decimal text, else NULL."""
+    return F.when(text.rlike("^[0-9]{1,18}$"), text.cast("bigint"))
+
+
+def _hex(number: Column, width: int) -> Column:
+    """Lower-case hex, zero-padded; callers have checked the range, since ``lpad`` truncates silently."""
+    return F.when(number >= 0, F.lpad(F.lower(F.hex(number.cast("bigint"))), width, "0"))

@@ -1,0 +1,118 @@
+"""Forms: records that are decoded alike, and the fields that each of them has (debezium.md A2, A3, G2).
+
+Types come from the record's own schema block; without one from the declaration, then from what the table already
+has, then from inference (types.md Y3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from replicator.debezium.logical import Field, Logical, fields_of, parse_logical, row_fields
+from replicator.spec import Column, Declaration
+
+METADATA_PREFIX = "__"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One record of a form, as text, and how it is wrapped. ``row_names`` are its columns where no schema says them."""
+
+    form: int
+    flat: bool
+    wrapped: bool
+    key_wrapped: bool
+    value: str
+    key: str | None
+    key_names: tuple[str, ...]
+    row_names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Form:
+    """How to decode the records of one form.
+
+    ``fields`` are the row's columns, ``key_fields`` those of the Kafka key; ``raw`` names columns that no schema and no
+    declaration describes and that are therefore kept as exact text (types.md Y15, Y16).
+    """
+
+    id: int
+    path: tuple[str, ...]
+    before: tuple[str, ...]
+    key_path: tuple[str, ...]
+    fields: tuple[Field, ...]
+    key_fields: tuple[Field, ...]
+    raw: frozenset[str] = frozenset()
+
+
+def form(example: Example, declaration: Declaration, known: Mapping[str, Logical]) -> Form:
+    """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
+    payload = ("payload",) if example.wrapped else ()
+    path = payload if example.flat else (*payload, "after")
+    fields, raw = _row(example, declaration, known)
+    by_name = {field.name: field for field in fields}
+    return Form(
+        id=example.form,
+        path=path,
+        before=path if example.flat else (*payload, "before"),
+        key_path=("payload",) if example.key_wrapped else (),
+        fields=fields,
+        key_fields=_key(example, declaration, by_name, known),
+        raw=raw,
+    )
+
+
+def _row(
+    example: Example, declaration: Declaration, known: Mapping[str, Logical]
+) -> tuple[tuple[Field, ...], frozenset[str]]:
+    block = json.loads(example.value).get("schema") if example.wrapped else None
+    if isinstance(block, dict):
+        fields = row_fields(block)
+        return tuple(field for field in fields if not (example.flat and _is_metadata(field.name))), frozenset()
+    declared = {column.name: _declared(column) for column in declaration.columns}
+    fields, raw = [], set()
+    present = [name for name in example.row_names if not (example.flat and _is_metadata(name))]
+    for name in present:
+        logical = declared.get(name) or known.get(name)
+        if logical is None or (name not in declared and logical.name == "string"):
+            raw.add(name)
+            logical = Logical("string")
+        fields.append(Field(name, logical))
+    return tuple(fields), frozenset(raw)
+
+
+def _key(
+    example: Example, declaration: Declaration, row: Mapping[str, Field], known: Mapping[str, Logical]
+) -> tuple[Field, ...]:
+    block = json.loads(example.key).get("schema") if example.key is not None and example.key_wrapped else None
+    if isinstance(block, dict) and block.get("type") == "struct":
+        return tuple(fields_of(block))
+    declared = {column.name: _declared(column) for column in declaration.columns}
+
+    def field(name: str) -> Field:
+        if name in row:
+            return replace(row[name], name=name)
+        return Field(name, declared.get(name) or known.get(name) or Logical("string"))
+
+    return tuple(field(name) for name in example.key_names)
+
+
+def _declared(column: Column) -> Logical:
+    return parse_logical(column.type, unsigned=column.unsigned)
+
+
+def _is_metadata(name: str) -> bool:
+    """Fields that ExtractNewRecordState added (F4): they describe the change, not the row."""
+    return name.startswith(METADATA_PREFIX)
+
+
+def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[Example]:
+    """Examples with a column that neither a schema block nor the declaration describes."""
+    declared = {column.name for column in declaration.columns}
+    return [
+        example for example in examples
+        if not (example.wrapped and isinstance(json.loads(example.value).get("schema"), dict))
+        and any(name not in declared and not _is_metadata(name) for name in example.row_names)
+    ]

@@ -1,0 +1,58 @@
+"""Values that Debezium left out: the placeholder in every spelling (debezium.md section E).
+
+A match is on the whole value, before it is decoded (types.md Y4), and by the type of the column, so that a user's own
+text can only collide in text columns (E6).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import uuid
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """The configured placeholder (``unavailable.value.placeholder``; ``hex:`` means bytes, E1)."""
+
+    configured: str = "__debezium_unavailable_value"
+
+    @property
+    def raw(self) -> bytes:
+        """The placeholder as bytes."""
+        if self.configured.startswith("hex:"):
+            return bytes.fromhex(self.configured[4:])
+        return self.configured.encode()
+
+    def spellings(self) -> tuple[str, ...]:
+        """Every text that stands for "not sent" (E2): scalars as they are, arrays and maps as compact JSON."""
+        text = self.raw.decode("utf-8", "replace")
+        encoded = base64.b64encode(self.raw).decode()
+        digest = hashlib.md5(self.raw, usedforsecurity=False).digest()
+        named = str(uuid.UUID(bytes=digest, version=3))
+        values = [[text], [encoded], list(self.raw), [named], {text: text}]
+        return (text, encoded, *(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values))
+
+    def marks(self) -> tuple[str, ...]:
+        """Short texts of which one occurs in every record that holds a placeholder: a cheap first test."""
+        codes = ",".join(str(code) for code in self.raw[:8])
+        text, encoded, _, _, _, named, _ = self.spellings()
+        return (text, encoded, codes, json.loads(named)[0])
+
+
+def in_record(value: Column, placeholder: Placeholder) -> Column:
+    """Whether a record's text may hold a placeholder at all."""
+    found = F.lit(False)
+    for mark in placeholder.marks():
+        found = found | F.coalesce(value.contains(mark), F.lit(False))
+    return found
+
+
+def is_unavailable(text: Column, placeholder: Placeholder) -> Column:
+    """Whether one column's text, as ``from_json`` gives it for STRING, is the placeholder. Never NULL."""
+    return F.coalesce(text.isin(*placeholder.spellings()), F.lit(False))

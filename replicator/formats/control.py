@@ -1,0 +1,97 @@
+"""Control rows and folders on the lake's own file system, through Hadoop's client: local disk and object stores alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from replicator.errors import Unreachable
+
+
+class JsonControl:
+    """``Control`` as JSON files: one small object per path, written whole."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object, None if the file is missing."""
+        if not exists(self._spark, path):
+            path = f"{path}.new"  # a crash between delete and rename in `put`
+            if not exists(self._spark, path):
+                return None
+        files, place, jvm = _file_system(self._spark, path)
+        stream = files.open(place)
+        try:
+            text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        finally:
+            stream.close()
+        return dict(json.loads(text))
+
+    def put(self, path: str, value: Mapping[str, Any]) -> None:
+        """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
+        files, place, jvm = _file_system(self._spark, path)
+        beside = jvm.org.apache.hadoop.fs.Path(f"{path}.new")
+        stream = files.create(beside, True)  # noqa: FBT003
+        try:
+            stream.write(bytearray(json.dumps(value, sort_keys=True).encode()))
+        finally:
+            stream.close()
+        files.delete(place, False)  # noqa: FBT003
+        files.rename(beside, place)
+
+
+class MemoryControl:
+    """``Control`` in a dict, for tests and for ``MemoryFormat``."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, str] = {}
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """The object, None if nothing was ever written."""
+        text = self._objects.get(path)
+        return None if text is None else dict(json.loads(text))
+
+    def put(self, path: str, value: Mapping[str, Any]) -> None:
+        """Keep the object."""
+        self._objects[path] = json.dumps(value)
+
+
+def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
+    """Names of the folders directly below; empty if there is no such folder. Raises Unreachable."""
+    files, place, _ = _file_system(spark, folder)
+    try:
+        if not files.exists(place):
+            return ()
+        return tuple(sorted(str(s.getPath().getName()) for s in files.listStatus(place) if s.isDirectory()))
+    except Py4JJavaError as error:
+        raise _unreachable(folder, error) from error
+
+
+def exists(spark: SparkSession, path: str) -> bool:
+    """Whether a file or folder is there. Raises Unreachable."""
+    files, place, _ = _file_system(spark, path)
+    try:
+        return bool(files.exists(place))
+    except Py4JJavaError as error:
+        raise _unreachable(path, error) from error
+
+
+def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the JVM's file systems are the ones Spark uses
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    try:
+        return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001
+    except Py4JJavaError as error:
+        raise _unreachable(path, error) from error
+
+
+def _unreachable(path: str, error: Py4JJavaError) -> Unreachable:
+    reason = str(error.java_exception.getMessage()).splitlines()[0]
+    return Unreachable(
+        f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
+    )

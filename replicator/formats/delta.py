@@ -1,0 +1,209 @@
+"""Tables in Delta. Progress is the ``txn`` action of the commit that holds the rows (app id = the input's id).
+
+Silver has deletion vectors; gold has none and no column mapping, so that Athena reads it. Both keep a change data feed
+from creation (architecture section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.formats import control
+from replicator.errors import StaleWriter, TableMissing
+from replicator.spec import Applied, Evolution, Progress, Table
+from replicator.transforms import merge
+
+_LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
+_SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+_TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+
+
+class DeltaFormat:
+    """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
+
+    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+        """All rows, deleted ones included, at a version or now."""
+        if self.version(spark, table) is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        reader = spark.read.format("delta")
+        return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
+
+    def version(self, spark: SparkSession, table: Table) -> int | None:
+        """The newest version, None if the table is missing."""
+        snapshot = _snapshot(spark, table)
+        return None if snapshot is None else int(snapshot.version())
+
+    def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
+        """Sub-folders with a Delta log."""
+        return tuple(
+            child for child in control.folders(spark, folder) if control.exists(spark, f"{folder}/{child}/_delta_log")
+        )
+
+    def identity(self, spark: SparkSession, table: Table) -> str | None:
+        """Delta's own table id."""
+        snapshot = _snapshot(spark, table)
+        return None if snapshot is None else str(snapshot.metadata().id())
+
+    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Distinct keys in the change data feed of (after, upto]."""
+        changes = self.added(spark, table, after, upto)
+        return None if changes is None else changes.select(*map(names.spark, table.keys)).distinct()
+
+    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """The change data feed of (after, upto]; None when the history is gone or broken by a change of schema."""
+        reader = spark.read.format("delta").option("readChangeFeed", "true")
+        try:
+            return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
+        except (PySparkException, Py4JJavaError):
+            return None
+
+    def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
+        """Add rows; with a progress that the table has already, do nothing."""
+        spark = rows.sparkSession
+        before = self.version(spark, table)
+        if progress is not None and self._covered(spark, table, progress):
+            return Applied(0, 0, 0, before if before is not None else -1)
+        self._insert(rows, table, progress, _LOG)
+        metrics = self._committed(spark, table, before)
+        return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        """MERGE by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
+        spark = changes.sparkSession
+        before = self.version(spark, table)
+        if before is None:
+            self._insert(changes, table, progress, _SILVER)
+            metrics = self._committed(spark, table, before)
+            return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+        if self._covered(spark, table, progress):
+            return Applied(0, 0, 0, before)
+        sides = merge.Sides()
+        target = DeltaTable.forPath(spark, table.location)
+        stored = target.toDF().columns
+        updates = merge.joined(stored, table.keys, sides)
+        statement = (
+            target.alias(sides.stored)
+            .merge(changes.alias(sides.change), merge.same_key(table.keys, sides))
+            .whenMatchedUpdate(merge.changes_something(sides), {names.spark(c): e for c, e in updates.items()})
+            .whenNotMatchedInsert(values={names.spark(c): sides.of_change(c) for c in stored})
+        )
+        with _transaction(spark, progress):
+            statement.execute()
+        return self._merged(spark, table, before)
+
+    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Write exactly this difference; an empty one commits the progress alone."""
+        spark = difference.sparkSession
+        before = self.version(spark, table)
+        upserts = difference.where(F.col("_op") == "upsert").drop("_op")
+        if before is None:
+            self._insert(upserts, table, progress, _LOG)
+            metrics = self._committed(spark, table, before)
+            return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+        if self._covered(spark, table, progress):
+            return Applied(0, 0, 0, before)
+        if difference.isEmpty():
+            self._insert(upserts.limit(0), table, progress, _LOG)
+            return Applied(0, 0, 0, self._committed(spark, table, before)["version"])
+        sides = merge.Sides()
+        values = {names.spark(column): sides.of_change(column) for column in upserts.columns}
+        is_delete = sides.of_change("_op") == "delete"
+        statement = (
+            DeltaTable.forPath(spark, table.location).alias(sides.stored)
+            .merge(difference.alias(sides.change), merge.same_key(table.keys, sides))
+            .whenMatchedDelete(is_delete)
+            .whenMatchedUpdate(~is_delete, values)
+            .whenNotMatchedInsert(~is_delete, values)
+        )
+        with _transaction(spark, progress):
+            statement.execute()
+        return self._merged(spark, table, before)
+
+    def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
+        """Add columns by ALTER TABLE; widen by rewriting the table in one commit, since this line of Delta cannot widen
+        decimals in place."""
+        stored = dict(self.read(spark, table).dtypes)
+        last = [column for column in stored if column not in merge.SYSTEM_COLUMNS][-1]
+        for column, kind in evolution.added:
+            if column not in stored:
+                spark.sql(
+                    f"ALTER TABLE delta.{names.spark(table.location)} "  # noqa: S608 - quoted identifiers and types only
+                    f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
+                )
+                last = column
+        wider = {column: kind for column, kind in evolution.widened if stored[column] != kind}
+        if wider:
+            rows = self.read(spark, table)
+            casts = [F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c)) for c in rows.columns]
+            (rows.select(*casts).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table.location))
+
+    def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
+        """The ``txn`` action of this input."""
+        snapshot = _snapshot(spark, table)
+        version = None if snapshot is None else snapshot.transactions().get(input)
+        return None if version is None or version.isEmpty() else Progress(input, int(version.get()))
+
+    def inputs(self, spark: SparkSession, table: Table) -> tuple[str, ...]:
+        """Every app id that ever committed progress to the table."""
+        snapshot = _snapshot(spark, table)
+        if snapshot is None:
+            return ()
+        ids = snapshot.transactions().keys().mkString("\n")
+        return tuple(ids.split("\n")) if ids else ()
+
+    def _insert(
+        self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]
+    ) -> None:
+        options = dict(properties)
+        if progress is not None:
+            options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
+        writer = rows.write.format("delta").mode("append").options(**options)
+        (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
+
+    def _covered(self, spark: SparkSession, table: Table, progress: Progress) -> bool:
+        recorded = self.progress(spark, table, progress.input)
+        return recorded is not None and recorded.version >= progress.version
+
+    def _merged(self, spark: SparkSession, table: Table, before: int | None) -> Applied:
+        metrics = self._committed(spark, table, before)
+        counts = [metrics.get(f"numTargetRows{what}", 0) for what in ("Inserted", "Updated", "Deleted")]
+        return Applied(*counts, metrics["version"])
+
+    def _committed(self, spark: SparkSession, table: Table, before: int | None) -> dict[str, int]:
+        """The metrics of the commit just made. Delta skips a write it takes for a repetition: that must never pass
+        for success (reliability.md section 3, 6)."""
+        commit = DeltaTable.forPath(spark, table.location).history(1).select("version", "operationMetrics").first()
+        if commit is None or (before is not None and commit["version"] <= before):
+            raise StaleWriter(f"the commit to {table.name} left no new version", where=table.location)
+        metrics = commit["operationMetrics"] or {}
+        return {"version": int(commit["version"])} | {k: int(v) for k, v in metrics.items() if str(v).isdigit()}
+
+
+def _snapshot(spark: SparkSession, table: Table) -> Any | None:
+    """The table's newest snapshot as Delta's own object, None if there is no table."""
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - py4j is the only way to the log
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table.location)  # noqa: SLF001
+    nothing = jvm.scala.Option.apply(None)
+    snapshot = log.update(False, nothing, nothing)  # noqa: FBT003
+    return snapshot if snapshot.version() >= 0 else None
+
+
+@contextmanager
+def _transaction(spark: SparkSession, progress: Progress) -> Iterator[None]:
+    """MERGE takes its ``txn`` from the session only: set it for one statement and take it back whatever happens."""
+    spark.conf.set(_TXN_APP, progress.input)
+    spark.conf.set(_TXN_VERSION, progress.version)
+    try:
+        yield
+    finally:
+        spark.conf.unset(_TXN_APP)
+        spark.conf.unset(_TXN_VERSION)

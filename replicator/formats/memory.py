@@ -1,0 +1,141 @@
+"""Tables in memory: a ``TableFormat`` for tests and for trying things, held to the same contract as the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import names
+from replicator.errors import TableMissing
+from replicator.spec import Applied, Evolution, Progress, Table
+from replicator.transforms import merge
+
+
+@dataclass
+class _Stored:
+    """All versions of one table; version n is ``versions[n]``."""
+
+    identity: str
+    schema: T.StructType
+    versions: list[list[Row]] = field(default_factory=list)
+    progress: dict[str, int] = field(default_factory=dict)
+
+
+class MemoryFormat:
+    """``TableFormat`` in a dict, by location. Everything is lost with the object."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Stored] = {}
+
+    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+        """All rows, deleted ones included, at a version or now."""
+        stored = self._tables.get(table.location)
+        if stored is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        return spark.createDataFrame(stored.versions[-1 if version is None else version], stored.schema)
+
+    def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
+        """The newest version, None if the table is missing."""
+        stored = self._tables.get(table.location)
+        return None if stored is None else len(stored.versions) - 1
+
+    def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
+        """Tables whose location is directly below the folder."""
+        inside = {place.removeprefix(f"{folder}/") for place in self._tables if place.startswith(f"{folder}/")}
+        return tuple(sorted(place for place in inside if "/" not in place))
+
+    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Rows behind those of the version ``after``."""
+        versions = self._tables[table.location].versions
+        rows = [(row, n) for n in range(after + 1, upto + 1) for row in versions[n][len(versions[n - 1]) if n else 0 :]]
+        schema = T.StructType([*self._tables[table.location].schema.fields, T.StructField("_commit_version", T.LongType())])
+        return spark.createDataFrame([(*row, n) for row, n in rows], schema)
+
+    def identity(self, spark: SparkSession, table: Table) -> str | None:  # noqa: ARG002
+        """A random id, made when the table was."""
+        stored = self._tables.get(table.location)
+        return None if stored is None else stored.identity
+
+    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Keys of the rows that are in one version and not, or not the same, in the other."""
+        old, new = self.read(spark, table, after), self.read(spark, table, upto)
+        entries = [F.map_entries(c).alias(c) if kind.startswith("map") else F.col(names.spark(c)) for c, kind in new.dtypes]
+        one, other = old.select(*entries), new.select(*entries)
+        return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
+
+    def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
+        """Add rows; with a progress that the table has already, do nothing."""
+        stored = self._open(rows, table)
+        if self._covered(stored, progress):
+            return Applied(0, 0, 0, len(stored.versions) - 1)
+        added = rows.collect()
+        self._commit(stored, (stored.versions[-1] if stored.versions else []) + added, progress)
+        return Applied(len(added), 0, 0, len(stored.versions) - 1)
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Join changes into the rows by ``transforms/merge.py``."""
+        if table.location not in self._tables:
+            return self.append(changes, table, progress)
+        stored = self._tables[table.location]
+        if self._covered(stored, progress):
+            return Applied(0, 0, 0, len(stored.versions) - 1)
+        joined = merge.join_rows(self.read(changes.sparkSession, table), changes, table.keys)
+        return self._replace(stored, joined.collect(), table, progress)
+
+    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Write exactly this difference."""
+        rows = difference.where(F.col("_op") == "upsert").drop("_op")
+        if table.location not in self._tables:
+            return self.append(rows, table, progress)
+        stored = self._tables[table.location]
+        if self._covered(stored, progress):
+            return Applied(0, 0, 0, len(stored.versions) - 1)
+        kept = self.read(rows.sparkSession, table).join(difference.select(*table.keys), list(table.keys), "left_anti")
+        result = kept.select(*stored.schema.names).unionByName(rows)
+        return self._replace(stored, result.select(*stored.schema.names).collect(), table, progress)
+
+    def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
+        """Add and widen columns in place."""
+        stored = self._tables[table.location]
+        rows = self.read(spark, table)
+        own = [c for c in rows.columns if c not in merge.SYSTEM_COLUMNS]
+        added = [(c, kind) for c, kind in evolution.added if c not in rows.columns]
+        wider = dict(evolution.widened)
+        columns = [F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c)) for c in own]
+        columns += [F.lit(None).cast(kind).alias(c) for c, kind in added]
+        columns += [F.col(c) for c in merge.SYSTEM_COLUMNS if c in rows.columns]
+        evolved = rows.select(*columns)
+        stored.schema = evolved.schema
+        stored.versions = [evolved.collect()] * len(stored.versions)
+
+    def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002, ARG002
+        """What was recorded with the newest version."""
+        stored = self._tables.get(table.location)
+        version = None if stored is None else stored.progress.get(input)
+        return None if version is None else Progress(input, version)
+
+    def _open(self, rows: DataFrame, table: Table) -> _Stored:
+        return self._tables.setdefault(table.location, _Stored(str(uuid4()), rows.schema))
+
+    def _covered(self, stored: _Stored, progress: Progress | None) -> bool:
+        return progress is not None and stored.progress.get(progress.input, -1) >= progress.version
+
+    def _commit(self, stored: _Stored, rows: list[Row], progress: Progress | None) -> None:
+        stored.versions.append(rows)
+        if progress is not None:
+            stored.progress[progress.input] = progress.version
+
+    def _replace(self, stored: _Stored, rows: list[Row], table: Table, progress: Progress) -> Applied:
+        before = {tuple(row[key] for key in table.keys): row for row in stored.versions[-1]}
+        after = {tuple(row[key] for key in table.keys): row for row in rows}
+        self._commit(stored, rows, progress)
+        return Applied(
+            inserted=len(after.keys() - before.keys()),
+            updated=sum(1 for key in after.keys() & before.keys() if after[key] != before[key]),
+            deleted=len(before.keys() - after.keys()),
+            version=len(stored.versions) - 1,
+        )

@@ -1,0 +1,218 @@
+"""``conf/models``: a gold model is one SELECT in ``<name>.sql`` and what must hold for it in ``<name>.yaml``.
+
+The SELECT names its inputs as ``{placeholder}``, which Spark's own ``spark.sql(query, **inputs)`` fills; the YAML says
+what each stands for: ``<source>/<database or schema>.<table>`` or another model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from replicator import names
+from replicator.errors import ConfigError
+from replicator.sourcefile import listed, reads, single_names
+from replicator.spec import Model, ModelColumn, SourceSpec, Target
+from replicator.strict import Strict, check
+from replicator.yamlfile import Document, KeyPath, Problems, nearest, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+_POSTGRES_TYPES = frozenset(
+    {
+        "smallint", "integer", "int", "bigint", "numeric", "decimal", "real", "double precision", "boolean", "text",
+        "varchar", "char", "date", "time", "timestamp", "timestamptz", "interval", "uuid", "json", "jsonb", "bytea",
+    }
+)  # fmt: skip
+_POSTGRES_NAME_BYTES = 63
+
+
+def _postgres_type(text: str) -> str:
+    match = re.fullmatch(r"([a-z]+(?: [a-z]+)*)(?: ?\(\d+(?:, ?\d+)?\))?(?:\[\])?", text)
+    if match is None or match.group(1) not in _POSTGRES_TYPES:
+        word = re.split(r"[(\[]", text, maxsplit=1)[0]
+        raise ValueError(f"{text!r} is no Postgres type that is known here{nearest(word, _POSTGRES_TYPES)}")
+    return text
+
+
+def _postgres_name(name: str) -> str:
+    if not 0 < len(name.encode()) <= _POSTGRES_NAME_BYTES or "\0" in name:
+        raise ValueError(f"a name in Postgres has 1 to {_POSTGRES_NAME_BYTES} bytes; longer ones are cut silently")
+    return name
+
+
+PostgresType = Annotated[str, AfterValidator(_postgres_type)]
+PostgresName = Annotated[str, AfterValidator(_postgres_name)]
+
+
+class ColumnKeys(Strict):
+    """A column of the model, named as the SELECT names it; ``type`` is what Postgres stores it as."""
+
+    name: PostgresName
+    type: PostgresType
+    nullable: bool = True
+    description: str = ""
+
+
+class PublishKeys(Strict):
+    """The table that serves the model; ``target`` names an entry of ``targets``."""
+
+    target: str
+    schema_: PostgresName = Field(alias="schema")
+    table: PostgresName
+
+
+class ModelKeys(Strict):
+    """A file ``<name>.yaml`` of ``conf/models``."""
+
+    description: str = ""
+    key: tuple[str, ...] = Field(min_length=1)
+    inputs: dict[str, str] = Field(min_length=1)
+    columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed), Field(min_length=1)]
+    references: tuple[str, ...] = ()
+    publish: PublishKeys | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelKeys:
+        columns = {column.name: column for column in self.columns}
+        single_names([column.name for column in self.columns], "the list of columns")
+        single_names(list(self.key), "the key")
+        for name in self.key:
+            if name not in columns:
+                raise ValueError(f"the key {name!r} is no column{nearest(name, columns)}")
+            if "nullable" in columns[name].model_fields_set and columns[name].nullable:
+                raise ValueError(f"the column {name!r} is part of the key and cannot be nullable")
+        return self
+
+
+def models(
+    folder: Path,
+    sources: Sequence[SourceSpec],
+    targets: Sequence[str] | None,
+    environment: Mapping[str, str],
+    problems: Problems,
+) -> tuple[Model, ...]:
+    """Every model of a folder, each after the models that it reads and references.
+
+    What is wrong becomes a problem: a file without its twin, a placeholder without its input, an input, reference or
+    target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
+    """
+    files = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    for path in sorted(folder.glob("*.sql")):
+        if path.stem not in files:
+            problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
+    found = {}
+    for name, path in files.items():
+        document = read(path, problems).filled(environment, problems)
+        keys = check(ModelKeys, document, problems) if document.values else None
+        model = _model(name, path, keys, problems) if keys is not None else None
+        if model is not None:
+            found[name] = (model, document)
+    _refuse_twins(found, problems)
+    for model, document in found.values():
+        known = _Known(files, sources, targets)
+        for key, wrong in known.wrong_links(model):
+            problems.add(wrong, document.origin(key))
+    return _in_order([model for model, _ in found.values()], folder, problems)
+
+
+def placeholders(sql: str) -> set[str]:
+    """The names in braces. Raises ValueError for a brace that Spark could not fill."""
+    found = set()
+    for _, name, specification, conversion in Formatter().parse(sql):
+        if name is None:
+            continue
+        if not name.isidentifier() or specification or conversion:
+            raise ValueError(f"{{{name}}} is no placeholder: write {{name}}, and {{{{ for a brace")
+        found.add(name)
+    return found
+
+
+def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model | None:
+    sql_path = path.with_suffix(".sql")
+    try:
+        sql = sql_path.read_text(encoding="utf-8")
+        used = placeholders(sql)
+    except OSError as error:
+        problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)
+        return None
+    except ValueError as error:
+        problems.add(f"the placeholders cannot be read: {error}", sql_path)
+        return None
+    for unknown in sorted(used - set(keys.inputs)):
+        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{nearest(unknown, keys.inputs)}", sql_path)
+    for unused in sorted(set(keys.inputs) - used):
+        problems.add(f"the input {unused!r} is never used in {sql_path.name}{nearest(unused, used)}", path)
+    columns = tuple(
+        ModelColumn(c.name, c.type, c.nullable and c.name not in keys.key, c.description) for c in keys.columns
+    )
+    publish = keys.publish
+    target = None if publish is None else Target(publish.target, publish.schema_, publish.table)
+    return Model(name, sql, keys.inputs, keys.key, columns, keys.description, keys.references, target)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a model may name: other models, tables of the sources, targets (None: not known)."""
+
+    models: Mapping[str, Path]
+    sources: Sequence[SourceSpec]
+    targets: Sequence[str] | None
+
+    def wrong_links(self, model: Model) -> Iterator[tuple[KeyPath, str]]:
+        """Every name that leads nowhere: its key in the model's file, and what is wrong."""
+        for placeholder, given in model.inputs.items():
+            wrong = self._wrong_input(given)
+            if wrong:
+                yield ("inputs", placeholder), f"inputs.{placeholder}: {wrong}"
+        for index, name in enumerate(model.references):
+            if name not in self.models:
+                yield ("references", index), f"there is no model {name!r}{nearest(name, self.models)}"
+        target = model.target.connection if model.target is not None else None
+        if target is not None and self.targets is not None and target not in self.targets:
+            yield ("publish", "target"), f"there is no target {target!r}{nearest(target, self.targets)}"
+
+    def _wrong_input(self, given: str) -> str | None:
+        name, slash, table = given.partition("/")
+        if not slash:
+            return None if given in self.models else f"there is no model {given!r}{nearest(given, self.models)}"
+        source = next((s for s in self.sources if s.name == name), None)
+        if source is None:
+            return f"there is no source {name!r}{nearest(name, [s.name for s in self.sources])}"
+        if not all(table.partition(".")):
+            return "a table is named <source>/<database or schema>.<table>"
+        return None if reads(source, table) else f"the source {name!r} does not include {table!r}"
+
+
+def _refuse_twins(found: Mapping[str, tuple[Model, Document]], problems: Problems) -> None:
+    try:
+        names.refuse_case_twins(found, "conf/models")
+    except ConfigError as error:
+        problems.add(str(error))
+    served: dict[tuple[str, ...], str] = {}
+    for model, document in found.values():
+        if model.target is None:
+            continue
+        place = (model.target.connection, model.target.schema.casefold(), model.target.table.casefold())
+        first = served.setdefault(place, model.name)
+        if first != model.name:
+            problems.add(f"the model {first!r} is published there already", document.origin(("publish",)))
+
+
+def _in_order(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
+    by_name = {model.name: model for model in found}
+    needs = {m.name: ({*m.inputs.values(), *m.references} & by_name.keys()) for m in found}
+    try:
+        order = list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        problems.add(f"these models need each other: {circle}", folder)
+        return ()
+    return tuple(by_name[name] for name in order)

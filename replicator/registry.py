@@ -1,0 +1,42 @@
+"""A name in a configuration -> a class, imported on demand. The full list of what is supported."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, Literal
+
+from replicator.errors import ConfigError
+from replicator.yamlfile import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["format", "sink", "source"]
+
+CLASSES: Mapping[Kind, Mapping[str, str]] = {
+    "format": {
+        "delta": "replicator.formats.delta:DeltaFormat",
+        "memory": "replicator.formats.memory:MemoryFormat",
+    },
+    "sink": {
+        "memory": "replicator.sinks.memory:MemorySink",
+        "postgres": "replicator.sinks.postgres:PostgresSink",
+    },
+    "source": {
+        "kafka": "replicator.sources.kafka:KafkaSource",
+        "recorded": "replicator.sources.recorded:RecordedSource",
+    },
+}
+
+
+def check(kind: Kind, name: str) -> None:
+    """Raise ConfigError, with the nearest spelling, for a name that is not in the list; imports nothing."""
+    if name not in CLASSES[kind]:
+        raise ConfigError(f"there is no {kind} {name!r}{nearest(name, CLASSES[kind])}")
+
+
+def load(kind: Kind, name: str) -> Any:
+    """The class of that name. Raises ConfigError, with the nearest spelling, for a name that is not in the list."""
+    check(kind, name)
+    module, _, attribute = CLASSES[kind][name].partition(":")
+    return getattr(importlib.import_module(module), attribute)

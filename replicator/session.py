@@ -1,0 +1,221 @@
+"""The only place that builds a SparkSession (stack.md 1.6).
+
+A value set in the builder beats what ``spark-submit`` and ``spark-defaults.conf`` say, so :func:`configuration` is a
+pure function from what is set already to what is missing. What only a starting JVM can take (memory, JARs, Java
+options) goes to its command line; secrets never do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from replicator import jars
+from replicator import settings as environment
+from replicator.errors import JarsMissing, ReplicatorError
+from replicator.java import java_home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from replicator.settings import S3Keys, Settings
+
+_LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
+_AT_LAUNCH = frozenset(
+    {
+        "spark.driver.defaultJavaOptions",
+        "spark.driver.extraClassPath",
+        "spark.driver.extraJavaOptions",
+        "spark.driver.memory",
+        "spark.jars",
+        "spark.jars.packages",
+    }
+)
+_FIXED = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # the state of a table's log is small: 50 tasks for it are 49 too many (B6)
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.scheduler.mode": "FAIR",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # VACUUM and listings start 10,000 tasks without it (stack.md 1.2)
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+}
+_S3A = {
+    "connection.maximum": "500",  # a smaller pool hangs without an error (stack.md 1.3)
+    "threads.max": "64",
+    "directory.marker.retention": "keep",
+    # an endpoint that is not there is told in seconds, not in a quarter of an hour
+    "attempts.maximum": "4",
+    "retry.limit": "4",
+    "connection.establish.timeout": "5000",
+}
+_FILE_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
+
+
+def configuration(settings: Settings, existing: Mapping[str, str], spark_line: str = "3.5") -> dict[str, str]:
+    """What a session needs beyond *existing*: keys that are missing there, and lists that lack one of our entries.
+
+    *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and wins; then come the
+    ``spark`` keys of the configuration; then our own.
+    """
+    master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
+    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **_s3(settings.s3)}
+    wanted["spark.sql.warehouse.dir"] = str(settings.cache / "warehouse")
+    if cores(master) is not None:
+        wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
+        if spark_line == "3.5" and "://" not in settings.lake.root:
+            wanted["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_CHECKPOINTS
+    own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}
+    return _beyond(existing, _over(own, wanted))
+
+
+def launch(
+    settings: Settings, existing: Mapping[str, str], class_path: Iterable[Path], log: Path | None
+) -> dict[str, str]:
+    """What goes to the command line of a JVM that is yet to start: no secret may be among it.
+
+    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr.
+    """
+    wanted = {
+        "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
+        "spark.app.name": "replicator",
+        "spark.driver.memory": "1g",
+        "spark.jars": ",".join(map(str, class_path)),
+        "spark.ui.showConsoleProgress": str(log is None).lower(),
+    }
+    own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
+    missing = _beyond(existing, _over(own, wanted))
+    options = "spark.driver.extraJavaOptions"
+    given = existing.get(options, own.get(options, ""))
+    if log is not None and "log4j" not in given:
+        rules = Path(__file__).with_name("log4j2.properties")
+        missing[options] = f'{given} "-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"'.strip()
+    return missing
+
+
+def cores(master: str) -> int | None:
+    """How many cores a local master uses; None for a cluster."""
+    match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1) or 1)
+
+
+def session(settings: Settings, *, debug: bool = False) -> SparkSession:
+    """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
+
+    Raises JavaUnsuitable and JarsMissing before a JVM starts. Without *debug* Spark's own log goes to ``spark.log``
+    in the cache instead of stderr. The JVM ends with this process.
+    """
+    import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
+    spark_line = ".".join(pyspark.__version__.split(".")[:2])
+    submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
+    if not submitted:
+        _start(settings, spark_line, debug=debug)
+    pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
+    context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
+    _refuse_without_delta(pyspark.SparkContext._jvm)  # noqa: SLF001
+    existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
+    builder = SparkSession.builder
+    for key, value in configuration(settings, existing, spark_line).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    if submitted and not debug:
+        spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def log_file(settings: Settings) -> Path:
+    """Where Spark's own log goes."""
+    return settings.cache / "spark.log"
+
+
+def _start(settings: Settings, spark_line: str, *, debug: bool) -> None:
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+    class_path = jars.present(jars.locked(spark_line), settings.cache)
+    # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
+    environment.put({"JAVA_HOME": str(java_home(environment.variable("JAVA_HOME")))})
+    log = None if debug else log_file(settings)
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False)
+    for key, value in launch(settings, spark_defaults(), class_path, log).items():
+        conf.set(key, value)
+    try:
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
+    except Exception as error:
+        raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
+
+
+def _refuse_without_delta(jvm: Any) -> None:
+    """A JVM that somebody else started has the JARs that it was given, and no others."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+
+    try:
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_FIXED["spark.sql.extensions"])
+    except Py4JJavaError as error:
+        raise JarsMissing(
+            "Spark runs without Delta's JARs.", mend='Start it with: spark-submit --jars "$(replicator jars)" ...'
+        ) from error
+
+
+def spark_defaults() -> dict[str, str]:
+    """``spark-defaults.conf`` as a plain ``python`` would get it; empty if there is none."""
+    folder = environment.variable("SPARK_CONF_DIR")
+    home = environment.variable("SPARK_HOME")
+    path = Path(folder or (Path(home) / "conf" if home else "")) / "spark-defaults.conf"
+    if not (folder or home) or not path.is_file():
+        return {}
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (re.split(r"\s*[=\s]\s*", line, maxsplit=1) for line in lines if line and not line.startswith(("#", "!")))
+    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def _s3(s3: S3Keys | None) -> dict[str, str]:
+    if s3 is None:
+        return {}
+    given = {
+        "endpoint": s3.endpoint,
+        "endpoint.region": s3.region,
+        "path.style.access": str(s3.path_style).lower(),
+        "access.key": s3.access_key.get_secret_value() if s3.access_key else None,
+        "secret.key": s3.secret_key.get_secret_value() if s3.secret_key else None,
+        **_S3A,
+    }
+    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in given.items() if value is not None}
+
+
+def _over(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:
+    """*above* laid over *below*; lists are joined."""
+    return {**below, **{k: _joined(v, below[k]) if k in _LISTS & below.keys() else v for k, v in above.items()}}
+
+
+def _beyond(existing: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """What of *wanted* is missing in *existing*, or as a list not all there."""
+    missing = {key: value for key, value in wanted.items() if key not in existing}
+    lists = {key: _joined(existing[key], wanted[key]) for key in _LISTS & wanted.keys() & existing.keys()}
+    return missing | {key: value for key, value in lists.items() if value != existing[key]}
+
+
+def _joined(first: str, second: str) -> str:
+    entries = [entry.strip() for entry in f"{first},{second}".split(",")]
+    return ",".join(dict.fromkeys(entry for entry in entries if entry))

@@ -1,0 +1,85 @@
+"""Tables in memory: a ``Sink`` for tests and for trying things, held to the same contract as Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from replicator.errors import TargetRefused
+from replicator.protocols import Difference
+from replicator.sinks.order import referenced_first
+from replicator.sinks.refusals import Refusals
+from replicator.spec import Applied, Model, Progress
+
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+class MemorySink:
+    """``Sink`` in a dict: ``tables`` holds, per model name, the rows by key; ``ledger`` the progress per model name.
+
+    Types are not checked; NULL in a column that may not be NULL is refused.
+    """
+
+    def __init__(self) -> None:
+        self.tables: dict[str, Rows] = {}
+        self.ledger: dict[str, Progress] = {}
+
+    def progress(self, model: Model) -> Progress | None:
+        """What the ledger says."""
+        return self.ledger.get(model.name)
+
+    def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+        """All differences that are not refused, made visible at once at the end."""
+        ordered = referenced_first(differences)
+        refusals = Refusals(ordered)
+        tables: dict[str, Rows] = {}
+        applied: dict[str, Applied] = {}
+        for difference in ordered:
+            name = difference.model.name
+            recorded = self.ledger.get(name)
+            with refusals.noting():
+                if self._is_new(difference):
+                    tables[name] = self._after(difference)
+                    applied[name] = _compare(self.tables.get(name, {}), tables[name], difference.progress.version)
+                elif recorded is not None:
+                    applied[name] = Applied(0, 0, 0, recorded.version)
+        going = {name: rows for name, rows in tables.items() if not refusals.stops(name)}
+        progress = {each.model.name: each.progress for each in ordered if each.model.name in going}
+        self.tables, self.ledger = self.tables | going, self.ledger | progress
+        return refusals.raise_or(applied)
+
+    def _is_new(self, difference: Difference) -> bool:
+        recorded, wanted = self.ledger.get(difference.model.name), difference.progress
+        same_input = recorded is not None and recorded.input == wanted.input
+        if not same_input and not difference.complete:
+            what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
+            raise TargetRefused(what, where=difference.model.name, mend="Publish the whole model.")
+        return not (same_input and recorded is not None and recorded.version >= wanted.version)
+
+    def _after(self, difference: Difference) -> Rows:
+        model = difference.model
+        rows: Rows = {} if difference.complete else dict(self.tables.get(model.name, {}))
+        for row in difference.rows.collect():
+            key = tuple(row[name] for name in model.key)
+            if row["_op"] == "delete":
+                rows.pop(key, None)
+            else:
+                rows[key] = {column.name: row[column.name] for column in model.columns}
+                _refuse_null(model, rows[key])
+        return rows
+
+
+def _refuse_null(model: Model, row: dict[str, Any]) -> None:
+    for column in model.columns:
+        if row[column.name] is None and (not column.nullable or column.name in model.key):
+            what = f"column {column.name} of model {model.name} may not be NULL."
+            raise TargetRefused(what, where=model.name, mend="Mend the model and run publish again.")
+
+
+def _compare(before: Rows, after: Rows, version: int) -> Applied:
+    return Applied(
+        inserted=len(after.keys() - before.keys()),
+        updated=sum(1 for key in after.keys() & before.keys() if after[key] != before[key]),
+        deleted=len(before.keys() - after.keys()),
+        version=version,
+    )

@@ -1,0 +1,42 @@
+"""In which order models may be written, and which have to wait when one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+from replicator.errors import ConfigError
+from replicator.protocols import Difference
+
+
+def referenced_first(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """Differences such that a model comes after every model that it references; otherwise by name.
+
+    References to models that are not among them are ignored. Raises ConfigError for a circle and for a
+    model that is there twice.
+    """
+    by_name: dict[str, Difference] = {}
+    for difference in sorted(differences, key=lambda each: each.model.name):
+        if by_name.setdefault(difference.model.name, difference) is not difference:
+            raise ConfigError("a model is twice in one batch", where=difference.model.name)
+    graph = {name: [r for r in d.model.references if r in by_name] for name, d in by_name.items()}
+    try:
+        return tuple(by_name[name] for name in TopologicalSorter(graph).static_order())
+    except CycleError as error:
+        circle = " -> ".join(error.args[1])
+        raise ConfigError(f"models reference each other in a circle: {circle}", mend="Drop one reference.") from None
+
+
+def waiting(ordered: Sequence[Difference], refused: Iterable[str]) -> dict[str, str]:
+    """Models that reference a refused one, directly or through others, each with the name it waits for.
+
+    A fact that goes ahead of its refused dimension would point at rows that are not there.
+    """
+    stopped = set(refused)
+    waits: dict[str, str] = {}
+    for difference in ordered:
+        cause = next((r for r in difference.model.references if r in stopped), None)
+        if cause is not None and difference.model.name not in stopped:
+            waits[difference.model.name] = cause
+            stopped.add(difference.model.name)
+    return waits

@@ -1,0 +1,117 @@
+"""How a gold column travels into a serving column (types.md section 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import names
+from replicator.errors import TargetRefused
+from replicator.sinks.postgres.types import PostgresType, parse_type
+from replicator.spec import Model
+
+_NATIVE: dict[type[T.DataType], str] = {
+    T.ByteType: "smallint",
+    T.ShortType: "smallint",
+    T.IntegerType: "integer",
+    T.LongType: "bigint",
+    T.DecimalType: "numeric",
+    T.FloatType: "real",
+    T.DoubleType: "double precision",
+    T.BooleanType: "boolean",
+    T.BinaryType: "bytea",
+}
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_NESTED = (T.ArrayType, T.MapType, T.StructType)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column on its way: its name in the target, in staging, both types, and the expression that Spark writes."""
+
+    name: str
+    staged_as: str
+    staged_type: str
+    type: PostgresType
+    value: Column
+
+
+def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
+    """How each declared column of a model travels from rows of this schema, in the model's order.
+
+    Numbers, booleans and bytes travel as they are; all else as text that Postgres reads as the column's own type,
+    so that no time zone of a JVM takes part (types.md Y5, Y12). In staging columns have neutral names: Spark's JDBC
+    writer does not escape quotes in a name. Raises TargetRefused when values would be rounded or have no form.
+    """
+    fields = {field.name: field for field in schema.fields}
+    carried = []
+    for index, column in enumerate(model.columns):
+        target = parse_type(column.type)
+        field = fields.get(column.name)
+        if field is None:
+            raise _refused(model, column.name, "is declared but not among the rows")
+        if _would_round(field.dataType, target):
+            kinds = f"is {field.dataType.simpleString()} in gold and {target} in Postgres: values would be rounded"
+            raise _refused(model, column.name, kinds)
+        if isinstance(field.dataType, _NESTED) and target.name != "jsonb":
+            raise _refused(model, column.name, f"is {field.dataType.simpleString()}: only jsonb can hold that")
+        value, kind = _travelling(F.col(names.spark(column.name)), field.dataType, target)
+        carried.append(Carried(column.name, f"c{index}", kind, target, value.alias(f"c{index}")))
+    return tuple(carried)
+
+
+def _refused(model: Model, column: str, why: str) -> TargetRefused:
+    what = f"column {column} of model {model.name} {why}."
+    return TargetRefused(what, where=model.name, mend="Cast it in the model's SQL, or declare another type.")
+
+
+def _would_round(gold: T.DataType, target: PostgresType) -> bool:
+    if isinstance(gold, T.DecimalType):
+        keeps = target.scale
+        return target.name in ("real", "double precision") or (keeps is not None and gold.scale > keeps)
+    if isinstance(gold, T.DoubleType):
+        return target.name != "double precision" and not target.is_text
+    return isinstance(gold, T.FloatType) and target.name not in ("real", "double precision") and not target.is_text
+
+
+def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[Column, str]:
+    """The value as it is written into staging, and the type of the staging column."""
+    if isinstance(gold, _WHOLE) and target.name == "time{} without time zone":
+        return _time_of_day(value), "text"
+    if isinstance(gold, _WHOLE) and target.name == "interval":
+        return F.concat(value.cast("string"), F.lit(" microseconds")), "text"
+    native = _NATIVE.get(type(gold))
+    return (value, native) if native is not None else (_text(value, gold), "text")
+
+
+def _text(value: Column, gold: T.DataType) -> Column:
+    if isinstance(gold, T.TimestampType):
+        return _instant(value)
+    if isinstance(gold, T.TimestampNTZType):
+        return _in_utc(value)
+    if isinstance(gold, _NESTED):
+        return F.to_json(value, {"ignoreNullFields": "false"})
+    return value.cast("string")
+
+
+def _instant(value: Column) -> Column:
+    """An instant as wall time in UTC, whatever the session's zone (types.md Y11)."""
+    seconds = F.unix_micros(value).cast("decimal(18,0)") * F.expr("0.000001BD")
+    zero = F.lit(0)
+    return _in_utc(F.expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'") + F.make_dt_interval(zero, zero, zero, seconds))
+
+
+def _in_utc(wall_time: Column) -> Column:
+    """Text with a zone: ``timestamptz`` needs it, ``timestamp`` ignores it."""
+    return F.concat(wall_time.cast("string"), F.lit("+00"))
+
+
+def _time_of_day(micros: Column) -> Column:
+    """``HH:MM:SS.ffffff`` from microseconds, so that 24:00:00 stays what it is (types.md Y12)."""
+    seconds = F.floor(micros / 1_000_000)
+    parts = F.floor(seconds / 3600), F.floor(seconds / 60) % 60, seconds % 60, micros % 1_000_000
+    text = F.format_string("%02d:%02d:%02d.%06d", *(part.cast("bigint") for part in parts))
+    return F.when(micros.isNotNull(), text)

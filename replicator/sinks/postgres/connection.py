@@ -1,0 +1,113 @@
+"""Where the serving database is, said once for libpq (psycopg2) and once for JDBC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import psycopg2
+
+from replicator.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as PgConnection
+
+# libpq's name -> the JDBC driver's name, None where JDBC has no such thing. Everything else is refused: drivers
+# have options that load classes or log secrets (reliability.md section 12).
+OPTIONS: dict[str, str | None] = {
+    "application_name": "ApplicationName",
+    "channel_binding": "channelBinding",
+    "connect_timeout": "connectTimeout",
+    "gssencmode": "gssEncMode",
+    "keepalives": None,
+    "keepalives_count": None,
+    "keepalives_idle": None,
+    "keepalives_interval": None,
+    "sslcert": "sslcert",
+    "sslkey": "sslkey",
+    "sslrootcert": "sslrootcert",
+    "target_session_attrs": None,
+    "tcp_user_timeout": None,
+}
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+_HOST = re.compile(r"[A-Za-z0-9_.:-]+")
+# texts become values in this session: nothing of the server's or the role's defaults may take part in that
+_SESSION = (
+    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c lock_timeout=10s "
+    "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+)
+
+
+@dataclass(frozen=True)
+class PostgresConnection:
+    """One PostgreSQL database. The password is in no text form of this value.
+
+    ``sslmode`` is libpq's, by default the one that checks the server's name; ``options`` are libpq's names out of
+    ``OPTIONS``. Raises ConfigError for any other option, a mode that does not exist, a host that is no host name.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(default="", repr=False)
+    sslmode: str = "verify-full"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not _HOST.fullmatch(self.host):
+            raise ConfigError(f"{self.host!r} is no host name or address", mend="Give host and port apart.")
+        if self.sslmode not in SSL_MODES:
+            raise ConfigError(f"sslmode {self.sslmode!r} does not exist", mend=f"Use one of {', '.join(SSL_MODES)}.")
+        unknown = sorted(set(self.options) - set(OPTIONS))
+        if unknown:
+            known = ", ".join(OPTIONS)
+            raise ConfigError(f"connection options not allowed: {', '.join(unknown)}", mend=f"Allowed are {known}.")
+
+    @property
+    def where(self) -> str:
+        """``host:port/database`` for messages."""
+        return f"{self.host}:{self.port}/{self.database}"
+
+    def open(self) -> PgConnection:
+        """A new session: UTC, ISO dates, empty search path, locks awaited for 10 s. Raises Unreachable."""
+        settings: dict[str, Any] = {
+            "connect_timeout": "10",
+            "application_name": "replicator",
+            **self.options,
+            "host": self.host,
+            "port": self.port,
+            "dbname": self.database,
+            "user": self.user,
+            "password": self.password or None,
+            "sslmode": self.sslmode,
+            "options": _SESSION,
+        }
+        try:
+            session: PgConnection = psycopg2.connect(**settings)
+        except psycopg2.OperationalError as error:
+            # libpq gives no SQLSTATE while connecting; its first line names host and cause, never the password
+            reason = str(error).strip().partition("\n")[0]
+            mend = "Check that Postgres runs there and that user, password, database and sslmode are right."
+            raise Unreachable(f"Postgres does not answer: {reason}.", where=self.where, mend=mend) from None
+        return session
+
+    def jdbc(self) -> dict[str, str]:
+        """Options of Spark's JDBC writer, credentials included: never log them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        named = {OPTIONS[name]: value for name, value in self.options.items()}
+        return {
+            "connectTimeout": "10",
+            "ApplicationName": "replicator",
+            **{name: value for name, value in named.items() if name is not None},
+            "url": f"jdbc:postgresql://{host}:{self.port}/{quote(self.database, safe='')}",
+            "driver": "org.postgresql.Driver",
+            "user": self.user,
+            **({"password": self.password} if self.password else {}),
+            "sslmode": self.sslmode,
+            "tcpKeepAlive": "true",
+            "reWriteBatchedInserts": "true",
+        }

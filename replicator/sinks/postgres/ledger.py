@@ -1,0 +1,54 @@
+"""The ledger: how far each model of a schema has been published, written in the transaction of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from psycopg2 import sql
+
+from replicator.spec import Progress
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import cursor as Cursor
+
+TABLE = "_replicator_ledger"
+
+_CREATE = sql.SQL(
+    "CREATE TABLE IF NOT EXISTS {} (model text PRIMARY KEY, input text NOT NULL, version bigint NOT NULL, "
+    "published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
+)
+_READ = sql.SQL("SELECT model, input, version FROM {} WHERE model = ANY(%s) ORDER BY model")
+_WRITE = sql.SQL(
+    "INSERT INTO {} (model, input, version) VALUES (%s, %s, %s) ON CONFLICT (model) DO UPDATE "
+    "SET input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
+)
+
+
+def create(cursor: Cursor, schema: str) -> None:
+    """Make the ledger of a schema if it is missing."""
+    if not exists(cursor, schema):
+        cursor.execute(_CREATE.format(sql.Identifier(schema, TABLE)))
+
+
+def exists(cursor: Cursor, schema: str) -> bool:
+    """Whether the schema has a ledger that this role can see."""
+    cursor.execute("SELECT FROM pg_tables WHERE schemaname = %s AND tablename = %s", (schema, TABLE))
+    return cursor.fetchone() is not None
+
+
+def read(cursor: Cursor, schema: str, models: Sequence[str], *, lock: bool = False) -> dict[str, Progress]:
+    """What the ledger says about these models, absent ones left out; with ``lock`` held until the transaction ends."""
+    query = _READ.format(sql.Identifier(schema, TABLE))
+    cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query, (list(models),))
+    return {model: Progress(source, version) for model, source, version in cursor.fetchall()}
+
+
+def write(cursor: Cursor, schema: str, model: str, progress: Progress) -> None:
+    """Record that a model stands at ``progress`` once this transaction commits."""
+    cursor.execute(_WRITE.format(sql.Identifier(schema, TABLE)), (model, progress.input, progress.version))
+
+
+def covers(recorded: Progress | None, wanted: Progress) -> bool:
+    """Whether what is recorded includes what is wanted."""
+    return recorded is not None and recorded.input == wanted.input and recorded.version >= wanted.version

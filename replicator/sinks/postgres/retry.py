@@ -1,0 +1,133 @@
+"""What a SQLSTATE means for the caller (reliability.md F-P9), and how long to wait before trying again."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import psycopg2
+from psycopg2 import errorcodes
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError
+
+from replicator.errors import TargetRefused, Unreachable
+
+LOG = logging.getLogger(__name__)
+R = TypeVar("R")
+
+# connection, resources, shutdown; then serialization, deadlock, lock timeout, cancelled by a timeout, a standby
+_RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006")
+
+
+def is_retryable(sqlstate: str | None) -> bool:
+    """Whether the same statement may succeed later. No SQLSTATE at all means that the connection went away."""
+    return sqlstate is None or sqlstate.startswith(_RETRY)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """Waits between attempts: seconds, doubling from ``first`` to ``longest``, each shortened by up to half at random.
+
+    ``retries`` counts the attempts after the first one; 0 tries once.
+    """
+
+    retries: int = 5
+    first: float = 0.2
+    longest: float = 5.0
+
+    def waits(self) -> Iterator[float]:
+        """One number of seconds per retry."""
+        for number in range(self.retries):
+            yield min(self.longest, self.first * 2**number) * random.uniform(0.5, 1.0)  # noqa: S311  no secret
+
+    def retrying(self, attempt: Callable[[], R]) -> R:
+        """What ``attempt`` returns, tried again while it raises Unreachable and waits are left."""
+        for wait in self.waits():
+            try:
+                return attempt()
+            except Unreachable as error:  # noqa: PERF203  the wait is what takes time
+                LOG.warning("postgres_retry wait_seconds=%.1f reason=%s", wait, error)
+                time.sleep(wait)
+        return attempt()
+
+
+@contextmanager
+def translated(model: str, place: str) -> Iterator[None]:
+    """Errors of psycopg2 and of Spark's JDBC writer become Unreachable or TargetRefused (where = the model).
+
+    The original is not chained: its text holds row values.
+    """
+    try:
+        yield
+    except psycopg2.Error as error:
+        if error.pgcode is None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
+            raise
+        named = error.diag.column_name, error.diag.constraint_name
+        raise _verdict(error.pgcode, model, place, named, error.diag.message_primary) from None
+    except Py4JJavaError as error:
+        found, state = _sqlstate(error.java_exception)
+        if not found:
+            raise
+        raise _verdict(state, model, place, (None, None)) from None
+
+
+def _verdict(
+    state: str | None, model: str, place: str, named: tuple[str | None, str | None], message: str | None = None
+) -> Unreachable | TargetRefused:
+    """The error for one SQLSTATE. Only class 42 speaks in identifiers alone, so only its message is passed on."""
+    condition = _condition(state)
+    if is_retryable(state):
+        mend = "Run again once Postgres is well: nothing of the batch is visible."
+        return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
+    column, constraint = named
+    parts = [f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
+    parts.append(message or "" if state and state.startswith("42") else "")
+    detail = ", ".join(part for part in parts if part)
+    what = f"Postgres refuses model {model}: {condition}{' - ' + detail if detail else ''}."
+    return TargetRefused(what, where=model, mend="Mend the model or the table and run publish again.")
+
+
+def _condition(state: str | None) -> str:
+    if state is None:
+        return "connection lost"
+    try:
+        return f"{errorcodes.lookup(state).lower().replace('_', ' ')}, SQLSTATE {state}"
+    except KeyError:
+        return f"SQLSTATE {state}"
+
+
+def _sqlstate(exception: JavaObject) -> tuple[bool, str | None]:
+    """Whether a java.sql.SQLException is among the causes, and the first SQLSTATE that one of them has."""
+    found = False
+    for each in _chain(exception):
+        try:
+            state = each.getSQLState()
+        except Py4JError:  # not a SQLException
+            continue
+        found = True
+        if state:
+            return True, str(state)
+    return found, None
+
+
+def _chain(exception: JavaObject) -> Iterator[JavaObject]:
+    """An exception, its causes and the siblings that JDBC links with getNextException; at most 50."""
+    queue = [exception]
+    for _ in range(50):
+        if not queue:
+            return
+        each = queue.pop(0)
+        yield each
+        queue.extend(next_ for next_ in (each.getCause(), _sibling(each)) if next_ is not None)
+
+
+def _sibling(exception: JavaObject) -> JavaObject | None:
+    try:
+        return exception.getNextException()
+    except Py4JError:  # not a SQLException
+        return None

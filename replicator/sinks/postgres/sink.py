@@ -1,0 +1,210 @@
+"""The PostgreSQL sink: whole batches, exactly once, decided by the ledger (architecture section 4, promise E)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import psycopg2
+from psycopg2 import sql
+
+from replicator.errors import TargetRefused, Unreachable
+from replicator.protocols import Difference
+from replicator.sinks.order import referenced_first
+from replicator.sinks.postgres import ddl, ledger
+from replicator.sinks.postgres.columns import carry
+from replicator.sinks.postgres.connection import PostgresConnection
+from replicator.sinks.postgres.retry import Backoff, translated
+from replicator.sinks.postgres.staging import Staged
+from replicator.sinks.refusals import Refusals
+from replicator.spec import Applied, Model, Progress
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Session
+    from psycopg2.extensions import cursor as Cursor
+
+
+class PostgresSink:
+    """``Sink`` over one PostgreSQL database, 11 or newer.
+
+    One publisher per schema at a time: a session lock is held from before staging until after the commit, on the
+    connection that commits, so a publisher that lost it cannot commit either. A second one waits 10 s, then tries
+    again, then raises Unreachable. Needs a direct connection, or a pooler in session mode.
+
+    ``writers`` is how many JDBC connections stage at the same time.
+    """
+
+    def __init__(self, connection: PostgresConnection, *, backoff: Backoff | None = None, writers: int = 2) -> None:
+        self._connection = connection
+        self._backoff = backoff or Backoff()
+        self._writers = writers
+
+    def progress(self, model: Model) -> Progress | None:
+        """What the ledger of the model's schema says; None without schema, ledger or row. Raises Unreachable."""
+        return self._backoff.retrying(lambda: self._recorded([model]).get(model.name))
+
+    def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+        """All differences in one transaction with their ledger rows.
+
+        1. lock; 2. make what is missing; 3. stage through Spark; 4. one transaction: deletes with referencing
+        models first, upserts with referenced models first, ledger; 5. COMMIT, and when its answer is lost, the
+        ledger decides. Losing the connection anywhere starts again at 1.
+
+        A refused model leaves the transaction, and so do the models that reference it; the others are committed,
+        then TargetRefused names it. A difference that is not complete needs a ledger row of the same input.
+        """
+        ordered = referenced_first(differences)
+        for difference in ordered:
+            ddl.target_of(difference.model)
+        if not ordered:
+            return {}
+        refusals = Refusals(ordered)
+        applied = self._backoff.retrying(lambda: self._attempt(ordered, refusals))
+        return refusals.raise_or(applied)
+
+    def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
+        with closing(self._connection.open()) as session:
+            session.autocommit = True
+            with self._translated("the batch"), session.cursor() as cursor:
+                _lock(cursor, _schemas(each.model for each in ordered))
+            applied: dict[str, Applied] = {}
+            staged: list[Staged] = []
+            for difference in ordered:
+                if refusals.stops(difference.model.name):
+                    continue
+                with refusals.noting(), self._translated(difference.model.name), session.cursor() as cursor:
+                    recorded = _prepare(cursor, difference)
+                    if ledger.covers(recorded, difference.progress):
+                        applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
+                    else:
+                        staged.append(self._stage(cursor, difference))
+            with self._translated("the batch"):
+                session.autocommit = False
+            return applied | self._commit_what_is_taken(session, staged, refusals)
+
+    def _stage(self, cursor: Cursor, difference: Difference) -> Staged:
+        columns = carry(difference.model, difference.rows.schema)
+        table = ddl.prepare_staging(cursor, difference.model, columns)
+        staged = Staged(difference, table, columns, uuid4().hex)
+        staged.write(self._connection, self._writers)
+        return staged
+
+    def _commit_what_is_taken(
+        self, session: Session, staged: Sequence[Staged], refusals: Refusals
+    ) -> dict[str, Applied]:
+        """Repeat the transaction without the refused until the rest is committed."""
+        while True:
+            going = [each for each in staged if not refusals.stops(each.model)]
+            if not going:
+                return {}
+            try:
+                applied = self._write(session, going)
+                self._commit(session, going)
+            except TargetRefused as error:
+                refusals.note(self._with_column(session, error, going))
+            else:
+                return applied
+
+    def _write(self, session: Session, going: Sequence[Staged]) -> dict[str, Applied]:
+        """Everything of the transaction but its COMMIT. Rolled back when it raises TargetRefused."""
+        deleted: dict[str, int] = {}
+        upserted: dict[str, tuple[int, int]] = {}
+        try:
+            with self._translated("the batch"), session.cursor() as cursor:
+                cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+                for each in reversed(going):
+                    with self._translated(each.model):
+                        deleted[each.model] = each.delete(cursor)
+                for each in going:
+                    with self._translated(each.model):
+                        upserted[each.model] = each.upsert(cursor)
+                self._settle(cursor, going)
+        except TargetRefused:
+            session.rollback()
+            raise
+        return {
+            each.model: Applied(*upserted[each.model], deleted[each.model], each.difference.progress.version)
+            for each in going
+        }
+
+    def _settle(self, cursor: Cursor, going: Sequence[Staged]) -> None:
+        """Check deferred constraints here, where they can be told from a lost COMMIT; empty staging; ledger."""
+        by_table = {ddl.target_of(each.difference.model).table: each.model for each in going}
+        try:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        except psycopg2.Error as error:
+            with self._translated(by_table.get(error.diag.table_name or "", going[-1].model)):
+                raise
+        for each in going:
+            target = ddl.target_of(each.difference.model)
+            with self._translated(each.model):
+                cursor.execute(sql.SQL("TRUNCATE {}").format(each.table))
+                ledger.write(cursor, target.schema, each.model, each.difference.progress)
+
+    def _commit(self, session: Session, going: Sequence[Staged]) -> None:
+        try:
+            session.commit()
+        except psycopg2.Error as error:
+            if not session.closed:
+                with self._translated("the batch"):
+                    raise
+            models = [each.difference.model for each in going]
+            recorded = self._backoff.retrying(lambda: self._recorded(models))
+            if not all(ledger.covers(recorded.get(each.model), each.difference.progress) for each in going):
+                what = "the connection broke during COMMIT, and the batch is not in the ledger."
+                raise Unreachable(what, where=self._connection.where, mend="Run again.") from error
+
+    def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
+        """The ledger rows of these models."""
+        recorded: dict[str, Progress] = {}
+        with closing(self._connection.open()) as session, self._translated("the ledger"), session.cursor() as cursor:
+            for schema, in_schema in _schemas(models).items():
+                if ledger.exists(cursor, schema):
+                    recorded |= ledger.read(cursor, schema, in_schema)
+        return recorded
+
+    def _with_column(self, session: Session, error: TargetRefused, going: Sequence[Staged]) -> TargetRefused:
+        """The same error, naming the column when a staged value does not fit one: Postgres does not say which."""
+        staged = next((each for each in going if each.model == error.where), None)
+        if staged is None:
+            return error
+        with self._translated(staged.model), session.cursor() as cursor:
+            column = staged.misfit(cursor)
+            session.rollback()
+        if column is None or f"column {column}" in error.what:
+            return error
+        return TargetRefused(f"{error.what} It is column {column}.", where=error.where, mend=error.mend)
+
+    def _translated(self, model: str) -> AbstractContextManager[None]:
+        return translated(model, self._connection.where)
+
+
+def _schemas(models: Iterable[Model]) -> Mapping[str, list[str]]:
+    """Model names by target schema, schemas in order of name."""
+    by_schema: dict[str, list[str]] = {}
+    for model in sorted(models, key=lambda each: ddl.target_of(each).schema):
+        by_schema.setdefault(ddl.target_of(model).schema, []).append(model.name)
+    return by_schema
+
+
+def _lock(cursor: Cursor, schemas: Iterable[str]) -> None:
+    """Keep other publishers out of these schemas until this session ends."""
+    for schema in schemas:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {schema}",))
+
+
+def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
+    """Make what is missing; what the ledger says. Raises TargetRefused when the difference has no footing there."""
+    model = difference.model
+    schema = ddl.target_of(model).schema
+    ddl.create_schema(cursor, schema)
+    ledger.create(cursor, schema)
+    ddl.prepare_target(cursor, model)
+    recorded = ledger.read(cursor, schema, [model.name]).get(model.name)
+    if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
+        there = "another input" if recorded else "nothing"
+        what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
+        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends the whole model then.")
+    return recorded

@@ -1,0 +1,145 @@
+"""Staged rows of one model: written by Spark in parallel, taken over by set-based statements in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg2
+from psycopg2 import sql
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.protocols import Difference
+from replicator.sinks.postgres.columns import Carried
+from replicator.sinks.postgres.connection import PostgresConnection
+from replicator.sinks.postgres.ddl import staging_name, target_of
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import cursor as Cursor
+
+_COMMA = sql.SQL(", ")
+_AND = sql.SQL(" AND ")
+_DELETE = sql.SQL(
+    "DELETE FROM {target} t USING (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'delete') s WHERE {same}"
+)
+_DELETE_STRANGERS = sql.SQL(
+    "DELETE FROM {target} t WHERE NOT EXISTS "
+    "(SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'upsert') s WHERE {same})"
+)
+# xmax is 0 in a row version that this statement inserted, and not in one that it updated
+_UPSERT = sql.SQL(
+    "WITH written AS (INSERT INTO {target} AS t ({columns}) "
+    "SELECT DISTINCT ON ({key_values}) {values} FROM {staging} s WHERE {mine} AND s._op = 'upsert' "
+    "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING (t.xmax = 0) AS inserted) "
+    "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
+)
+_UPDATE = sql.SQL("DO UPDATE SET {assign} WHERE ROW({old}) IS DISTINCT FROM ROW({new})")
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One difference in its staging table. Only rows of ``batch`` count: late writers of a dead run change nothing.
+
+    A Spark task that is run twice leaves rows twice; every statement takes one per key.
+    """
+
+    difference: Difference
+    table: sql.Identifier
+    columns: tuple[Carried, ...]
+    batch: str
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.difference.model.name
+
+    def write(self, connection: PostgresConnection, writers: int) -> None:
+        """Append the rows through Spark JDBC, at most ``writers`` partitions at a time, each its own transaction."""
+        target = target_of(self.difference.model)
+        rows = self.difference.rows.select(
+            *(carried.value for carried in self.columns),
+            F.col("_op").cast("string").alias("_op"),
+            F.lit(self.batch).alias("_batch"),
+        )
+        table = names.postgres(target.schema, staging_name(self.model))
+        settings = {**connection.jdbc(), "dbtable": table, "batchsize": "1000", "numPartitions": str(writers)}
+        rows.write.format("jdbc").options(**settings).mode("append").save()
+
+    def delete(self, cursor: Cursor) -> int:
+        """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
+        statement = _DELETE_STRANGERS if self.difference.complete else _DELETE
+        keys = [sql.SQL("{} AS {}").format(self._value(each), sql.Identifier(each.staged_as)) for each in self._keys()]
+        same = [
+            sql.SQL("t.{} = s.{}").format(sql.Identifier(each.name), sql.Identifier(each.staged_as))
+            for each in self._keys()
+        ]
+        cursor.execute(statement.format(**self._places(), keys=_COMMA.join(keys), same=_AND.join(same)))
+        return cursor.rowcount
+
+    def upsert(self, cursor: Cursor) -> tuple[int, int]:
+        """Insert or update, in the order of the key. Returns rows inserted and rows that really changed."""
+        keys = self._keys()
+        statement = _UPSERT.format(
+            **self._places(),
+            columns=_COMMA.join(sql.Identifier(each.name) for each in self.columns),
+            values=_COMMA.join(self._value(each) for each in self.columns),
+            key_values=_COMMA.join(self._value(each) for each in keys),
+            keys=_COMMA.join(sql.Identifier(each.name) for each in keys),
+            action=self._action(),
+        )
+        cursor.execute(statement)
+        inserted, updated = cursor.fetchone() or (0, 0)
+        return inserted, updated
+
+    def misfit(self, cursor: Cursor) -> str | None:
+        """The first column with a staged value that the target's type cannot hold; for naming it in an error."""
+        for each in self.columns:
+            if not self._fits(cursor, each):
+                return each.name
+        return None
+
+    def _fits(self, cursor: Cursor, column: Carried) -> bool:
+        longest = column.type.arguments[0] if column.type.is_text and column.type.arguments else None
+        value = self._value(column)
+        if longest is not None:
+            # blanks at the end do not count: Postgres itself cuts those
+            test = sql.SQL("char_length(rtrim({}::text, ' ')) > {}").format(value, sql.Literal(longest))
+        else:
+            test = sql.SQL("({})::text IS NULL AND FALSE").format(value)
+        query = sql.SQL("SELECT count(*) FILTER (WHERE {test}) FROM {staging} s WHERE {mine}")
+        cursor.execute("SAVEPOINT fits")
+        try:
+            cursor.execute(query.format(**self._places(), test=test))
+        except psycopg2.DataError:
+            cursor.execute("ROLLBACK TO SAVEPOINT fits")
+            return False
+        return cursor.fetchone() == (0,)
+
+    def _keys(self) -> Sequence[Carried]:
+        by_name = {each.name: each for each in self.columns}
+        return [by_name[key] for key in self.difference.model.key]
+
+    def _value(self, column: Carried) -> sql.Composable:
+        """The staged value as the target's type. Never cast to a text type: a cast would cut what is too long."""
+        staged = sql.SQL("s.{}").format(sql.Identifier(column.staged_as))
+        return staged if column.type.is_text else sql.SQL("CAST({} AS {})").format(staged, sql.SQL(str(column.type)))
+
+    def _action(self) -> sql.Composable:
+        plain = [sql.Identifier(each.name) for each in self.columns if each.name not in self.difference.model.key]
+        if not plain:
+            return sql.SQL("DO NOTHING")
+        return _UPDATE.format(
+            assign=_COMMA.join(sql.SQL("{} = EXCLUDED.{}").format(name, name) for name in plain),
+            old=_COMMA.join(sql.SQL("t.{}").format(name) for name in plain),
+            new=_COMMA.join(sql.SQL("EXCLUDED.{}").format(name) for name in plain),
+        )
+
+    def _places(self) -> dict[str, sql.Composable]:
+        target = target_of(self.difference.model)
+        return {
+            "target": sql.Identifier(target.schema, target.table),
+            "staging": self.table,
+            "mine": sql.SQL("s._batch = {}").format(sql.Literal(self.batch)),
+        }

@@ -1,0 +1,93 @@
+"""The known types of serving columns, as people write them and as Postgres prints them (types.md section 2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from replicator.errors import ConfigError
+
+# as people write it -> as Postgres prints it, {} where the arguments go, and how many there may be
+_TYPES: dict[str, tuple[str, int]] = {
+    "smallint": ("smallint", 0),
+    "int2": ("smallint", 0),
+    "integer": ("integer", 0),
+    "int": ("integer", 0),
+    "int4": ("integer", 0),
+    "bigint": ("bigint", 0),
+    "int8": ("bigint", 0),
+    "numeric": ("numeric{}", 2),
+    "decimal": ("numeric{}", 2),
+    "real": ("real", 0),
+    "float4": ("real", 0),
+    "double precision": ("double precision", 0),
+    "float8": ("double precision", 0),
+    "boolean": ("boolean", 0),
+    "bool": ("boolean", 0),
+    "text": ("text", 0),
+    "varchar": ("character varying{}", 1),
+    "character varying": ("character varying{}", 1),
+    "char": ("character{}", 1),
+    "character": ("character{}", 1),
+    "bytea": ("bytea", 0),
+    "date": ("date", 0),
+    "time": ("time{} without time zone", 1),
+    "time without time zone": ("time{} without time zone", 1),
+    "timetz": ("time{} with time zone", 1),
+    "time with time zone": ("time{} with time zone", 1),
+    "timestamp": ("timestamp{} without time zone", 1),
+    "timestamp without time zone": ("timestamp{} without time zone", 1),
+    "timestamptz": ("timestamp{} with time zone", 1),
+    "timestamp with time zone": ("timestamp{} with time zone", 1),
+    "interval": ("interval", 0),
+    "uuid": ("uuid", 0),
+    "jsonb": ("jsonb", 0),
+    "inet": ("inet", 0),
+    "cidr": ("cidr", 0),
+    "macaddr": ("macaddr", 0),
+}
+_WRITTEN = re.compile(r"([a-z][a-z0-9 ]*?) ?(?:\( ?(\d{1,8}) ?(?:, ?(\d{1,4}) ?)?\))?((?: with| without) time zone)?")
+
+
+@dataclass(frozen=True)
+class PostgresType:
+    """A type of an allow-list: ``name`` as Postgres prints it without arguments, and the arguments."""
+
+    name: str
+    arguments: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """As Postgres' ``format_type`` prints it, so that texts compare."""
+        inside = ",".join(str(each) for each in self.arguments)
+        return self.name.format(f"({inside})" if inside else "")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether any text is a value of it, but for its length."""
+        return self.name in ("text", "character varying{}", "character{}")
+
+    @property
+    def scale(self) -> int | None:
+        """Digits after the point that it keeps; None if as many as there are, or if it is no exact number."""
+        if self.name in ("smallint", "integer", "bigint"):
+            return 0
+        return self.arguments[1] if self.name == "numeric{}" and self.arguments else None
+
+
+def parse_type(written: str) -> PostgresType:
+    """The type that a model's YAML writes: ``varchar(50)``, ``numeric(10,2)``, ``timestamp(3)`` ...
+
+    Raises ConfigError for anything that is not on the list.
+    """
+    match = _WRITTEN.fullmatch(" ".join(written.lower().split()))
+    known = _TYPES.get(match.group(1) + (match.group(4) or "")) if match else None
+    if match is None or known is None:
+        raise ConfigError(f"{written!r} is no known Postgres type", mend=f"Use one of {', '.join(_TYPES)}.")
+    arguments = tuple(int(each) for each in match.group(2, 3) if each is not None)
+    if len(arguments) > known[1]:
+        raise ConfigError(f"{written!r} has too many arguments")
+    if known[0] == "character{}" and not arguments:
+        arguments = (1,)
+    if known[0] == "numeric{}" and len(arguments) == 1:
+        arguments = (*arguments, 0)
+    return PostgresType(known[0], arguments)

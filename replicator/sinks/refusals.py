@@ -1,0 +1,55 @@
+"""The models of one batch that a target refused, and those that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from replicator.errors import TargetRefused
+from replicator.protocols import Difference
+from replicator.sinks.order import waiting
+from replicator.spec import Applied
+
+
+class Refusals:
+    """Collects one error per model, so that the others can go on (architecture section 2, idea 5)."""
+
+    def __init__(self, ordered: Sequence[Difference]) -> None:
+        self._ordered = ordered
+        self._errors: dict[str, TargetRefused] = {}
+
+    def note(self, error: TargetRefused) -> None:
+        """Take the model that the error's ``where`` names out of the batch; all of it when it names none of them."""
+        names = [each.model.name for each in self._ordered]
+        for name in [error.where] if error.where in names else names:
+            self._errors.setdefault(str(name), error)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note a TargetRefused instead of raising it."""
+        try:
+            yield
+        except TargetRefused as error:
+            self.note(error)
+
+    def stops(self, model: str) -> bool:
+        """Whether a model is refused, or references one that is."""
+        return model in self._errors or model in waiting(self._ordered, self._errors)
+
+    def raise_or(self, applied: Mapping[str, Applied]) -> dict[str, Applied]:
+        """What was applied, unless something was refused: then one TargetRefused about all of it."""
+        if not self._errors:
+            return dict(applied)
+        refused = dict(self._errors)
+        for model, cause in waiting(self._ordered, self._errors).items():
+            what = f"model {model} references {cause}, which was refused, and waits for it."
+            refused[model] = TargetRefused(what, where=model, mend=f"Mend {cause} first.")
+        distinct = list(dict.fromkeys(refused.values()))
+        committed = {model: each for model, each in applied.items() if model not in refused}
+        raise TargetRefused(
+            " ".join(each.what for each in distinct),
+            where=", ".join(refused),
+            mend=distinct[0].mend,
+            refused=refused,
+            applied=committed,
+        )

@@ -1,0 +1,1 @@
+"""Where records come from: one file per kind behind ``Source``."""

@@ -1,0 +1,67 @@
+"""Records from files, as ``kcat -C -J`` prints them: JSON lines with topic, partition, offset, tstype, ts, headers,
+key and payload (null = a real Kafka null)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.errors import BadRecording
+
+_RECORD = (
+    "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
+    "_broken STRING"
+)
+
+
+@dataclass(frozen=True)
+class RecordedSource:
+    """Some files, plain or compressed (``.gz``); bounded."""
+
+    files: Sequence[str]
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """The columns of ``Source.read``; raises BadRecording naming the first file with a line that is no record."""
+        lines = self._lines(spark)
+        record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
+        parsed = lines.select(F.input_file_name().alias("file"), "value", record.alias("r"))
+        self._refuse_broken(parsed)
+        pair = F.transform(
+            F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
+            lambda i: F.struct(
+                F.element_at("r.headers", i * 2 + 1).alias("key"),
+                F.element_at("r.headers", i * 2 + 2).cast("binary").alias("value"),
+            ),
+        )
+        none = F.array().cast("array<struct<key:string,value:binary>>")
+        return parsed.select(
+            "r.topic", "r.partition", "r.offset",
+            F.timestamp_millis("r.ts").alias("timestamp"),
+            F.col("r.key").cast("binary").alias("key"),
+            F.col("r.payload").cast("binary").alias("value"),
+            F.when(F.size("r.headers") >= 2, pair).otherwise(none).alias("headers"),
+        )
+
+    def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:  # noqa: ARG002
+        """Files know no topic ids."""
+        return {}
+
+    def _lines(self, spark: SparkSession) -> DataFrame:
+        try:
+            return spark.read.text(list(self.files)).where(F.trim("value") != "")
+        except AnalysisException as error:
+            missing = ", ".join(self.files)
+            raise BadRecording("a recorded file cannot be read", where=missing, mend="Check the path.") from error
+
+    def _refuse_broken(self, parsed: DataFrame) -> None:
+        whole = F.col("r.topic").isNotNull() & F.col("r.partition").isNotNull() & F.col("r.offset").isNotNull()
+        broken = parsed.where(F.col("r._broken").isNotNull() | ~whole).groupBy("file").count().orderBy("file").first()
+        if broken is not None:
+            raise BadRecording(
+                f"{broken['count']} lines are no Kafka records", where=broken["file"],
+                mend="Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them.",
+            )

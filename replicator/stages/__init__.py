@@ -1,0 +1,1 @@
+"""The four sentences: bronze, silver, gold, publish. They meet protocols, never an implementation."""

@@ -1,0 +1,48 @@
+"""What became of the records that one table read (debezium.md section R)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import Row
+
+from replicator.errors import ReplicatorError
+
+
+@dataclass(frozen=True)
+class Account:
+    """One table's tick: read = applied + superseded + dead_lettered + the sum of ``ignored`` (R1).
+
+    ``applied`` changes are in the table now, ``superseded`` ones are valid but older than what is there (R2).
+    ``error`` is set when the table stopped; then no progress was moved. ``seconds`` is wall time.
+    """
+
+    table: str
+    read: int = 0
+    applied: int = 0
+    superseded: int = 0
+    dead_lettered: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+    error: ReplicatorError | None = None
+
+    @property
+    def residue(self) -> int:
+        """Records that nothing accounts for; anything but 0 is a fault of ours."""
+        return self.read - self.applied - self.superseded - self.dead_lettered - sum(self.ignored.values())
+
+
+def counted(account: Account, groups: Iterable[Row]) -> Account:
+    """The account with what the outside of its records decides: groups of ``transforms.changes.survey``."""
+    ignored: Counter[str] = Counter()
+    read = rejected = 0
+    for group in groups:
+        read += group["count"]
+        if group["rule"] is not None:
+            ignored[group["rule"]] += group["count"]
+        elif group["reason"] is not None:
+            rejected += group["count"]
+    return replace(account, read=read, dead_lettered=rejected, ignored=dict(ignored))

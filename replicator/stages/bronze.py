@@ -1,0 +1,176 @@
+"""Kafka -> bronze: every record once, nothing parsed (promise A).
+
+Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the query's id and
+the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its progress.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from replicator.errors import CheckpointBehindTable, OffsetsLost, ReplicatorError, TopicRecreated, Unreachable
+from replicator.lake import Lake
+from replicator.protocols import Source, TableFormat
+from replicator.spec import Progress, Table
+
+_PLACE = ["topic", "partition", "offset"]
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs."""
+
+    source: str
+    reader: Source
+    format: TableFormat
+    lake: Lake
+    trigger_seconds: float = 1.0
+
+    @property
+    def table(self) -> Table:
+        """The bronze table."""
+        return self.lake.bronze(self.source)
+
+
+def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
+    """Kafka records -> bronze rows (architecture section 4): text where the bytes are UTF-8, else ``undecodable``."""
+    key, value = F.col("key"), F.col("value")
+    bad_key, bad_value = ~_is_utf8(key), ~_is_utf8(value)
+    ids = F.create_map(*[F.lit(part) for pair in topic_ids.items() for part in pair]) if topic_ids else None
+    raw = F.struct(F.when(bad_key, key).alias("key"), F.when(bad_value, value).alias("value"))
+    return records.select(
+        "topic",
+        (F.lit(None).cast("string") if ids is None else ids[F.col("topic")]).alias("topic_id"),
+        "partition",
+        "offset",
+        "timestamp",
+        F.when(~bad_key, key.cast("string")).alias("key"),
+        F.when(~bad_value, value.cast("string")).alias("value"),
+        "headers",
+        F.when(bad_key | bad_value, raw).alias("undecodable"),
+        F.current_timestamp().alias("ingested_at"),
+    )
+
+
+def ingest_files(spark: SparkSession, ingestion: Ingestion) -> int:
+    """A bounded reader into bronze, skipping what bronze has already (architecture 9.6). Returns rows added."""
+    records = rows(ingestion.reader.read(spark), {}).dropDuplicates(_PLACE)
+    if ingestion.format.version(spark, ingestion.table) is not None:
+        present = ingestion.format.read(spark, ingestion.table).select(*_PLACE)
+        records = records.join(present, _PLACE, how="left_anti")
+    fresh = records.repartition("topic").sortWithinPartitions(*_PLACE)
+    if fresh.isEmpty():
+        return 0
+    return ingestion.format.append(fresh, ingestion.table, None).inserted
+
+
+def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> StreamingQuery:
+    """Start the streaming query: all that is there now (``once``), or for ever."""
+    checkpoint = ingestion.lake.checkpoint(ingestion.source)
+    writer = ingestion.reader.read(spark).writeStream.queryName(f"bronze {ingestion.source}")
+    writer = writer.option("checkpointLocation", checkpoint).foreachBatch(_BatchWriter(ingestion))
+    if once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{ingestion.trigger_seconds} seconds").start()
+
+
+def finish(query: StreamingQuery, ingestion: Ingestion) -> None:
+    """Wait for the query; its failure comes out as one of our errors."""
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as error:
+        raise translate(error, ingestion) from error
+
+
+def translate(error: StreamingQueryException, ingestion: Ingestion) -> ReplicatorError:
+    """A stopped stream as an error with what to do next."""
+    text = str(error)
+    named = re.search(r"(CHECKPOINT_BEHIND_TABLE|TOPIC_RECREATED): ([^\n]*)", text)
+    if named:
+        kind = CheckpointBehindTable if named.group(1) == CheckpointBehindTable.code else TopicRecreated
+        return kind(named.group(2).strip(), where=ingestion.table.location)
+    lost = ("OffsetOutOfRange", "data may have been lost", "Some data may have been lost", "KAFKA_DATA_LOSS")
+    if any(sign in text for sign in lost):
+        return OffsetsLost(
+            "Kafka dropped records before they were read", where=ingestion.source,
+            mend="Take a new snapshot of the source's tables; then start with a new lake or a new topic prefix.",
+        )
+    if "TimeoutException" in text or "Failed to create new KafkaAdminClient" in text:
+        return Unreachable("Kafka does not answer", where=ingestion.source, mend="Check the broker, then run again.")
+    first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
+    return ReplicatorError(f"the bronze stream of {ingestion.source} failed: {first}", mend="`--debug` shows the trace.")
+
+
+class _BatchWriter:
+    """What happens to each micro-batch. Keeps, for one run, what the start-up checks found."""
+
+    def __init__(self, ingestion: Ingestion) -> None:
+        self._ingestion = ingestion
+        self._application: str | None = None
+        self._known_ids: dict[str, str] = {}
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        spark, at = batch.sparkSession, self._ingestion
+        ids = at.reader.topic_ids(spark)
+        records = rows(batch, ids)
+        if self._application is None:
+            self._application = self._start(spark, number)
+            self._refuse_repetition(records, number)
+        self._same_topics(ids)
+        at.format.append(records, at.table, Progress(self._application, number))
+
+    def _start(self, spark: SparkSession, number: int) -> str:
+        """The app id of this checkpoint, after F-C2: a fresh, restored or foreign checkpoint must not go on."""
+        at = self._ingestion
+        identity = spark.read.json(f"{at.lake.checkpoint(at.source)}/metadata").first()
+        application = f"bronze/{at.source}/{identity['id'] if identity is not None else ''}"
+        recorded = at.format.progress(spark, at.table, application)
+        if recorded is None and at.format.version(spark, at.table) is not None and number == 0:
+            raise CheckpointBehindTable(
+                "bronze has rows, but its checkpoint is new: continuing would store every record twice. "
+                "Bring the checkpoint back, or give the lake a new root."
+            )
+        if recorded is not None and recorded.version > number:
+            raise CheckpointBehindTable(
+                f"bronze has batch {recorded.version}, the checkpoint is at {number}: it is an older copy. "
+                "Bring the newest checkpoint back, or give the lake a new root."
+            )
+        if recorded is not None:
+            known = at.format.read(spark, at.table).where(F.col("topic_id").isNotNull())
+            latest = known.groupBy("topic").agg(F.max_by("topic_id", "ingested_at").alias("id"))
+            self._known_ids = {row["topic"]: row["id"] for row in latest.collect()}
+        return application
+
+    def _refuse_repetition(self, records: DataFrame, number: int) -> None:
+        """A batch that bronze took for done must hold nothing that bronze lacks (F-C3)."""
+        at = self._ingestion
+        recorded = at.format.progress(records.sparkSession, at.table, self._application or "")
+        if recorded is None or recorded.version < number:
+            return
+        present = at.format.read(records.sparkSession, at.table).select(*_PLACE)
+        if not records.select(*_PLACE).join(present, _PLACE, how="left_anti").isEmpty():
+            raise CheckpointBehindTable(
+                f"batch {number} is in bronze with other records than the checkpoint plans for it. "
+                "Bring the newest checkpoint back, or give the lake a new root."
+            )
+
+    def _same_topics(self, ids: Mapping[str, str]) -> None:
+        for topic, identity in ids.items():
+            if self._known_ids.setdefault(topic, identity) != identity:
+                raise TopicRecreated(
+                    f"topic {topic} was deleted and created again: its offsets start anew. "
+                    "Take the old records out of the lake or use a new topic prefix."
+                )
+
+
+def _is_utf8(column: Column) -> Column:
+    """Whether bytes are UTF-8: on Spark 3.5 only a detour through a regex checks it (types.md section 7). NULL is."""
+    text = F.regexp_replace(column.cast("string"), "(?!)", "")
+    return F.coalesce(text.cast("binary") == column, F.lit(True))

@@ -1,0 +1,138 @@
+"""Gold -> the serving database: the rows that changed since the ledger's version, all models in one batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import ReplicatorError, StaleWriter, TableMissing, TargetRefused
+from replicator.lake import Lake
+from replicator.protocols import Difference, Sink, TableFormat
+from replicator.spec import Applied, Model, Progress, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of one model: ``rows`` of its difference, what the target did with them, seconds of the whole batch.
+
+    ``error`` says why this model was not published although it should have been; ``applied`` is None then.
+    """
+
+    model: str
+    rows: int
+    applied: Applied | None
+    seconds: float
+    error: ReplicatorError | None = None
+
+
+@dataclass(frozen=True)
+class _Pending:
+    difference: Difference
+    rows: int
+
+
+def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake, sink: Sink) -> list[Published]:
+    """Make the targets equal to gold. One report per model that had something new, in the given order.
+
+    A model without target, or whose newest version is in the ledger, is left out. A model that cannot be
+    published has its error in its report and the others go on: **the caller must look**. Raises Unreachable when
+    the target does not answer; nothing is visible then.
+    """
+    started = time.monotonic()
+    wanted = [model for model in models if model.target is not None]
+    pending: dict[str, _Pending] = {}
+    errors: dict[str, ReplicatorError] = {}
+    applied: dict[str, Applied] = {}
+    with ExitStack() as kept:
+        for model in wanted:
+            found = _found(spark, model, (gold, lake.gold(model.name, model.key)), sink, kept)
+            if isinstance(found, ReplicatorError):
+                errors[model.name] = found
+            elif found is not None:
+                pending[model.name] = found
+        try:
+            applied |= sink.publish([each.difference for each in pending.values()]) if pending else {}
+        except TargetRefused as error:
+            applied |= error.applied
+            errors |= error.refused or dict.fromkeys(pending, error)
+    seconds = time.monotonic() - started
+    return [
+        Published(name, pending[name].rows if name in pending else 0, applied.get(name), seconds, errors.get(name))
+        for name in (model.name for model in wanted)
+        if name in pending or name in errors
+    ]
+
+
+def _found(
+    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
+) -> _Pending | ReplicatorError | None:
+    try:
+        return _pending(spark, model, place, sink, kept)
+    except (TableMissing, StaleWriter, TargetRefused) as error:
+        return error
+
+
+def _pending(
+    spark: SparkSession, model: Model, place: tuple[TableFormat, Table], sink: Sink, kept: ExitStack
+) -> _Pending | None:
+    """What the target lacks; None when it lacks nothing."""
+    gold, table = place
+    identity, upto = gold.identity(spark, table), gold.version(spark, table)
+    if identity is None or upto is None:
+        what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
+        raise TableMissing(what, where=table.location, mend=mend)
+    recorded = sink.progress(model)
+    progress = Progress(identity, upto)
+    if recorded == progress:
+        return None
+    rows = gold.read(spark, table, upto)
+    _refuse_missing_columns(model, rows)
+    if recorded is None or recorded.input != identity:
+        return _whole(model, rows, progress)
+    if recorded.version > upto:
+        what = (
+            f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
+        )
+        raise StaleWriter(what, where=table.location, mend="Delete the model's ledger row to publish it as it is.")
+    keys = gold.changed_keys(spark, table, recorded.version, upto)
+    return _whole(model, rows, progress) if keys is None else _changed(model, rows, keys, progress, kept)
+
+
+def _whole(model: Model, rows: DataFrame, progress: Progress) -> _Pending:
+    upserts = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
+    return _Pending(Difference(model, upserts, progress, complete=True), rows.count())
+
+
+def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, kept: ExitStack) -> _Pending:
+    """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
+    key = [names.spark(name) for name in model.key]
+    changed = keys.select(*key).distinct().persist()
+    kept.callback(changed.unpersist)
+    count = changed.count()
+    present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
+    joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")
+    operation = F.coalesce(F.col("_op"), F.lit("delete")).alias("_op")
+    difference = joined.select(*_columns(model), operation)
+    # an empty relation costs no Spark job, and the ledger still moves on
+    return _Pending(Difference(model, difference if count else difference.limit(0), progress), count)
+
+
+def _columns(model: Model) -> list[Column]:
+    """The declared columns: those that start with ``_`` stay in gold."""
+    return [F.col(names.spark(column.name)) for column in model.columns]
+
+
+def _refuse_missing_columns(model: Model, rows: DataFrame) -> None:
+    missing = [column.name for column in model.columns if column.name not in rows.columns]
+    if missing:
+        what = f"model {model.name} declares columns that its gold table lacks: {', '.join(missing)}."
+        raise TargetRefused(what, where=model.name, mend="Run gold again, or mend the model's columns.")

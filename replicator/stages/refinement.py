@@ -1,0 +1,27 @@
+"""What one source's silver needs: values and the implementations of the protocols it meets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.debezium.unavailable import Placeholder
+from replicator.lake import Lake
+from replicator.protocols import Control, TableFormat
+from replicator.spec import SourceSpec
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5)."""
+
+    source: SourceSpec
+    bronze: TableFormat
+    silver: TableFormat
+    control: Control
+    lake: Lake
+    dead_letter_share: float = 0.01
+
+    @property
+    def placeholder(self) -> Placeholder:
+        """The text that stands for a value that was not sent."""
+        return Placeholder(self.source.placeholder)

@@ -1,0 +1,169 @@
+"""What is new in bronze, and for which tables: finding work without reading rows that are done (architecture 9.4).
+
+A *route* says that a topic has carried a table. Routes are kept in a control row, written before the first commit of a
+new table: with them a table's own progress tells how far each of its topics must be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import BronzeReplaced
+from replicator.lake import Lake
+from replicator.protocols import Control, TableFormat
+from replicator.spec import Table
+
+BEGINNING = -1
+"""Before the first version of bronze."""
+
+ENVELOPE, REWRITTEN, REWRITTEN_BY_OFFSET, NULL_DELETES = "envelope", "rewritten", "rewritten_by_offset", "null_deletes"
+"""How a topic is read: envelopes; flattened with deletes as rows, by position or by offset; flattened with nulls as deletes."""
+
+
+def mode(groups: Sequence[Row]) -> str | None:
+    """The mode of one topic from the groups of a survey; None while nothing in it is a row (Q7: once, for all)."""
+    rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
+    if not rows:
+        return None
+    if any(not group["flat"] for group in rows):
+        return ENVELOPE
+    if not any(group["rewritten"] for group in rows):
+        return NULL_DELETES
+    return REWRITTEN if all(group["positioned"] for group in rows) else REWRITTEN_BY_OFFSET
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Which tables each topic has carried, the first being its home: where records without a table are counted.
+
+    ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never carried a
+    table (control topics); ``bronze`` is the id of the table that all this is about.
+    """
+
+    bronze: str
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    modes: Mapping[str, str] = field(default_factory=dict)
+    alone: Mapping[str, int] = field(default_factory=dict)
+
+    def topics(self, table: str) -> frozenset[str]:
+        """Topics that have carried the table."""
+        return frozenset(topic for topic, tables in self.tables.items() if table in tables)
+
+    def home(self, topic: str) -> str | None:
+        """The table that answers for the topic's records without a table."""
+        tables = self.tables.get(topic, ())
+        return tables[0] if tables else None
+
+    def of_mode(self, *modes: str) -> list[str]:
+        """Topics that are read in one of these modes."""
+        return [topic for topic, mode in self.modes.items() if mode in modes]
+
+    def learned(
+        self, pairs: Iterable[tuple[str, str]], modes: Mapping[str, str], alone: Mapping[str, int]
+    ) -> Routes:
+        """These routes, new (topic, table) pairs, the modes of topics that had none, and how far the others were read."""
+        tables = dict(self.tables)
+        for topic, table in sorted(pairs):
+            if table not in tables.get(topic, ()):
+                tables[topic] = (*tables.get(topic, ()), table)
+        still = {t: v for t, v in {**self.alone, **alone}.items() if t not in tables}
+        return Routes(self.bronze, tables, {**modes, **self.modes}, still)
+
+    def value(self) -> dict[str, Any]:
+        """As a control row."""
+        tables = {topic: list(found) for topic, found in self.tables.items()}
+        return {"bronze": self.bronze, "tables": tables, "modes": dict(self.modes), "alone": dict(self.alone)}
+
+
+def load_routes(control: Control, path: str, bronze: str) -> Routes:
+    """The routes of this bronze; none if they are about another one."""
+    row = control.get(path)
+    if row is None or row["bronze"] != bronze:
+        return Routes(bronze)
+    return Routes(bronze, {t: tuple(n) for t, n in row["tables"].items()}, row["modes"], row["alone"])
+
+
+def progress_of_tables(
+    spark: SparkSession, silver: TableFormat, lake: Lake, source: str, bronze: str
+) -> dict[str, int]:
+    """Bronze version that each silver table of the source has applied. Raises BronzeReplaced (F-C6)."""
+    found = {}
+    for folder in silver.tables(spark, lake.silver_root(source)):
+        table = names.decode_table(folder)
+        progress = silver.progress(spark, lake.silver(source, table), bronze)
+        if progress is None:
+            raise BronzeReplaced(
+                "the table was made from another bronze table", where=f"{source}/{table}",
+                mend="Put the old bronze back, or remove the silver table so that it is built again.",
+            )
+        found[table] = progress.version
+    return found
+
+
+@dataclass(frozen=True)
+class News:
+    """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read."""
+
+    upto: int
+    after: Mapping[str, int]
+
+    def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
+        """The records, with the bronze version that brought them as ``_version``.
+
+        Where the log no longer reaches back, the whole topic is read again: the merge makes that harmless.
+        """
+        whole = [topic for topic, start in self.after.items() if start == BEGINNING]
+        recent = {topic: start for topic, start in self.after.items() if start != BEGINNING}
+        added = bronze.added(spark, table, min(recent.values()), self.upto) if recent else None
+        if added is None:
+            whole = list(self.after)
+        rows = bronze.read(spark, table, self.upto)
+        kept = rows.columns
+        again = rows.where(F.col("topic").isin(*whole)).withColumn("_version", F.lit(self.upto).cast("bigint"))
+        if added is None:
+            return again
+        wanted = reduce(Column.__or__, [self._range(topic) for topic in recent])
+        fresh = added.where(wanted).select(*kept, F.col("_commit_version").alias("_version"))
+        return again.unionByName(fresh) if whole else fresh
+
+    def _range(self, topic: str) -> Column:
+        return (F.col("topic") == topic) & (F.col("_commit_version") > self.after[topic])
+
+
+def news(
+    spark: SparkSession, bronze: TableFormat, table: Table, routes: Routes, progress: Mapping[str, int], upto: int
+) -> News:
+    """Which topics to read, from where: those with a commit newer than what some table of theirs has applied."""
+    low = _lowest(routes, progress)
+    if low is not None and low >= upto:
+        return News(upto, {})
+    seen = None if low is None else bronze.added(spark, table, low, upto)
+    if seen is None:
+        newest = {row["topic"]: upto for row in bronze.read(spark, table, upto).select("topic").distinct().collect()}
+    else:
+        last = seen.groupBy("topic").agg(F.max("_commit_version").alias("last"))
+        newest = {row["topic"]: row["last"] for row in last.collect()}
+    after = {topic: _applied(topic, routes, progress) for topic in newest}
+    return News(upto, {topic: start for topic, start in after.items() if newest[topic] > start})
+
+
+def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
+    """The version up to which every table of the topic has seen it."""
+    tables = routes.tables.get(topic)
+    if not tables:
+        return routes.alone.get(topic, BEGINNING)
+    return min(progress.get(table, BEGINNING) for table in tables)
+
+
+def _lowest(routes: Routes, progress: Mapping[str, int]) -> int | None:
+    """The oldest version that any known topic needs; None when there is none to start from."""
+    known = [*routes.tables, *routes.alone]
+    lows = [_applied(topic, routes, progress) for topic in known]
+    return min(lows) if lows and min(lows) > BEGINNING else None

@@ -1,0 +1,287 @@
+"""One table's share of a tick.
+
+Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema evolution, 3. the truncate watermark, 4. the
+merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere is repaired by the
+next run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.debezium import envelope, infer
+from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.schema import Example, Form, form, undescribed
+from replicator.errors import ConfigError, ReplicatorError, Residue, SchemaRefused, TableStopped
+from replicator.spec import Declaration, Evolution, Progress, Table
+from replicator.stages import dead_letters
+from replicator.stages.account import Account, counted
+from replicator.stages.refinement import Refinement
+from replicator.stages.routing import Routes
+from replicator.transforms import changes, evolve, fold, truncate
+from replicator.transforms.evolve import Layout
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one table does in one tick: its groups of the survey, and bronze up to which version."""
+
+    spark: SparkSession
+    at: Refinement
+    routes: Routes
+    upto: int
+    name: str
+    groups: tuple[Row, ...]
+
+    @property
+    def table(self) -> Table:
+        """The silver table, without its keys."""
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the user declared about it."""
+        return self.at.source.declaration(self.name)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Groups of records that may change a row."""
+        return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
+
+    def any(self, flag: str) -> bool:
+        """Whether some group of rows has the flag."""
+        return any(group[flag] for group in self.rows)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Decoded changes (persisted) of one table with what was counted in them."""
+
+    changes: DataFrame
+    layout: Layout
+    evolution: Evolution
+    stored: StructType | None
+    good: int
+    partial: bool
+    truncates: int
+    mark: str | None
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+
+def apply(share: Share, records: DataFrame) -> Account:
+    """The account of one table; whatever goes wrong stops this table alone and is named in it."""
+    started = time.monotonic()
+    account = counted(Account(share.table.name), share.groups)
+    try:
+        account = _apply(share, records, account)
+    except ReplicatorError as error:
+        account = replace(account, error=error)
+    except (PySparkException, Py4JJavaError) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        stopped = TableStopped(f"the engine failed: {reason}", where=share.table.name)
+        stopped.__cause__ = error
+        account = replace(account, error=stopped)
+    return replace(account, seconds=time.monotonic() - started)
+
+
+def _apply(share: Share, records: DataFrame, account: Account) -> Account:
+    if not share.rows:
+        _commit_progress(share)
+        if account.dead_lettered:
+            dead_letters.bury(share.spark, share.at, changes.rejects(_outside(share, records), share.name))
+        return account
+    rows = _rows(share, records)
+    stored = _stored(share)
+    forms, guessed = _forms(share, rows, stored)
+    if guessed:
+        warning = f"no types are known for {', '.join(sorted(guessed))}: they were inferred; declare them"
+        account = replace(account, warnings=(*account.warnings, warning))
+    layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
+    ordered = changes.ordered(rows, _running(share, rows) if share.any("has_snapshot") else None)
+    held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
+    decoded = changes.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, held).persist()
+    try:
+        batch = _counted(share, decoded, ordered, layout, evolution, stored)
+        account = _settled(account, batch)
+        dead_letters.refuse_too_many(account, share.at.dead_letter_share)
+        if account.dead_lettered:
+            inside = decoded.where(F.col("_reject").isNotNull()).select("_reject.*")
+            outside = changes.rejects(_outside(share, records), share.name)
+            dead_letters.bury(share.spark, share.at, outside.unionByName(inside))
+        account = _written(share, batch, account)
+    finally:
+        decoded.unpersist()
+    if account.residue:
+        raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
+    return account
+
+
+def _rows(share: Share, records: DataFrame) -> DataFrame:
+    """Records that may change a row of this table."""
+    usable = F.col("rule").isNull() & F.col("reason").isNull()
+    return records.where(F.col("topic").isin(*share.routes.topics(share.name)) & usable & (F.col("table") == share.name))
+
+
+def _outside(share: Share, records: DataFrame) -> DataFrame:
+    """Records without a table that this one answers for."""
+    homes = [topic for topic in share.routes.topics(share.name) if share.routes.home(topic) == share.name]
+    return records.where(F.col("topic").isin(*homes) & F.col("reason").isNotNull())
+
+
+def _stored(share: Share) -> StructType | None:
+    silver = share.at.silver
+    if silver.version(share.spark, share.table) is None:
+        return None
+    return silver.read(share.spark, share.table).schema
+
+
+def _types(stored: StructType | None) -> dict[str, str] | None:
+    return None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
+
+
+def _keys(share: Share, stored: StructType | None) -> tuple[str, ...]:
+    """Key columns by source name: declared, else those the table was made with, else none (the records say)."""
+    if share.declaration.keys or stored is None:
+        return share.declaration.keys
+    keys = [(column.metadata["key"], column.name) for column in stored if "key" in column.metadata]
+    return tuple(names.decode(name) for _, name in sorted(keys))
+
+
+def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[list[Form], set[str]]:
+    """The forms of the batch, and the columns whose types nobody described."""
+    examples = [
+        Example(
+            g["form"], g["flat"], g["wrapped"], g["key_wrapped"], g["value"] or "{}", g["key"],
+            tuple(g["key_names"] or ()), tuple(g["row_names"] or ()),
+        )
+        for g in share.rows
+    ]
+    known = _known(stored)
+    unknown = undescribed(examples, share.declaration)
+    guessed: set[str] = set()
+    if stored is None and unknown:
+        known = dict(_inferred(rows, unknown))
+        declared = {column.name for column in share.declaration.columns}
+        guessed = {name for example in unknown for name in example.row_names if name not in declared}
+    return [form(example, share.declaration, known) for example in examples], guessed
+
+
+def _known(stored: StructType | None) -> dict[str, Logical]:
+    """What the table's own columns say about columns that nothing else describes."""
+    known: dict[str, Logical] = {}
+    for column in stored or ():
+        if column.name not in SYSTEM_COLUMNS:
+            try:
+                known[names.decode(column.name)] = parse_logical(column.dataType.simpleString())
+            except ConfigError:
+                continue  # a nested type: its text is kept
+    return known
+
+
+def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
+    """Kinds over the whole first range (architecture 9.7)."""
+    found: set[tuple[str, str]] = set()
+    for example in examples:
+        path = form(example, Declaration(""), {}).path
+        texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
+        found.update(texts.mapPartitions(lambda part, path=path: infer.kinds(part, path)).distinct().collect())
+    return infer.settle(found)
+
+
+def _running(share: Share, rows: DataFrame) -> DataFrame:
+    """The greatest position below the range, per (topic, partition): snapshot rows rank above it (Q5)."""
+    at, spark = share.at, share.spark
+    topics = share.routes.topics(share.name)
+    lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
+    bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), share.upto).where(F.col("topic").isin(*topics))
+    before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(F.col("offset") < F.col("lowest"))
+    placed = envelope.read(before.drop("lowest"))
+    return placed.groupBy("topic", "partition").agg(F.max("position").alias("maximum"))
+
+
+def _counted(
+    share: Share, decoded: DataFrame, ordered: DataFrame, layout: Layout, evolution: Evolution, stored: StructType | None
+) -> Batch:
+    partial = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
+    tally = decoded.groupBy(F.col("_reject.reason").alias("reason")).agg(
+        F.count("*").alias("count"), F.max(partial).alias("partial")
+    )
+    counts = {row["reason"]: row for row in tally.collect()}
+    good = counts.pop(None, None)
+    truncates = sum(group["truncates"] or 0 for group in share.groups)
+    return Batch(
+        decoded, layout, evolution, stored,
+        good=0 if good is None else good["count"],
+        partial=good is not None and bool(good["partial"]),
+        truncates=truncates,
+        mark=_mark(share, ordered, truncates),
+        rejected={reason: row["count"] for reason, row in counts.items()},
+    )
+
+
+def _settled(account: Account, batch: Batch) -> Account:
+    return replace(account, dead_lettered=account.dead_lettered + sum(batch.rejected.values()))
+
+
+def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
+    """The truncate watermark: the stored one, raised by the batch's own (T1)."""
+    path = share.at.lake.truncates(share.at.source.name, share.name)
+    row = share.at.control.get(path)
+    stored = None if row is None else str(row["watermark"])
+    if not truncates or share.declaration.truncate == "ignore":
+        return stored
+    if share.declaration.truncate == "fail":
+        raise TableStopped("the table was truncated at the source", where=share.table.name,
+                           mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.")
+    found = truncate.watermark(ordered).first()
+    newest = max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
+    return newest
+
+
+def _written(share: Share, batch: Batch, account: Account) -> Account:
+    """Effects 2 to 4, and the rest of the account."""
+    at, spark = share.at, share.spark
+    table = Table(share.table.name, share.table.location, batch.layout.keys)
+    good = batch.changes.where(F.col("_reject").isNull()).drop("_reject")
+    removed = 0
+    if batch.evolution:
+        at.silver.evolve(spark, table, batch.evolution)
+    if batch.mark is not None:
+        if batch.truncates:
+            at.control.put(at.lake.truncates(at.source.name, share.name), {"watermark": batch.mark})
+        good = truncate.survivors(good, batch.mark)
+        if batch.stored is not None and batch.truncates:
+            gone = truncate.deletes(at.silver.read(spark, table), batch.layout, batch.mark).persist()
+            removed = gone.count()
+            good = good.unionByName(gone)
+    if batch.good + removed == 0:
+        _commit_progress(share)
+        applied = 0
+    else:
+        folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
+        result = at.silver.apply(evolve.described(folded, batch.layout), table, Progress(share.routes.bronze, share.upto))
+        applied = min(batch.good, max(0, result.written - removed))
+    by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
+    ignored = {**account.ignored, "truncate_by_policy": by_policy} if by_policy else account.ignored
+    return replace(
+        account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied, ignored=ignored
+    )
+
+
+def _commit_progress(share: Share) -> None:
+    """The range held nothing for this table: say in the table that it was read."""
+    at = share.at
+    if at.silver.version(share.spark, share.table) is None:
+        return
+    nothing = at.silver.read(share.spark, share.table).limit(0)
+    at.silver.append(nothing, share.table, Progress(share.routes.bronze, share.upto))

@@ -1,0 +1,1 @@
+"""DataFrame -> DataFrame: no session, no path, no clock."""

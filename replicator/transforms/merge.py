@@ -1,0 +1,135 @@
+"""The semilattice: what a stored row and a change become (debezium.md section M). Every table format uses this rule.
+
+A silver row is a set of registers, one per column and one for its life. Each register has a position: the row's ``_seq``
+unless ``_column_seq`` says otherwise, with ``-`` behind it in a deleted row (M2, M3). Joining takes, for each register on
+its own, the greater position; plain text comparison orders them all. Stored and incoming rows have the same shape:
+the table's columns, ``_seq STRING``, ``_deleted BOOLEAN``, ``_column_seq MAP<STRING,STRING>``, ``_source_ts_ms BIGINT``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+
+SYSTEM_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
+"""What silver adds behind the source's columns, in this order."""
+
+SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _source_ts_ms BIGINT"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The two rows that meet, by the alias of each side in a join or MERGE."""
+
+    stored: str = "t"
+    change: str = "s"
+
+    def of_stored(self, column: str) -> Column:
+        """A column of the stored row."""
+        return F.col(f"{self.stored}.{names.spark(column)}")
+
+    def of_change(self, column: str) -> Column:
+        """A column of the change."""
+        return F.col(f"{self.change}.{names.spark(column)}")
+
+
+def data_columns(columns: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """The registers: every column that is neither key nor system."""
+    return [column for column in columns if column not in keys and column not in SYSTEM_COLUMNS]
+
+
+def same_key(keys: Sequence[str], sides: Sides) -> Column:
+    """Keys are never NULL (a record without key is a dead letter, C1), so plain equality joins them."""
+    condition = F.lit(True)
+    for key in keys:
+        condition = condition & (sides.of_stored(key) == sides.of_change(key))
+    return condition
+
+
+def is_newer(sides: Sides) -> Column:
+    """The change decides the row's life: alive or deleted."""
+    return sides.of_change("_seq") > sides.of_stored("_seq")
+
+
+def changes_something(sides: Sides) -> Column:
+    """Whether the join differs from the stored row: a newer change, or an older one that fills an unknown column (E7)."""
+    default = default_position(sides.of_change("_seq"), sides.of_change("_deleted"))
+
+    def filled(entry: Column) -> Column:
+        incoming = F.coalesce(sides.of_change("_column_seq")[entry["key"]], default)
+        return incoming > entry["value"]
+
+    gaps = F.coalesce(F.map_entries(sides.of_stored("_column_seq")), F.array())
+    return is_newer(sides) | F.exists(gaps, filled)
+
+
+def joined(columns: Sequence[str], keys: Sequence[str], sides: Sides) -> dict[str, Column]:
+    """The joined row as expressions over both sides, for every column but the keys."""
+    registers = data_columns(columns, keys)
+    newer = is_newer(sides)
+    whole = newer & sides.of_change("_column_seq").isNull()
+    result = {
+        column: F.when(whole | _wins(column, sides), sides.of_change(column)).otherwise(sides.of_stored(column))
+        for column in registers
+    }
+    for column in ("_seq", "_deleted", "_source_ts_ms"):
+        result[column] = F.when(newer, sides.of_change(column)).otherwise(sides.of_stored(column))
+    entries = _differing(registers, sides, result["_seq"], result["_deleted"])
+    result["_column_seq"] = F.when(~whole, entries)
+    return result
+
+
+def join_rows(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Stored rows and changes, one row per key on each side -> the joined table. For formats without a MERGE."""
+    sides = Sides()
+    columns = stored.columns
+    both = stored.alias(sides.stored).join(changes.alias(sides.change), same_key(keys, sides), how="full")
+    only_stored, only_change = sides.of_change("_seq").isNull(), sides.of_stored("_seq").isNull()
+    result = joined(columns, keys, sides)
+
+    def pick(column: str) -> Column:
+        met = sides.of_stored(column) if column in keys else result[column]
+        chosen = F.when(only_stored, sides.of_stored(column)).when(only_change, sides.of_change(column)).otherwise(met)
+        return chosen.alias(column)
+
+    return both.select(*[pick(column) for column in columns])
+
+
+def default_position(seq: Column, deleted: Column) -> Column:
+    """The position of every register without an entry of its own (M3)."""
+    return F.concat(seq, F.when(deleted, F.lit("-")).otherwise(F.lit("")))
+
+
+def column_positions(positions: dict[str, Column], seq: Column, deleted: Column) -> Column:
+    """``_column_seq``: the positions that differ from the default; NULL if none does, and for deleted rows (M3)."""
+    default = default_position(seq, deleted)
+    pairs = [
+        F.when(place != default, F.struct(F.lit(column).alias("key"), place.alias("value")))
+        for column, place in positions.items()
+    ]
+    if not pairs:
+        return F.lit(None).cast("map<string,string>")
+    entries = F.filter(F.array(*pairs), lambda pair: pair.isNotNull())
+    return F.when(~deleted & (F.size(entries) > 0), F.map_from_entries(entries))
+
+
+def _position_of(column: str, of: str, sides: Sides) -> Column:
+    side = sides.of_stored if of == sides.stored else sides.of_change
+    return F.coalesce(side("_column_seq")[F.lit(column)], default_position(side("_seq"), side("_deleted")))
+
+
+def _wins(column: str, sides: Sides) -> Column:
+    return _position_of(column, sides.change, sides) > _position_of(column, sides.stored, sides)
+
+
+def _differing(registers: Sequence[str], sides: Sides, seq: Column, deleted: Column) -> Column:
+    positions = {
+        column: F.greatest(_position_of(column, sides.stored, sides), _position_of(column, sides.change, sides))
+        for column in registers
+    }
+    return column_positions(positions, seq, deleted)

@@ -1,0 +1,37 @@
+"""TRUNCATE as a delete of every older row, present or late (debezium.md section T)."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.transforms.evolve import Layout
+
+
+def watermark(records: DataFrame) -> DataFrame:
+    """The greatest ``_seq`` of the truncates among ordered records: one row, ``watermark`` (NULL: none)."""
+    return records.where(F.col("op") == "t").agg(F.max("_seq").alias("watermark"))
+
+
+def survivors(changes: DataFrame, mark: str) -> DataFrame:
+    """Changes that the truncate at ``mark`` does not supersede (T2)."""
+    return changes.where(F.col("_seq") > mark)
+
+
+def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
+    """A delete at ``mark`` for each stored row that the truncate reaches: older rows, and rows with older columns."""
+    reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
+    return reached.select(
+        *[
+            (F.col(names.spark(column)) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
+            for column, kind in layout.types.items()
+        ],
+        F.lit(mark).alias("_seq"),
+        F.lit(value=True).alias("_deleted"),
+        F.lit(None).cast("bigint").alias("_source_ts_ms"),
+        F.lit(None).cast("array<string>").alias("_unavailable"),
+        F.lit(None).cast(
+            "struct<topic:string,partition:int,offset:bigint,table:string,seq:string,reason:string,detail:string>"
+        ).alias("_reject"),
+    )

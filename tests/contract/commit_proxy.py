@@ -1,0 +1,92 @@
+"""A TCP proxy before Postgres that loses a connection at a chosen moment (reliability.md section 5)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+
+class CommitProxy:
+    """Passes bytes on until armed. Fires once, on a connection on which *seen* went by before *trigger*.
+
+    JDBC connections pass here too: *seen* tells them from ours.
+
+    ``swallow_after``: the server gets the trigger and its answer never comes back.
+    ``cut_before``: the server never gets the trigger. ``swallowed`` and ``cut`` count how often it fired.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = (host, port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._armed: tuple[str, bytes, bytes] | None = None
+        self._lock = threading.Lock()
+        self.swallowed = 0
+        self.cut = 0
+
+    def swallow_after(self, seen: bytes, trigger: bytes) -> None:
+        self._armed = ("swallow", seen, trigger)
+
+    def cut_before(self, seen: bytes, trigger: bytes) -> None:
+        self._armed = ("cut", seen, trigger)
+
+    def __enter__(self) -> CommitProxy:  # noqa: PYI034  typing.Self came with Python 3.11
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(self._server)
+                silent = threading.Event()
+                threading.Thread(target=self._forward, args=(client, server, silent), daemon=True).start()
+                threading.Thread(target=self._answer, args=(server, client, silent), daemon=True).start()
+
+    def _forward(self, client: socket.socket, server: socket.socket, silent: threading.Event) -> None:
+        """Client to server, watching for the trigger."""
+        history = b""
+        with suppress(OSError):
+            while data := client.recv(65536):
+                history += data
+                action = self._fires(history, data)
+                if action == "cut":
+                    self.cut += 1
+                    break
+                if action == "swallow":
+                    silent.set()
+                    self.swallowed += 1
+                server.sendall(data)
+        if not silent.is_set():
+            _close(client, server)
+
+    def _answer(self, server: socket.socket, client: socket.socket, silent: threading.Event) -> None:
+        """Server to client; once silent, the first answer is dropped and the connection with it."""
+        with suppress(OSError):
+            while (data := server.recv(65536)) and not silent.is_set():
+                client.sendall(data)
+        _close(client, server)
+
+    def _fires(self, history: bytes, data: bytes) -> str | None:
+        with self._lock:
+            if self._armed is None:
+                return None
+            action, seen, trigger = self._armed
+            if trigger not in data or seen not in history:
+                return None
+            self._armed = None
+            return action
+
+
+def _close(*sockets: socket.socket) -> None:
+    for each in sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+        each.close()

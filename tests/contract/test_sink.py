@@ -1,0 +1,498 @@
+"""The promises of ``Sink`` (replicator/protocols.py), for every implementation, then those of Postgres alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from psycopg2 import sql
+from pyspark.sql import functions as F
+
+from replicator.errors import ConfigError, TargetRefused, Unreachable
+from replicator.protocols import Difference
+from replicator.sinks.memory import MemorySink
+from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
+from replicator.spec import Applied, Model, ModelColumn, Progress, Target
+from tests.contract.commit_proxy import CommitProxy
+
+QUICK = Backoff(retries=2, first=0.01, longest=0.05)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A sink under test, the schema that it owns, and how to see what readers see."""
+
+    sink: Any
+    schema: str
+    connection: PostgresConnection | None = None
+
+    def rows(self, model: Model) -> list[tuple[Any, ...]]:
+        if self.connection is None:
+            rows = self.sink.tables.get(model.name, {}).values()
+            return sorted(tuple(row[column.name] for column in model.columns) for row in rows)
+        columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in model.columns)
+        query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(self.schema, model.target.table))
+        return sorted(self.run(query))
+
+    def run(self, query: Any) -> list[tuple[Any, ...]]:
+        with closing(self.connection.open()) as session, session, session.cursor() as cursor:
+            cursor.execute(query)
+            return cursor.fetchall() if cursor.description else []
+
+
+@pytest.fixture
+def postgres(request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A schema of its own on the stack's Postgres, dropped afterwards."""
+    stack = request.getfixturevalue("stack")
+    connection = PostgresConnection(
+        stack.postgres_host,
+        stack.postgres_port,
+        stack.postgres_database,
+        stack.postgres_user,
+        stack.postgres_password,
+        sslmode="disable",
+    )
+    schema = f"sink_{uuid4().hex[:12]}"
+    served = Served(PostgresSink(connection, backoff=QUICK), schema, connection)
+    yield served
+    served.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("memory", marks=pytest.mark.spark),
+        pytest.param("postgres", marks=[pytest.mark.spark, pytest.mark.stack]),
+    ]
+)
+def served(request: pytest.FixtureRequest) -> Served:
+    return Served(MemorySink(), "memory") if request.param == "memory" else request.getfixturevalue("postgres")
+
+
+def model(schema: str, name: str, columns: dict[str, str], key: tuple[str, ...] = ("id",), **more: Any) -> Model:
+    """A model whose columns may be NULL unless their type ends in `` !``."""
+    declared = tuple(ModelColumn(c, t.removesuffix(" !"), nullable=not t.endswith(" !")) for c, t in columns.items())
+    return Model(name, "", {}, key, declared, target=Target("warehouse", schema, more.pop("table", name)), **more)
+
+
+def customers(schema: str) -> Model:
+    return model(schema, "dim_customers", {"id": "integer", "name": "varchar(10) !", "credit": "numeric(10,2)"})
+
+
+def orders(schema: str) -> Model:
+    columns = {"id": "integer", "customer": "integer"}
+    return model(schema, "a_fact_orders", columns, references=("dim_customers",))
+
+
+CUSTOMERS = "id INT, name STRING, credit DECIMAL(10,2), _op STRING"
+ORDERS = "id INT, customer INT, _op STRING"
+
+
+def difference(spark, of: Model, rows: list[tuple[Any, ...]], schema: str, version: int, **more: Any) -> Difference:
+    return Difference(of, spark.createDataFrame(rows, schema), Progress(more.pop("input", "gold-1"), version), **more)
+
+
+def ann(name: str | None = "Ann", credit: str = "1.50", op: str = "upsert", key: int = 1) -> tuple[Any, ...]:
+    return (key, name, Decimal(credit), op)
+
+
+def test_publishing_twice_is_as_once(spark, served: Served) -> None:
+    """A difference whose progress is in the ledger changes nothing."""
+    of = customers(served.schema)
+    first = difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 3, complete=True)
+    assert served.sink.progress(of) is None
+    assert served.sink.publish([first]) == {of.name: Applied(2, 0, 0, 3)}
+    assert served.sink.publish([first]) == {of.name: Applied(0, 0, 0, 3)}
+    assert served.sink.progress(of) == Progress("gold-1", 3)
+    assert served.rows(of) == [(1, "Ann", Decimal("1.50")), (2, "Bob", Decimal("1.50"))]
+
+
+def test_rows_are_inserted_updated_and_deleted_and_counted(spark, served: Served) -> None:
+    """Counts are exact, and a row that stays the same is no update."""
+    of = customers(served.schema)
+    served.sink.publish([difference(spark, of, [ann(key=k) for k in (1, 2, 3)], CUSTOMERS, 1, complete=True)])
+    changes = [ann(), ann("Bea", key=2), (3, None, None, "delete"), ann(key=4), (9, None, None, "delete")]
+    assert served.sink.publish([difference(spark, of, changes, CUSTOMERS, 2)]) == {of.name: Applied(1, 1, 1, 2)}
+    assert [row[:2] for row in served.rows(of)] == [(1, "Ann"), (2, "Bea"), (4, "Ann")]
+
+
+def test_a_complete_difference_removes_strangers(spark, served: Served) -> None:
+    """Keys that are not in the whole model go, also after the gold table was made anew."""
+    of = customers(served.schema)
+    served.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 8, complete=True)])
+    anew = difference(spark, of, [ann("Zoe", key=2), ann(key=5)], CUSTOMERS, 0, complete=True, input="gold-2")
+    assert served.sink.publish([anew]) == {of.name: Applied(1, 1, 1, 0)}
+    assert [row[:2] for row in served.rows(of)] == [(2, "Zoe"), (5, "Ann")]
+    assert served.sink.progress(of) == Progress("gold-2", 0)
+
+
+def test_an_older_difference_is_skipped(spark, served: Served) -> None:
+    """What was published at a version is never published at a lower one."""
+    of = customers(served.schema)
+    served.sink.publish([difference(spark, of, [ann("New")], CUSTOMERS, 5, complete=True)])
+    late = difference(spark, of, [ann("Old")], CUSTOMERS, 4)
+    assert served.sink.publish([late]) == {of.name: Applied(0, 0, 0, 5)}
+    assert served.rows(of) == [(1, "New", Decimal("1.50"))]
+
+
+def test_an_empty_difference_moves_the_ledger(spark, served: Served) -> None:
+    """No rows changed, and still the target stands at the new version."""
+    of = customers(served.schema)
+    served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    assert served.sink.publish([difference(spark, of, [], CUSTOMERS, 2)]) == {of.name: Applied(0, 0, 0, 2)}
+    assert served.sink.progress(of) == Progress("gold-1", 2)
+    assert served.sink.publish([]) == {}
+
+
+def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark, served: Served) -> None:
+    """Changes since a version that the target never had would leave it incomplete."""
+    of = customers(served.schema)
+    with pytest.raises(TargetRefused, match="dim_customers"):
+        served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1)])
+    served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    with pytest.raises(TargetRefused, match="dim_customers"):
+        served.sink.publish([difference(spark, of, [ann("Eve")], CUSTOMERS, 9, input="gold-2")])
+    assert served.rows(of) == [(1, "Ann", Decimal("1.50"))]
+
+
+def test_a_refused_model_leaves_the_others_committed(spark, served: Served) -> None:
+    """The refused model is named, with its column and no value, and shows no part of its rows."""
+    of, other = customers(served.schema), model(served.schema, "dim_products", {"id": "integer"})
+    bad = difference(spark, of, [ann(key=7, credit="7654321.99"), ann(None, key=8)], CUSTOMERS, 1, complete=True)
+    good = difference(spark, other, [(1, "upsert")], "id INT, _op STRING", 1, complete=True)
+    with pytest.raises(TargetRefused) as caught:
+        served.sink.publish([bad, good])
+    assert caught.value.applied == {"dim_products": Applied(1, 0, 0, 1)}
+    assert list(caught.value.refused) == ["dim_customers"]
+    assert "column name" in str(caught.value)
+    assert "7654321" not in str(caught.value)
+    assert served.rows(other) == [(1,)]
+    assert served.rows(of) == []
+    assert served.sink.progress(of) is None
+
+
+def test_a_model_waits_for_the_refused_one_that_it_references(spark, served: Served) -> None:
+    """A fact does not go ahead of its dimension."""
+    dim, fact = customers(served.schema), orders(served.schema)
+    batch = [
+        difference(spark, fact, [(1, 8, "upsert")], ORDERS, 1, complete=True),
+        difference(spark, dim, [ann(None, key=8)], CUSTOMERS, 1, complete=True),
+    ]
+    with pytest.raises(TargetRefused, match="waits") as caught:
+        served.sink.publish(batch)
+    assert sorted(caught.value.refused) == ["a_fact_orders", "dim_customers"]
+    assert served.rows(fact) == []
+    assert served.sink.progress(fact) is None
+
+
+def test_values_arrive_as_they_are(spark, served: Served) -> None:
+    """Blanks, non-ASCII text, NULLs, exact numbers, dates, bytes: nothing is trimmed, rounded or shifted."""
+    columns = {
+        "id": "bigint", "text": "text", "exact": "numeric(38,18)", "day": "date", "wall": "timestamp",
+        "small": "smallint", "yes": "boolean", "real": "double precision",
+    }  # fmt: skip
+    of = model(served.schema, "wide", columns)
+    big = Decimal("12345678901234567890.123456789012345678")
+    wall = datetime(1969, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001  wall time has no zone
+    rows = [
+        (-(2**63), "  Zoë 名 \\ ' \" \t\n?", big, date(1, 1, 1), wall, -32768, True, float("inf")),
+        (2**63 - 1, "", -big, date(9999, 12, 31), datetime(2024, 3, 31, 2, 30), 32767, False, 0.1),  # noqa: DTZ001
+        (0, None, None, None, None, None, None, None),
+    ]
+    typed = (
+        "id LONG, text STRING, exact DECIMAL(38,18), day DATE, wall TIMESTAMP_NTZ, "
+        "small SHORT, yes BOOLEAN, real DOUBLE"
+    )
+    frame = spark.createDataFrame(rows, typed).withColumn("_op", F.lit("upsert"))
+    served.sink.publish([Difference(of, frame, Progress("gold-1", 1), complete=True)])
+    assert served.rows(of) == sorted(rows)
+
+
+def test_hostile_names_are_only_names(spark, served: Served) -> None:
+    """Quotes, placeholders, dots and emoji in names of tables and columns."""
+    columns = {
+        'a"b': "integer",
+        "%s; DROP TABLE x --": "text",
+        "c.d`e?": "text",
+        "select": "text",
+        "Ä 😀": "text",
+        "ID": "text",
+        "id": "text",
+    }
+    of = model(served.schema, 'we"ird %s.ta`ble?', columns, key=('a"b', "select"))
+    schema = ", ".join(
+        f"`{name.replace('`', '``')}` {'INT' if kind == 'integer' else 'STRING'}" for name, kind in columns.items()
+    )
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        frame = spark.createDataFrame([(1, "x", "y", "k", "z", "up", "low")], schema).withColumn("_op", F.lit("upsert"))
+        served.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert served.rows(of) == [(1, "x", "y", "k", "z", "up", "low")]
+
+
+# Postgres alone
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_the_tables_of_the_star_schema_are_as_declared(spark, postgres: Served) -> None:
+    """Types, NOT NULL and the key in its order, made when missing."""
+    columns = {
+        "order_key": "integer !", "order_line_key": "integer !", "customer_key": "integer !",
+        "product_key": "varchar(15) !", "order_date": "date !", "profit": "numeric(12,2)", "updated_at": "timestamp(3)",
+    }  # fmt: skip
+    key = ("order_key", "order_line_key", "customer_key", "product_key")
+    of = model(postgres.schema, "fact_orders", columns, key=key)
+    typed = (
+        "order_key INT, order_line_key SHORT, customer_key INT, product_key STRING, order_date DATE, "
+        "profit DECIMAL(12,2), updated_at TIMESTAMP, _op STRING"
+    )
+    postgres.sink.publish([difference(spark, of, [], typed, 1, complete=True)])
+    found = postgres.run(
+        sql.SQL(
+            "SELECT attname, pg_catalog.format_type(atttypid, atttypmod), attnotnull FROM pg_catalog.pg_attribute "
+            "WHERE attrelid = {}::regclass AND attnum > 0 ORDER BY attnum"
+        ).format(sql.Literal(f"{postgres.schema}.fact_orders"))
+    )
+    assert found == [
+        ("order_key", "integer", True),
+        ("order_line_key", "integer", True),
+        ("customer_key", "integer", True),
+        ("product_key", "character varying(15)", True),
+        ("order_date", "date", True),
+        ("profit", "numeric(12,2)", False),
+        ("updated_at", "timestamp(3) without time zone", False),
+    ]
+    definition = sql.SQL("SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = {}::regclass")
+    found = postgres.run(definition.format(sql.Literal(f"{postgres.schema}.fact_orders")))
+    assert found == [(f"PRIMARY KEY ({', '.join(key)})",)]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_foreign_key_holds_through_upserts_and_deletes(spark, postgres: Served) -> None:
+    """Dimensions come first for upserts and last for deletes, whatever the order of the batch."""
+    dim, fact = customers(postgres.schema), orders(postgres.schema)
+    postgres.sink.publish(
+        [difference(spark, fact, [], ORDERS, 1, complete=True), difference(spark, dim, [], CUSTOMERS, 1, complete=True)]
+    )
+    names = sql.Identifier(postgres.schema, fact.name), sql.Identifier(postgres.schema, dim.name)
+    postgres.run(sql.SQL("ALTER TABLE {} ADD FOREIGN KEY (customer) REFERENCES {}").format(*names))
+    both = [difference(spark, fact, [(10, 1, "upsert")], ORDERS, 2), difference(spark, dim, [ann()], CUSTOMERS, 2)]
+    assert [each.written for each in postgres.sink.publish(both).values()] == [1, 1]
+    gone = [
+        difference(spark, dim, [ann(op="delete")], CUSTOMERS, 3),
+        difference(spark, fact, [(10, None, "delete")], ORDERS, 3),
+    ]
+    assert {name: each.deleted for name, each in postgres.sink.publish(gone).items()} == {dim.name: 1, fact.name: 1}
+    orphan = difference(spark, fact, [(11, 77123, "upsert")], ORDERS, 4)
+    with pytest.raises(TargetRefused, match="a_fact_orders_customer_fkey") as caught:
+        postgres.sink.publish([orphan])
+    assert "77123" not in str(caught.value)
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_lost_answer_to_commit_is_decided_by_the_ledger(spark, postgres: Served) -> None:
+    """COMMIT sent, reply swallowed (F-P5): the batch is there once and its counts are told."""
+    of = customers(postgres.schema)
+    with CommitProxy(postgres.connection.host, postgres.connection.port) as proxy:
+        through = replace(postgres.connection, host="127.0.0.1", port=proxy.port)
+        sink = PostgresSink(through, backoff=QUICK)
+        first = difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 1, complete=True)
+        proxy.swallow_after(b"WITH written", b"COMMIT")
+        assert sink.publish([first]) == {of.name: Applied(2, 0, 0, 1)}
+        assert proxy.swallowed == 1
+    assert len(postgres.rows(of)) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+@pytest.mark.parametrize(
+    ("seen", "trigger"),
+    [
+        (b"pg_advisory_lock", b"CREATE TABLE"),
+        (b"", b"VALUES ($1"),  # only JDBC numbers its parameters
+        (b"pg_advisory_lock", b"SET CONSTRAINTS ALL DEFERRED"),
+        (b"pg_advisory_lock", b"DELETE FROM"),
+        (b"WITH written", b"COMMIT"),
+    ],
+    ids=["ddl", "staging", "staged", "writing", "commit"],
+)
+def test_a_connection_cut_before_the_commit_is_tried_again(
+    spark, postgres: Served, seen: bytes, trigger: bytes
+) -> None:
+    """Cut at any step (K-T1 to K-T4, F-P4): the retry publishes the batch once."""
+    of = customers(postgres.schema)
+    with CommitProxy(postgres.connection.host, postgres.connection.port) as proxy:
+        sink = PostgresSink(replace(postgres.connection, host="127.0.0.1", port=proxy.port), backoff=QUICK)
+        proxy.cut_before(seen, trigger)
+        batch = difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 1, complete=True)
+        assert sink.publish([batch]) == {of.name: Applied(2, 0, 0, 1)}
+        assert proxy.cut == 1
+    assert len(postgres.rows(of)) == 2
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_text_that_is_too_long_names_the_column_and_not_the_value(spark, postgres: Served) -> None:
+    """Postgres does not say which column; we do. Nothing is cut to fit."""
+    of = customers(postgres.schema)
+    with pytest.raises(TargetRefused, match="column name") as caught:
+        postgres.sink.publish([difference(spark, of, [ann("secret text too long")], CUSTOMERS, 1, complete=True)])
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert postgres.rows(of) == []
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark, postgres: Served) -> None:
+    """An error of Spark's JDBC writer is told by its SQLSTATE like any other."""
+    of, other = customers(postgres.schema), model(postgres.schema, "other", {"id": "integer"})
+    bad = difference(spark, of, [ann("a\0b")], CUSTOMERS, 1, complete=True)
+    with pytest.raises(TargetRefused, match="SQLSTATE 22021") as caught:
+        postgres.sink.publish([bad, difference(spark, other, [(1, "upsert")], "id INT, _op STRING", 1, complete=True)])
+    assert caught.value.applied == {"other": Applied(1, 0, 0, 1)}
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_number_that_would_be_rounded_is_refused(spark, postgres: Served) -> None:
+    """Postgres would round silently."""
+    of = customers(postgres.schema)
+    rows = spark.createDataFrame(
+        [(1, "Ann", Decimal("1.505"), "upsert")], "id INT, name STRING, credit DECIMAL(10,3), _op STRING"
+    )
+    with pytest.raises(TargetRefused, match=r"credit.*rounded"):
+        postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_another_type_or_a_missing_column_is_refused(spark, postgres: Served) -> None:
+    """A table that is there already is compared, never altered."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [], CUSTOMERS, 1, complete=True)])
+    postgres.run(
+        sql.SQL("ALTER TABLE {} ALTER credit TYPE numeric(8,2)").format(sql.Identifier(postgres.schema, of.name))
+    )
+    with pytest.raises(TargetRefused, match=r"credit.*numeric\(8,2\), not numeric\(10,2\)"):
+        postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 2)])
+    postgres.run(sql.SQL("ALTER TABLE {} DROP credit").format(sql.Identifier(postgres.schema, of.name)))
+    with pytest.raises(TargetRefused, match=r"credit.*missing"):
+        postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 2)])
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+@pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/New_York"])
+def test_no_time_zone_takes_part(spark, postgres: Served, zone: str) -> None:
+    """Instants arrive the same whatever the zone of the JVM and of the session (types.md Y5)."""
+    columns = {"id": "integer", "instant": "timestamptz", "utc": "timestamp(3)", "wall": "timestamp"}
+    of = model(postgres.schema, "times", columns)
+    jvm_zone = spark._jvm.java.util.TimeZone
+    before, session_before = jvm_zone.getDefault(), spark.conf.get("spark.sql.session.timeZone")
+    frame = spark.sql(
+        "SELECT 1 AS id, timestamp_micros(1711852200123000) AS instant, timestamp_micros(1711852200123000) AS utc, "
+        "TIMESTAMP_NTZ'2024-03-31 02:30:00' AS wall, 'upsert' AS _op"
+    )
+    try:
+        jvm_zone.setDefault(jvm_zone.getTimeZone(zone))
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        postgres.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
+    finally:
+        jvm_zone.setDefault(before)
+        spark.conf.set("spark.sql.session.timeZone", session_before)
+    expected = datetime(2024, 3, 31, 2, 30, 0, 123000, tzinfo=timezone.utc)
+    assert postgres.rows(of) == [(1, expected, expected.replace(tzinfo=None), datetime(2024, 3, 31, 2, 30))]  # noqa: DTZ001
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_time_of_day_and_nested_values_have_a_form(spark, postgres: Served) -> None:
+    """24:00:00 survives (types.md Y12); maps, structs and arrays become jsonb."""
+    of = model(postgres.schema, "forms", {"id": "integer", "at": "time", "lasts": "interval", "doc": "jsonb"})
+    frame = spark.sql(
+        "SELECT 1 AS id, 86400000000L AS at, -1500000L AS lasts, "
+        "named_struct('a', array(1, NULL)) AS doc, 'upsert' AS _op "
+        "UNION ALL SELECT 2, 3723000004L, NULL, NULL, 'upsert' UNION ALL SELECT 3, NULL, 0L, NULL, 'upsert'"
+    )
+    postgres.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
+    table = sql.Identifier(postgres.schema, "forms")
+    found = postgres.run(sql.SQL('SELECT id, "at"::text, lasts::text, doc::text FROM {} ORDER BY id').format(table))
+    assert found == [
+        (1, "24:00:00", "-00:00:01.5", '{"a": [1, null]}'),
+        (2, "01:02:03.000004", None, None),
+        (3, None, "00:00:00", None),
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_rows_of_a_dead_run_in_staging_are_not_read(spark, postgres: Served) -> None:
+    """Staging is emptied before use, and only rows of the own batch count (F-P10)."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    staging = sql.Identifier(postgres.schema, "_replicator_staging_dim_customers")
+    foreign = sql.SQL("INSERT INTO {} VALUES (66, 'Foreign', 1, 'upsert', 'dead')").format(staging)
+    postgres.run(foreign)
+    postgres.sink.publish([difference(spark, of, [ann(key=2)], CUSTOMERS, 2)])
+    assert [row[0] for row in postgres.rows(of)] == [1, 2]
+    assert postgres.run(sql.SQL("SELECT count(*) FROM {}").format(staging)) == [(0,)]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_second_publisher_of_a_schema_is_kept_out(spark, postgres: Served) -> None:
+    """Two at once: one waits, then says that it cannot."""
+    of = customers(postgres.schema)
+    sink = PostgresSink(postgres.connection, backoff=Backoff(retries=0))
+    with closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {of.target.schema}",))
+        rival.commit()
+        with pytest.raises(Unreachable, match="55P03"):
+            sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+
+
+@pytest.mark.spark
+def test_a_database_out_of_reach_is_named(spark) -> None:
+    """Host and port are said, the password is not."""
+    away = PostgresConnection("127.0.0.1", 1, "db", "me", "hunter2", sslmode="disable")
+    sink = PostgresSink(away, backoff=QUICK)
+    of = customers("public")
+    with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1/db") as caught:
+        sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    assert caught.value.retry
+    assert "hunter2" not in str(caught.value) + repr(away)
+    with pytest.raises(Unreachable):
+        sink.progress(of)
+
+
+@pytest.mark.parametrize(
+    "option", ["socketFactory", "sslfactory", "options", "password", "preferQueryMode", "passfile"]
+)
+def test_options_outside_the_list_are_refused(option: str) -> None:
+    """Drivers have options that load classes or carry secrets."""
+    with pytest.raises(ConfigError, match=option):
+        PostgresConnection("db", 5432, "d", "u", options={option: "x"})
+
+
+def test_a_host_with_url_parts_is_refused() -> None:
+    """A host cannot smuggle JDBC options."""
+    with pytest.raises(ConfigError, match="host"):
+        PostgresConnection("db/x?socketFactory=y", 5432, "d", "u")
+
+
+@pytest.mark.stack
+def test_a_server_without_tls_is_out_of_reach_for_who_asks_for_it(postgres: Served) -> None:
+    """No silent fall-back to plain text; the reason is libpq's."""
+    with pytest.raises(Unreachable, match="SSL"):
+        replace(postgres.connection, sslmode="require").open()

@@ -1,0 +1,87 @@
+"""The program as a user meets it: what it prints where, and the number it ends with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONF = str(ROOT / "conf")
+
+
+def replicator(*arguments, **environment):
+    command = [sys.executable, "-c", "from replicator.cli import main; main()", *arguments]
+    own = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=own, cwd=ROOT)
+
+
+def test_a_right_configuration_is_told_and_ends_with_0():
+    """stdout is data, stderr is silent."""
+    done = replicator("validate", "--conf", CONF, "--env", "local", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["sources"] == ["dbserver1"]
+
+
+def test_a_wrong_configuration_ends_with_2_and_no_trace(tmp_path):
+    """One clear sentence on stderr; nothing on stdout."""
+    (tmp_path / "dev.yaml").write_text("lakee: {}\n", encoding="utf-8")
+    done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {tmp_path}/dev.yaml:1: unknown key 'lakee'; did you mean 'lake'?\n"
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "validate"), ("validate", "--debug")])
+def test_debug_shows_the_trace_wherever_it_stands(arguments, tmp_path):
+    """Before the verb or behind it."""
+    done = replicator(*arguments, "--conf", str(tmp_path / "none"))
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
+
+
+def test_a_wrong_command_line_ends_with_2():
+    """Usage counts as configuration."""
+    assert replicator("nosuchverb").returncode == 2
+    assert replicator("validate", "--nosuchflag").returncode == 2
+
+
+def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
+    """The registry is the list of what there is."""
+    (tmp_path / "dev.yaml").write_text(
+        "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
+    )
+    done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
+    assert (done.returncode, "did you mean 'postgres'?" in done.stderr) == (2, True)
+
+
+def test_config_show_tells_where_each_value_came_from_and_no_secret():
+    """Values with file, line and variable; passwords masked."""
+    done = replicator("config", "show", "--conf", CONF, "--env", "local", "--json", POSTGRES_PASSWORD="canary")
+    shown = {line["key"]: line for line in json.loads(done.stdout)}
+    assert shown["targets.warehouse.password"]["value"] == "***"
+    assert shown["targets.warehouse.password"]["origin"].endswith("($POSTGRES_PASSWORD)")
+    assert "canary" not in done.stdout
+
+
+def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path):
+    """Nothing is fetched unasked."""
+    done = replicator("jars", REPLICATOR_CACHE=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "replicator jars --fetch" in done.stderr
+
+
+def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path):
+    """Exit 2 mends here, exit 3 elsewhere; every finding is told at once."""
+    dev = "kafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: %s}\n" % (tmp_path / "lake")
+    (tmp_path / "dev.yaml").write_text(dev, encoding="utf-8")
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "s.yaml").write_text("name: s\n", encoding="utf-8")
+    done = replicator("doctor", "--conf", str(tmp_path), "--env", "dev", "--json", REPLICATOR_CACHE=str(tmp_path))
+    found = {line["what"]: line for line in json.loads(done.stdout)}
+    assert done.returncode == 2
+    assert (found["JARs"]["exit_code"], found["Kafka"]["exit_code"], found["lake"]["ok"]) == (2, 3, True)
+    assert "127.0.0.1:1" in found["Kafka"]["said"]

@@ -1,0 +1,132 @@
+"""``infra/compose.yaml`` and ``infra/local`` are one stack: the same services, settings and credentials."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from infra.local import SERVICES
+from infra.local.connect import WORKER
+from infra.local.kafka import SMALL
+from infra.local.mariadb import BINLOG, CONNECTOR_GRANTS
+from infra.local.parts import LOCK
+from infra.local.postgres import SERVER
+from infra.local.settings import read_settings
+from replicator.jars import locked
+
+FILE = Path(__file__).parents[2] / "infra" / "compose.yaml"
+COMPOSE = yaml.safe_load(FILE.read_text())
+EVERY = COMPOSE["services"]
+SETTINGS = read_settings()
+
+
+def _config(name: str) -> str:
+    return COMPOSE["configs"][name]["content"]
+
+
+def _properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_every_local_service_is_there_under_its_name():
+    """Beside the five: the UI, Spark, and the one that makes the bucket."""
+    assert set(EVERY) == {*SERVICES, "s3-bucket", "kafka-ui", "spark", "spark-worker"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_image_is_pinned_to_a_version(name):
+    """`latest` is another stack tomorrow."""
+    tag = EVERY[name]["image"].rpartition(":")[2]
+    assert re.search(r"\d+[.-]\d+", tag)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_ports_are_published_on_loopback_only_and_never_twice(name):
+    """The credentials are public."""
+    published = [port for service in EVERY.values() for port in service.get("ports", [])]
+    assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in EVERY[name].get("ports", []))
+    assert len({port.rsplit(":", 1)[0] for port in published}) == len(published)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_a_service_refers_to_exists(name):
+    """Dependencies with a health check, configs and volumes."""
+    service = EVERY[name]
+    for needed, how in service.get("depends_on", {}).items():
+        assert how == {"condition": "service_healthy"}
+        assert "healthcheck" in EVERY[needed]
+    assert {config["source"] for config in service.get("configs", [])} <= set(COMPOSE["configs"])
+    sources = {volume.split(":")[0] for volume in service.get("volumes", [])}
+    assert {source for source in sources if not source.startswith(".")} <= set(COMPOSE["volumes"])
+
+
+@pytest.mark.parametrize("name", sorted(set(EVERY) - {"s3-bucket"}))
+def test_every_server_has_a_health_check(name):
+    """`docker compose up --wait` returns when the stack serves."""
+    assert EVERY[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_the_versions_are_those_of_the_locks():
+    """Kafka, PostgreSQL, MariaDB and Spark as tested."""
+    versions = {name: service["image"].rpartition(":")[2] for name, service in EVERY.items()}
+    assert f"org.apache.kafka:kafka_2.13:{versions['kafka']}" in LOCK["kafka"]
+    assert versions["connect"] == versions["kafka"]
+    assert any(coordinate.endswith(f":{versions['mariadb']}") for coordinate in LOCK["mariadb"])
+    assert any(coordinate.endswith(f":{versions['postgres']}.0") for coordinate in LOCK["postgres"])
+    spark, scala = re.match(r"([\d.]+)-scala([\d.]+)-", versions["spark"]).groups()
+    assert f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}" in locked()
+
+
+def test_mariadb_has_the_local_binlog_logins_and_grants():
+    """What Debezium needs is the same in both."""
+    command, logins = EVERY["mariadb"]["command"], _config("mariadb-logins")
+    assert {*BINLOG, f"--server-id={SETTINGS.mariadb_server_id}", "--gtid-strict-mode=ON"} <= set(command)
+    assert EVERY["mariadb"]["environment"]["MARIADB_ROOT_PASSWORD"] == SETTINGS.mariadb_root.password
+    connector = SETTINGS.mariadb_connector
+    assert f"USER '{connector.user}'@'%' IDENTIFIED BY '{connector.password}'" in logins
+    assert f"GRANT {CONNECTOR_GRANTS} ON *.* TO '{connector.user}'@'%'" in logins
+
+
+def test_postgres_has_the_local_settings_and_roles():
+    """Logical decoding on, and the owner of the target."""
+    assert {f"--{name}={value}" for name, value in SERVER.items()} <= set(EVERY["postgres"]["command"])
+    admin, target = SETTINGS.postgres_admin, SETTINGS.postgres_target
+    environment = EVERY["postgres"]["environment"]
+    assert (environment["POSTGRES_USER"], environment["POSTGRES_PASSWORD"]) == (admin.user, admin.password)
+    assert environment["POSTGRES_DB"] == SETTINGS.postgres_database
+    assert f"ROLE \"{target.user}\" LOGIN PASSWORD '{target.password}'" in _config("postgres-roles")
+
+
+def test_kafka_and_connect_have_the_local_settings():
+    """One-replica topics and quick rebalances, in the spelling of the image."""
+    environment = EVERY["kafka"]["environment"]
+    spelled = {f"KAFKA_{name.upper().replace('.', '_')}": str(value) for name, value in SMALL.items()}
+    assert spelled.items() <= environment.items()
+    worker = {name: str(value) for name, value in WORKER.items()}
+    assert worker.items() <= _properties(_config("connect-worker")).items()
+
+
+def test_s3_has_the_local_keys_and_bucket():
+    """A lake's address differs by host and port only."""
+    environment = EVERY["s3"]["environment"]
+    assert environment == {"MINIO_ROOT_USER": SETTINGS.s3.user, "MINIO_ROOT_PASSWORD": SETTINGS.s3.password}
+    [script] = EVERY["s3-bucket"]["command"]
+    assert f"http://s3:9000 {SETTINGS.s3.user} {SETTINGS.s3.password};" in script
+    assert script.endswith(f" s3/{SETTINGS.s3_bucket}")
+
+
+def test_docker_compose_accepts_the_file():
+    """Where the tool is installed it reads the file too; no runtime is needed for that."""
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:
+        pytest.skip("docker compose is not installed")
+    told = subprocess.run(
+        [docker, "compose", "-f", FILE, "config", "--format", "json"], capture_output=True, check=True
+    )
+    assert set(json.loads(told.stdout)["services"]) == set(EVERY)

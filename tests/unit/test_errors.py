@@ -1,0 +1,66 @@
+"""The tree in the docstring is the tree of the classes, and each class knows its exit code."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+from replicator import errors
+
+CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.ReplicatorError)]
+
+
+def drawn():
+    """The tree of the docstring: class name -> (name of its parent, exit code where it is written)."""
+    above: list[tuple[int, str]] = []
+    found = {}
+    for line in inspect.cleandoc(errors.__doc__).splitlines():
+        match = re.match(r"([ │├└─]*)([A-Z]\w+)(?: +exit (\d))?(?: |$)", line)
+        if match is None or match.group(2) not in {c.__name__ for c in CLASSES}:
+            continue
+        depth, name, code = len(match.group(1)), match.group(2), match.group(3)
+        above = [(d, n) for d, n in above if d < depth]
+        found[name] = (above[-1][1] if above else None, int(code) if code else None)
+        above.append((depth, name))
+    return found
+
+
+def test_the_drawn_tree_is_the_tree():
+    """Every class stands in the docstring, below its own parent."""
+    parents = {c.__name__: None if c is errors.ReplicatorError else c.__mro__[1].__name__ for c in CLASSES}
+    assert {name: parent for name, (parent, _) in drawn().items()} == parents
+
+
+def test_the_drawn_exit_codes_are_the_codes():
+    """0 is done; 1, 2 and 3 are what the docstring says, inherited where it says nothing."""
+    for name, (_, code) in drawn().items():
+        if code is not None:
+            assert getattr(errors, name).exit_code == code
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
+def test_an_error_says_what_where_and_how_to_mend(kind):
+    """One sentence for people, the parts for programs."""
+    error = kind("it broke.", where="here", mend="Fix it.")
+    assert str(error).endswith("it broke. [here] Fix it.")
+    assert (error.what, error.where, error.mend) == ("it broke.", "here", "Fix it.")
+    assert kind.exit_code in {1, 2, 3}
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
+def test_every_error_is_explained(kind):
+    """A class that nobody can tell apart from another is one too many."""
+    assert inspect.getdoc(kind)
+
+
+def test_only_what_a_retry_can_cure_says_so():
+    """A service that does not answer is the one thing that waiting helps."""
+    assert all(kind.retry == (kind.exit_code == 3) for kind in CLASSES)
+
+
+def test_every_stop_has_its_own_code():
+    """Whoever is paged reads the code first (debezium.md R6)."""
+    stops = [c for c in CLASSES if issubclass(c, errors.TableStopped)]
+    assert len({c.code for c in stops}) == len(stops)

@@ -1,0 +1,33 @@
+"""A clean process proves what a static graph cannot see: deferred imports stay deferred."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VERB = "import sys; sys.argv = ['replicator', *{arguments!r}]\nfrom replicator.cli import main\ntry: main()\nexcept SystemExit as end: assert end.code in (0, None), end.code\n"
+TELL = "import sys; print(sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2'}), file=sys.stderr)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import replicator\n",
+        VERB.format(arguments=["--help"]),
+        VERB.format(arguments=["sql", "--help"]),
+        VERB.format(arguments=["validate", "--conf", "conf", "--env", "demo"]),
+        VERB.format(arguments=["config", "show", "--conf", "conf", "--env", "demo"]),
+    ],
+    ids=["import", "help", "sql-help", "validate", "config-show"],
+)
+def test_nothing_heavy_is_loaded(code):
+    """Importing the package, asking for help and checking a configuration load neither Spark nor a driver."""
+    done = subprocess.run(
+        [sys.executable, "-c", code + TELL], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.strip().splitlines()[-1] == "[]"

@@ -1,0 +1,171 @@
+"""JARs: what is taken from the cache, what is fetched, and what is refused. The repository is a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from replicator.errors import ConfigError, JarsMissing
+from replicator.jars import Fetched, fetch, locked, present
+
+ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
+CONTENTS = {ONE: b"first", TWO: b"second" * 1000, THREE: b"third"}
+LOCK = {coordinate: hashlib.sha256(content).hexdigest() for coordinate, content in CONTENTS.items()}
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch) -> Path:
+    """A Maven repository in a folder, and nobody's home beside it."""
+    root = tmp_path / "repository"
+    for coordinate, content in CONTENTS.items():
+        group, artifact, version = coordinate.split(":")
+        folder = root / group.replace(".", "/") / artifact / version
+        folder.mkdir(parents=True)
+        (folder / f"{artifact}-{version}.jar").write_bytes(content)
+        (folder / f"{artifact}-{version}.pom").write_text(
+            f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+            f"<version>{version}</version><dependencies><dependency><groupId>not</groupId><artifactId>there</artifactId>"
+            "<version>1</version></dependency></dependencies></project>"
+        )
+    monkeypatch.setenv("DEFAULT_ARTIFACT_REPOSITORY", root.as_uri() + "/")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return root
+
+
+@pytest.fixture
+def cache(tmp_path) -> Path:
+    """A cache that holds all three JARs."""
+    cache = tmp_path / "cache"
+    (cache / "jars").mkdir(parents=True)
+    for coordinate, content in CONTENTS.items():
+        _file(cache, coordinate).write_bytes(content)
+    return cache
+
+
+def _file(cache: Path, coordinate: str) -> Path:
+    group, artifact, version = coordinate.split(":")
+    return cache / "jars" / f"{group}_{artifact}-{version}.jar"
+
+
+def _jvms_that_know(folder: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in line:
+            found.append(line)
+    return found
+
+
+def test_the_packaged_lock_names_every_jar_with_its_sha256():
+    """A lock maps group:artifact:version to 64 hexadecimal digits."""
+    lock = locked()
+    assert "io.delta:delta-spark_2.12:3.3.3" in lock
+    assert all(len(coordinate.split(":")) == 3 for coordinate in lock)
+    assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in lock.values())
+
+
+def test_an_unknown_spark_line_names_the_known_ones():
+    """The mend of a wrong line is the list of the right ones."""
+    with pytest.raises(ConfigError, match=r"'2\.4'.*3\.5"):
+        locked("2.4")
+
+
+def test_present_jars_come_in_the_order_of_the_lock(cache):
+    """The class path is the lock's order."""
+    assert present(LOCK, cache) == [_file(cache, coordinate).resolve() for coordinate in LOCK]
+
+
+def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache):
+    """`present` never fetches; it says what is missing and how to mend it."""
+    _file(cache, TWO).unlink()
+    with pytest.raises(JarsMissing, match=r"org\.example\.deep:two:2\.5\.Final.*replicator jars --fetch"):
+        present(LOCK, cache)
+
+
+@pytest.mark.parametrize("remembered", [False, True])
+def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache, remembered):
+    """A JAR that was verified once is hashed again when anything about it changed; its time cannot be set back."""
+    if remembered:
+        present(LOCK, cache)
+    file = _file(cache, TWO)
+    before = file.stat()
+    time.sleep(0.02)
+    content = bytearray(file.read_bytes())
+    content[100] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(JarsMissing, match=r"differ from their lock: org\.example\.deep:two"):
+        present(LOCK, cache)
+
+
+def test_a_remembered_file_does_not_count_for_another_lock(cache):
+    """What was verified against one lock is hashed again for a lock that wants something else."""
+    present(LOCK, cache)
+    with pytest.raises(JarsMissing, match="differ"):
+        present({ONE: "0" * 64}, cache)
+
+
+def test_a_fetch_takes_exactly_the_lock_from_the_users_mirror(repository, tmp_path):
+    """Nothing transitive, nothing in the user's home, no file but whole JARs, and no JVM left behind."""
+    told: list[Fetched] = []
+    cache = tmp_path / "new" / "cache"
+    paths = fetch(LOCK, cache, told.append)
+    assert [path.read_bytes() for path in paths] == list(CONTENTS.values())
+    left = {path.name for path in (cache / "jars").iterdir()}
+    assert left == {path.name for path in paths} | {".lock", "verified.json"}
+    assert not (tmp_path / "home").exists()
+    assert (told[0].jars, told[-1].jars, told[-1].total) == (0, 3, 3)
+    assert _jvms_that_know(cache) == []
+
+
+def test_what_is_there_is_not_fetched_again(repository, cache):
+    """With all JARs present no JVM starts and no repository is asked."""
+    fetch(LOCK, cache)
+    told: list[Fetched] = []
+    fetch(LOCK, cache, told.append)
+    assert told == []
+
+
+def test_a_fetch_replaces_only_the_damaged_jar(repository, cache):
+    """The mend that `present` names does mend."""
+    _file(cache, ONE).write_bytes(b"f1rst")
+    (cache / "jars" / ".fetch-killed").mkdir()
+    untouched = _file(cache, TWO).stat()
+    told: list[Fetched] = []
+    fetch(LOCK, cache, told.append)
+    assert told[-1].total == 1
+    assert present(LOCK, cache)
+    assert _file(cache, TWO).stat().st_mtime_ns == untouched.st_mtime_ns
+    assert not (cache / "jars" / ".fetch-killed").exists()
+
+
+def test_a_coordinate_that_no_repository_has_is_named(repository, tmp_path):
+    """Ivy's page of text becomes one sentence with the coordinate and the variable that names a mirror."""
+    lock = {**LOCK, "org.example:nowhere:9": "0" * 64}
+    with pytest.raises(JarsMissing, match=r"org\.example:nowhere:9.*DEFAULT_ARTIFACT_REPOSITORY"):
+        fetch(lock, tmp_path / "cache", lambda _: None)
+    assert _jvms_that_know(tmp_path / "cache") == []
+
+
+def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository, tmp_path):
+    """A mirror that serves something else under the same name is refused by SHA-256."""
+    with pytest.raises(JarsMissing, match=r"org\.example:one:1\.0 has SHA-256"):
+        fetch({ONE: "0" * 64}, tmp_path / "cache", lambda _: None)
+    assert not _file(tmp_path / "cache", ONE).exists()
+
+
+def test_two_fetches_into_one_cache_do_the_work_once(repository, tmp_path):
+    """The second waits for the first and finds the JARs."""
+    told: list[Fetched] = []
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda _: fetch(LOCK, tmp_path / "cache", told.append), range(2)))
+    assert results[0] == results[1]
+    assert [one.jars for one in told].count(3) == 1

