@@ -73,7 +73,7 @@ def _logical(text: str) -> str:
     try:
         parse_logical(text)
     except ConfigError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
     return text
 
 

@@ -34,17 +34,34 @@ def check(model: type[Model], document: Document, problems: Problems) -> Model |
     except ValidationError as error:
         for detail in error.errors(include_url=False, include_context=False, include_input=False):
             path = _path(detail["loc"], document)
-            problems.add(_sentence(model, path, detail["type"], detail["msg"]), document.origin(path))
+            origin = document.origin(path)
+            if origin is not None and origin.missing:
+                continue
+            problems.add(_sentence(model, path, detail["type"], detail["msg"]), origin)
         return None
 
 
 def _path(loc: KeyPath, document: Document) -> KeyPath:
-    """The location that pydantic tells, without the parts that it adds for unions: they are no keys of the file."""
+    """The location that pydantic tells, as keys of the file.
+
+    The parts that it adds for unions go; the number of an entry that the file writes as a mapping becomes its key.
+    """
     path: KeyPath = ()
-    for part in loc:
-        if (*path, part) in document.origins or part is loc[-1]:
-            path = (*path, part)
+    here: Any = document.values
+    for index, part in enumerate(loc):
+        is_entry = isinstance(part, int) and isinstance(here, dict) and part < len(here)
+        key = list(here)[part] if is_entry else part  # type: ignore[index]  # an int
+        if (*path, key) in document.origins or index == len(loc) - 1:
+            path = (*path, key)
+            here = _inside(here, key)
     return path
+
+
+def _inside(value: Any, key: str | int) -> Any:
+    try:
+        return value[key]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str) -> str:

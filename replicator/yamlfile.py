@@ -25,13 +25,20 @@ KeyPath = tuple[str | int, ...]
 _REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
 
 
+_PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Where a value came from: a line of a file, and the environment variables that filled it, if any."""
+    """Where a value came from: a line of a file, and the environment variables that filled it, if any.
+
+    ``missing``: a variable was not set, so the value means nothing and is not worth a second complaint.
+    """
 
     file: str
     line: int = 0
     variables: tuple[str, ...] = ()
+    missing: bool = False
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -138,6 +145,8 @@ class _Walk:
 
     def value(self, node: yaml.Node, path: KeyPath = ()) -> Any:
         self.origins.setdefault(path, Origin(self.file, node.start_mark.line + 1))
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
+            raise yaml.constructor.ConstructorError(None, None, f"the tag {node.tag} is not known", node.start_mark)
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -206,6 +215,8 @@ def _filled(
         if not has_default:
             key = ".".join(map(str, path))
             problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
+            if path in origins:
+                origins[path] = replace(origins[path], missing=True)
         return default or ""
 
     text = _REFERENCE.sub(fill, value)

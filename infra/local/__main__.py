@@ -32,6 +32,9 @@ def main() -> int:
     except ReplicatorError as error:
         _tell(str(error))
         return error.exit_code
+    except OSError as error:
+        _tell(f"The stack's files are out of reach: {error}")
+        return 1
     except KeyboardInterrupt:
         _tell("Interrupted; what this command had started is stopped again.")
         return 130

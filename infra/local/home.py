@@ -9,13 +9,13 @@ import random
 import shutil
 import socket
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from infra.local.accounts import Account, reachable, stand_in_for
 from infra.local.processes import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 PORTS = range(20000, 32000)  # below the range from which the kernel takes the ports of clients
@@ -26,7 +26,8 @@ class Home:
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve()
-        self._state = self.path / "ports.json"
+        self._ports = self.path / "ports.json"
+        self._owners = self.path / "owners.json"
 
     def folder(self, service: str, account: Account | None = None) -> Path:
         """The service's folder, created, owned by *account*; a link to a stand-in where *account* cannot enter."""
@@ -45,16 +46,25 @@ class Home:
 
     def port(self, name: str) -> int:
         """The port that belongs to *name* in this home, chosen at first use."""
-        ports = self._ports()
+        ports = self._read(self._ports)
         if name not in ports:
-            self._keep({**ports, name: _free_port(set(ports.values()))})
-        return self._ports()[name]
+            ports[name] = _free_port(set(ports.values()))
+            self._write(self._ports, ports)
+        return int(ports[name])
 
     def renew_port(self, name: str) -> None:
         """Choose another port for *name* if a stranger listens on its own; call it only while the service is down."""
-        ports = self._ports()
+        ports = self._read(self._ports)
         if name in ports and not _is_free(ports[name]):
-            self._keep({**ports, name: _free_port(set(ports.values()))})
+            self._write(self._ports, {**ports, name: _free_port(set(ports.values()))})
+
+    def own(self, services: Iterable[str], owner: str | None) -> None:
+        """Remember on whose behalf *services* are started; None: nobody's, they stay until they are stopped."""
+        self._write(self._owners, {**self._read(self._owners), **dict.fromkeys(services, owner)})
+
+    def owned_by(self, owner: str) -> list[str]:
+        """The services that were last started on behalf of *owner*."""
+        return [service for service, its_owner in self._read(self._owners).items() if its_owner == owner]
 
     def delete(self) -> None:
         """Remove the home and its stand-in. The services must be down."""
@@ -69,16 +79,16 @@ class Home:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _ports(self) -> dict[str, int]:
+    def _read(self, file: Path) -> dict[str, Any]:
         with suppress(FileNotFoundError):
-            return dict(json.loads(self._state.read_text(encoding="utf-8")))
+            return dict(json.loads(file.read_text(encoding="utf-8")))
         return {}
 
-    def _keep(self, ports: dict[str, int]) -> None:
+    def _write(self, file: Path, values: dict[str, Any]) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
-        new = self._state.with_suffix(".new")
-        new.write_text(json.dumps(ports, indent=1) + "\n", encoding="utf-8")
-        new.replace(self._state)
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
+        new.replace(file)
 
 
 def _free_port(taken: set[int]) -> int:

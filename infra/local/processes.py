@@ -135,6 +135,11 @@ def birth(pid: int) -> str | None:
     return None
 
 
+def identity(pid: int) -> str:
+    """A name for a process that no later one will have; it says so when there is no such process."""
+    return f"{pid} born {birth(pid)}"
+
+
 def family(pid: int) -> list[int]:
     """A process and all its descendants."""
     parents = {}

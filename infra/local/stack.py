@@ -18,6 +18,7 @@ from infra.local.kafka import Kafka
 from infra.local.mariadb import MariaDB
 from infra.local.parts import Parts
 from infra.local.postgres import Postgres
+from infra.local.processes import identity
 from infra.local.s3 import S3
 from infra.local.settings import Login, cache_folder, read_settings
 
@@ -85,8 +86,7 @@ class Stack:
             starting = [self._service(name) for name in _with_needs(services) if self._down_now(name)]
             self._fetch(starting)
             self._choose_ports(starting)
-            if owner is not None and starting:
-                self._watch(owner, [service.name for service in starting])
+            self._watch(owner, [service.name for service in starting])
             try:
                 self._start_all(starting, tell)
             except BaseException:
@@ -135,10 +135,10 @@ class Stack:
             ),
         )
 
-    def stop(self, services: Iterable[str]) -> None:
-        """Stop *services* and leave the watchdogs alone: they end with their owner."""
+    def stop_those_of(self, owner: str) -> None:
+        """Stop what was last started on behalf of *owner*, named as `processes.identity` does. For the watchdog."""
         with self._home.alone():
-            self._stop(services)
+            self._stop(self._home.owned_by(owner))
 
     def _service(self, name: str) -> Service:
         services: dict[str, Callable[[], Service]] = {
@@ -189,11 +189,15 @@ class Stack:
                 self._home.process(name).stop(STOP_SIGNAL.get(name, signal.SIGTERM))
                 tell(f"{name:8} stopped")
 
-    def _watch(self, owner: int, services: Sequence[str]) -> None:
-        name = f"watchdog-{owner}"
-        self._home.folder(name)
-        command = [sys.executable, "-m", "infra.local.watchdog", str(self._home.path), str(owner), *services]
-        self._home.process(name).start(command, env={"PYTHONPATH": str(REPOSITORY)})
+    def _watch(self, owner: int | None, services: Sequence[str]) -> None:
+        """Before they start: say whose *services* are, and have a process wait for the end of that owner."""
+        known = None if owner is None else identity(owner)
+        self._home.own(services, known)
+        watchdog = self._home.process(f"watchdog-{owner}")
+        if known is not None and services and watchdog.pid() is None:
+            self._home.folder(watchdog.name)
+            command = [sys.executable, "-m", "infra.local.watchdog", str(self._home.path), str(owner), known]
+            watchdog.start(command, env={"PYTHONPATH": str(REPOSITORY)})
 
 
 def _with_needs(services: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stop services when the process that asked for them is gone: ``python -m infra.local.watchdog HOME PID SERVICE...``.
+"""Stop services when the process that asked for them is gone: ``python -m infra.local.watchdog HOME PID IDENTITY``.
 
 It is started before the services are, so a kill in the middle of a start leaves nothing behind either.
 """
@@ -9,17 +9,16 @@ import sys
 import time
 from pathlib import Path
 
-from infra.local.processes import birth
+from infra.local.processes import identity
 from infra.local.stack import Stack
 
 
 def main() -> None:
     """Sleep while the owner lives, then stop what it had started."""
-    home, owner, *services = sys.argv[1:]
-    born = birth(int(owner))
-    while born is not None and birth(int(owner)) == born:
+    home, pid, owner = sys.argv[1:]
+    while identity(int(pid)) == owner:
         time.sleep(0.5)
-    Stack(Path(home)).stop(services)
+    Stack(Path(home)).stop_those_of(owner)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from replicator import registry
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
-from replicator.cli.targets import connection
 
 if TYPE_CHECKING:
     from replicator.settings import Settings
@@ -16,9 +15,8 @@ if TYPE_CHECKING:
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
     """Check configuration, sources and models; exit 2 and list everything that is wrong."""
     settings = options.settings(env, conf)
-    for name, target in settings.targets.items():
+    for target in settings.targets.values():
         registry.check("sink", target.kind)
-        connection(name, target)
     for source in settings.sources:
         if not source.bootstrap_servers:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")

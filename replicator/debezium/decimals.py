@@ -81,7 +81,7 @@ def unscaled(data: Column) -> Column:
         filled = _sign_extended(digits, 32)
         high = F.conv(F.substring(filled, 1, 16), 16, -10).cast(_WIDE)
         low = F.conv(F.substring(filled, 17, 16), 16, 10).cast(_WIDE)
-        # of a negative number the upper half is rounded towards zero, so that it stays within 38 digits if the number does
+        # a negative upper half is rounded towards zero: it then stays within 38 digits wherever the number does
         lent = F.when(_is_negative(digits), 1).otherwise(0).cast(_WIDE)
         upper = F.try_multiply(F.try_add(high, lent), F.lit(_TWO_64).cast(_WIDE))
         lower = F.try_subtract(low, F.try_multiply(lent, F.lit(_TWO_64).cast(_WIDE)))
@@ -216,8 +216,10 @@ def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, polic
 
 
 def _from_digits(number: Column, bounds: tuple[int, int]) -> tuple[Column, Column]:
-    """Decimal text as DECIMAL(p,s), and ``decimal_overflow`` or ``decimal_scale`` if it does not fit; both NULL for
-    anything else. Text that obviously fits is cast at once."""
+    """Decimal text as DECIMAL(p,s), and ``decimal_overflow`` or ``decimal_scale`` if it does not fit.
+
+    Both are NULL for anything else. Text that obviously fits is cast at once.
+    """
     precision, scale = bounds
     before = f"[0-9]{{1,{precision - scale}}}" if precision > scale else "0?"
     fits_at_once = number.rlike(rf"^-?{before}(\.[0-9]{{0,{scale}}}0*)?$")

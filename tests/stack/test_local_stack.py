@@ -150,3 +150,20 @@ def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(h
     assert "Interrupted" in told
     assert _ends(home)
     Stack(home).up(["mariadb", "postgres"])
+
+
+def test_a_dead_owner_takes_nothing_along_that_was_started_for_somebody_else(home):
+    """What was stopped and started again without an owner stays up when the first owner ends."""
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, home, "postgres", "s3"], cwd=REPOSITORY, stdout=subprocess.PIPE
+    ) as owner:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == b"up\n"
+        stack = Stack(home)
+        stack.down(["postgres"])
+        stack.up(["postgres"])
+        owner.kill()
+    patience = time.monotonic() + 30
+    while "s3" in [one.name for one in stack.status() if one.pid] and time.monotonic() < patience:
+        time.sleep(0.2)
+    assert [one.name for one in stack.status() if one.pid] == ["postgres"]

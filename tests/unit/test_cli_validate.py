@@ -20,7 +20,7 @@ def replicator(*arguments, **environment):
 
 
 def test_a_right_configuration_is_told_and_ends_with_0():
-    """stdout is data, stderr is silent."""
+    """On stdout are data, stderr is silent."""
     done = replicator("validate", "--conf", CONF, "--env", "local", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["sources"] == ["dbserver1"]

@@ -9,8 +9,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VERB = "import sys; sys.argv = ['replicator', *{arguments!r}]\nfrom replicator.cli import main\ntry: main()\nexcept SystemExit as end: assert end.code in (0, None), end.code\n"
-TELL = "import sys; print(sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2'}), file=sys.stderr)"
+VERB = """
+import sys
+sys.argv = ['replicator', *{arguments!r}]
+from replicator.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert end.code in (0, None), end.code
+"""
+TELL = """
+import sys
+loaded = {m.split('.')[0] for m in sys.modules}
+print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2'}), file=sys.stderr)
+"""
 
 
 @pytest.mark.parametrize(

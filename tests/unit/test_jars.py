@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator.errors import ConfigError, JarsMissing
+from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.jars import Fetched, fetch, locked, present
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
@@ -169,3 +169,9 @@ def test_two_fetches_into_one_cache_do_the_work_once(repository, tmp_path):
         results = list(pool.map(lambda _: fetch(LOCK, tmp_path / "cache", told.append), range(2)))
     assert results[0] == results[1]
     assert [one.jars for one in told].count(3) == 1
+
+
+def test_a_java_that_does_not_start_is_named(repository, tmp_path):
+    """A broken Java is no missing JAR, and a different mend."""
+    with pytest.raises(JavaUnsuitable, match=r"ended early.*nowhere"):
+        fetch(LOCK, tmp_path / "cache", lambda _: None, java=tmp_path / "nowhere")

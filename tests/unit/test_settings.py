@@ -122,7 +122,9 @@ s3: {endpoint: http://x, access_key: canary-2, secret_key: canary-3}
 spark: {spark.hadoop.fs.s3a.secret.key: canary-4}
 kafka:
   options:
-    sasl.jaas.config: 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="canary-5";'
+    sasl.jaas.config: >-
+      org.apache.kafka.common.security.scram.ScramLoginModule required
+      username="u" password="canary-5";
     ssl.key.password: canary-6
 """
     loaded = conf(dev, **{"sources/s.yaml": "name: s\n"})
@@ -178,7 +180,7 @@ def test_the_cache_is_where_the_environment_says():
 
 
 def test_a_source_takes_shared_servers_and_says_its_own(conf):
-    """kafka holds for all sources; a source's own file beats it."""
+    """The key kafka holds for all sources; a source's own file beats it."""
     loaded = conf(
         "kafka: {bootstrap_servers: 'a:1', options: {client.id: shared}}",
         **{
@@ -207,7 +209,10 @@ def test_topics_default_to_the_prefix_and_include_narrows_them():
         ({"sources/a.yaml": "name: s\ntopics: x\ninclude: [d.t]\n"}, "not both"),
         ({"sources/a.yaml": "name: s\ntables: {orders: {}}\n"}, "<database or schema>.<table>"),
         ({"sources/a.yaml": "name: s\ntables:\n  d.t: {}\n  d.T: {}\n"}, "'d.t' and 'd.T'"),
-        ({"sources/a.yaml": "name: s\ntables:\n  d.t:\n    columns:\n      id: intt\n"}, "a.yaml:5"),
+        (
+            {"sources/a.yaml": "name: s\ntables:\n  d.t:\n    columns:\n      id: intt\n"},
+            "a.yaml:5: tables.d.t.columns.id.type: unknown type 'intt'",
+        ),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int, ID: int}}}\n"}, "'id' and 'ID'"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int}, keys: [idd]}}\n"}, "did you mean 'id'"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {truncate: maybe}}\n"}, "truncate"),
@@ -218,14 +223,23 @@ def test_a_wrong_source_is_refused(conf, files, part):
     assert part in refusal(conf, **files)
 
 
+COLUMNS = "columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]"
+LISTED = """
+source: s
+tables:
+  d.t:
+    keys: [id]
+    columns:
+    - {name: id, type: int}
+    - {name: total, type: 'decimal(10,2)'}
+    - {name: n, type: bigint, unsigned: true}
+"""
+
+
 @pytest.mark.parametrize(
     "text",
-    [
-        "tables: {d.t: {columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]}}",
-        "source: s\ntables:\n  d.t:\n    keys: [id]\n    columns:\n    - {name: id, type: int}\n"
-        "    - {name: total, type: 'decimal(10,2)'}\n    - {name: n, type: bigint, unsigned: true}\n",
-        "name: s\ninclude: [d.t]\ntables: {d.t: {columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]}}",
-    ],
+    [f"tables: {{d.t: {{{COLUMNS}}}}}", f"name: s\ninclude: [d.t]\ntables: {{d.t: {{{COLUMNS}}}}}", LISTED],
+    ids=["bare", "source file", "listed"],
 )
 def test_a_declare_file_is_read_in_every_notation(tmp_path, text):
     """``--declare`` takes bare tables, tables of a source, or a whole source file (types.md Y13)."""

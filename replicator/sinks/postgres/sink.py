@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -114,30 +114,33 @@ class PostgresSink:
         try:
             with self._translated("the batch"), session.cursor() as cursor:
                 cursor.execute("SET CONSTRAINTS ALL DEFERRED")
-                for each in reversed(going):
+                fresh = _lock_ledger(cursor, going)
+                for each in reversed(fresh):
                     with self._translated(each.model):
                         deleted[each.model] = each.delete(cursor)
-                for each in going:
+                for each in fresh:
                     with self._translated(each.model):
                         upserted[each.model] = each.upsert(cursor)
-                self._settle(cursor, going)
+                self._settle(cursor, fresh)
         except TargetRefused:
             session.rollback()
             raise
         return {
-            each.model: Applied(*upserted[each.model], deleted[each.model], each.difference.progress.version)
+            each.model: Applied(
+                *upserted.get(each.model, (0, 0)), deleted.get(each.model, 0), each.difference.progress.version
+            )
             for each in going
         }
 
-    def _settle(self, cursor: Cursor, going: Sequence[Staged]) -> None:
+    def _settle(self, cursor: Cursor, written: Sequence[Staged]) -> None:
         """Check deferred constraints here, where they can be told from a lost COMMIT; empty staging; ledger."""
-        by_table = {ddl.target_of(each.difference.model).table: each.model for each in going}
+        by_table = {ddl.target_of(each.difference.model).table: each.model for each in written}
         try:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         except psycopg2.Error as error:
-            with self._translated(by_table.get(error.diag.table_name or "", going[-1].model)):
+            with self._translated(by_table.get(error.diag.table_name or "", "the batch")):
                 raise
-        for each in going:
+        for each in written:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
                 cursor.execute(sql.SQL("TRUNCATE {}").format(each.table))
@@ -170,10 +173,11 @@ class PostgresSink:
         staged = next((each for each in going if each.model == error.where), None)
         if staged is None:
             return error
-        with self._translated(staged.model), session.cursor() as cursor:
+        column = None
+        with suppress(TargetRefused), self._translated(staged.model), session.cursor() as cursor:
             column = staged.misfit(cursor)
-            session.rollback()
-        if column is None or f"column {column}" in error.what:
+        session.rollback()
+        if column is None:
             return error
         return TargetRefused(f"{error.what} It is column {column}.", where=error.where, mend=error.mend)
 
@@ -193,6 +197,14 @@ def _lock(cursor: Cursor, schemas: Iterable[str]) -> None:
     """Keep other publishers out of these schemas until this session ends."""
     for schema in schemas:
         cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {schema}",))
+
+
+def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
+    """Hold the ledger rows until the transaction ends; those whose progress is not there yet."""
+    recorded: dict[str, Progress] = {}
+    for schema, names in _schemas(each.difference.model for each in staged).items():
+        recorded |= ledger.read(cursor, schema, names, lock=True)
+    return [each for each in staged if not ledger.covers(recorded.get(each.model), each.difference.progress)]
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:

@@ -1,0 +1,50 @@
+"""The locks: what a machine installs is exactly what was tested, from wherever its user gets packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from infra.local.parts import LOCK
+from replicator.jars import locked
+
+REPOSITORY = Path(__file__).parents[2]
+REQUIREMENTS = sorted((REPOSITORY / "requirements").glob("*.lock"))
+
+
+@pytest.mark.parametrize("lock", REQUIREMENTS, ids=lambda path: path.name)
+def test_every_requirement_has_a_version_and_hashes_and_no_address(lock):
+    """`pip install --require-hashes` refuses anything else; the mirror is the user's choice."""
+    text = lock.read_text()
+    entries = re.split(r"\n(?=\S)", text.strip())
+    assert all(re.match(r"[\w.-]+==\S+", entry) and "--hash=sha256:" in entry for entry in entries)
+    assert "://" not in text
+
+
+def test_the_locked_pyspark_is_the_one_that_the_jars_belong_to():
+    """The Kafka source is part of Spark and goes by its version."""
+    [pyspark] = re.findall(r"^pyspark==(\S+)", (REPOSITORY / "requirements" / "dev.lock").read_text(), re.MULTILINE)
+    assert f"org.apache.spark:spark-sql-kafka-0-10_2.12:{pyspark}" in locked()
+
+
+def test_the_locked_delta_has_the_version_of_its_jar():
+    """The Python package and the JAR are released together."""
+    [delta] = re.findall(r"^delta-spark==(\S+)", (REPOSITORY / "requirements" / "dev.lock").read_text(), re.MULTILINE)
+    assert f"io.delta:delta-spark_2.12:{delta}" in locked()
+
+
+@pytest.mark.parametrize("section", LOCK)
+def test_every_jar_of_the_stack_is_locked_by_sha256(section):
+    """group:artifact:version, and 64 hexadecimal digits."""
+    assert LOCK[section]
+    assert all(len(coordinate.split(":")) == 3 for coordinate in LOCK[section])
+    assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in LOCK[section].values())
+
+
+@pytest.mark.parametrize("file", ["dev.lock", "java.lock", "java.in", "constraints.in"])
+def test_the_makefile_uses_every_requirements_file(file):
+    """A lock that nothing installs or writes is a leftover."""
+    texts = [(REPOSITORY / name).read_text() for name in ("Makefile", "infra/environment")]
+    assert any(f"requirements/{file}" in text for text in texts)

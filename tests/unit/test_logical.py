@@ -1,0 +1,279 @@
+"""Logical types: what users write, what a Connect schema says, and how types widen (types.md sections 2, 6 and 8)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from replicator.debezium.logical import (
+    Field,
+    Logical,
+    Modes,
+    fields_of,
+    logical_of,
+    parse_logical,
+    row_fields,
+    spark_type,
+    widen,
+)
+from replicator.errors import ConfigError
+
+RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
+CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium."
+
+
+@pytest.mark.parametrize(
+    ("text", "silver"),
+    [
+        ("smallint", "SMALLINT"),
+        ("int", "INT"),
+        ("integer", "INT"),
+        ("int32", "INT"),
+        ("INT64", "BIGINT"),
+        ("tinyint unsigned", "SMALLINT"),
+        ("smallint unsigned", "INT"),
+        ("mediumint unsigned", "INT"),
+        ("int unsigned", "BIGINT"),
+        ("int(10) unsigned zerofill", "BIGINT"),
+        ("bigint unsigned", "DECIMAL(20,0)"),
+        ("real", "FLOAT"),
+        ("double precision", "DOUBLE"),
+        ("bool", "BOOLEAN"),
+        ("varchar(50)", "STRING"),
+        ("character varying(20)", "STRING"),
+        ("char(3)", "STRING"),
+        ("text", "STRING"),
+        ("blob", "BINARY"),
+        ("varbinary(16)", "BINARY"),
+        ("bytes_hex", "BINARY"),
+        ("decimal(10,2)", "DECIMAL(10,2)"),
+        ("numeric(12, 4)", "DECIMAL(12,4)"),
+        ("decimal(8)", "DECIMAL(8,0)"),
+        ("decimal(10,-2)", "DECIMAL(12,0)"),
+        ("decimal(3,5)", "DECIMAL(5,5)"),
+        ("decimal(65,30)", "STRING"),
+        ("decimal_string(10,2)", "DECIMAL(10,2)"),
+        ("variable_decimal", "STRING"),
+        ("variable_decimal(20,4)", "DECIMAL(20,4)"),
+        ("date", "DATE"),
+        ("time", "BIGINT"),
+        ("nano_time", "BIGINT"),
+        ("datetime", "TIMESTAMP_NTZ"),
+        ("timestamp with time zone", "TIMESTAMP"),
+        ("zoned_time", "STRING"),
+        ("iso_date", "DATE"),
+        ("iso_timestamp", "TIMESTAMP_NTZ"),
+        ("year", "INT"),
+        ("interval", "STRING"),
+        ("nano_duration", "BIGINT"),
+        ("bits(8)", "BIGINT"),
+        ("bits(63)", "BIGINT"),
+        ("bits(64)", "BINARY"),
+        ("bit(1)", "BOOLEAN"),
+        ("json", "STRING"),
+        ("enum_set", "ARRAY<STRING>"),
+        ("map", "MAP<STRING, STRING>"),
+        ("geometry", "STRUCT<wkb: BINARY, srid: INT>"),
+        ("array<decimal(10,2)>", "ARRAY<DECIMAL(10,2)>"),
+        ("text[]", "ARRAY<STRING>"),
+        ("array<array<int>>", "STRING"),
+    ],
+)
+def test_a_declared_type_has_a_silver_type(text, silver):
+    """Section 2, in the short form of Y13 and in the SQL that people write."""
+    assert spark_type(parse_logical(text)) == silver
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("datetime(3)", "timestamp"),
+        ("datetime(6)", "micro_timestamp"),
+        ("time(6)", "micro_time"),
+        ("timestamp(9)", "nano_timestamp"),
+    ],
+)
+def test_fraction_digits_choose_the_unit(text, name):
+    """Section 2: DATETIME(0..3) is sent in milliseconds, (4..6) in microseconds, (7..9) in nanoseconds."""
+    assert parse_logical(text) == Logical(name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["int", "bigint unsigned", "decimal(10,2)", "decimal_string(10,2)", "decimal_number(10,2)", "variable_decimal",
+     "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>", "point"],
+)  # fmt: skip
+def test_the_short_form_is_read_back(text):
+    """A stored or printed type is a declaration."""
+    logical = parse_logical(text)
+    assert str(logical) == text
+    assert parse_logical(str(logical)) == logical
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("bigitn", "'bigint'"),
+        ("timestmap", "'timestamp'"),
+        ("decimal", "decimal(10,2)"),
+        ("decimal(0,2)", "at least 1"),
+        ("bits(0)", "bits(8)"),
+        ("array<strng>", "'string'"),
+        ("", "section 2"),
+        ("int)", "unknown type 'int)'"),
+    ],
+)
+def test_a_wrong_type_names_itself_and_the_nearest_spelling(text, hint):
+    """Configuration errors say how to mend them."""
+    with pytest.raises(ConfigError) as caught:
+        parse_logical(text)
+    assert hint in str(caught.value)
+
+
+def test_modes_that_no_connector_knows_are_refused():
+    """Y13: a misspelt mode would decode every value wrongly."""
+    with pytest.raises(ConfigError, match="decimal.handling.mode"):
+        Modes(decimals="strings")
+
+
+def connect(kind, name=None, **parameters):
+    return {
+        "type": kind,
+        "name": name,
+        "parameters": {key.replace("__", "."): value for key, value in parameters.items()},
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (connect("int8"), "smallint"),
+        (connect("int16"), "smallint"),
+        (connect("int32"), "int"),
+        (connect("int64"), "bigint"),
+        ({"type": "int64", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}, "bigint unsigned"),
+        ({"type": "int64", "parameters": {"__debezium.source.column.type": "INT UNSIGNED"}}, "bigint"),
+        (connect("float"), "float"),
+        (connect("float32"), "float"),
+        (connect("double"), "double"),
+        (connect("boolean"), "boolean"),
+        (connect("string"), "string"),
+        (connect("bytes"), "bytes"),
+        (connect("bytes", CONNECT + "Decimal", scale="2", connect__decimal__precision="10"), "decimal(10,2)"),
+        (connect("bytes", CONNECT + "Decimal", scale="4"), "decimal(38,4)"),
+        (
+            {
+                "type": "bytes",
+                "name": CONNECT + "Decimal",
+                "parameters": {"scale": "2", "__debezium.source.column.type": "MONEY"},
+            },
+            "decimal(19,2)",
+        ),
+        (connect("struct", DEBEZIUM + "data.VariableScaleDecimal"), "variable_decimal"),
+        (connect("int32", DEBEZIUM + "time.Date"), "date"),
+        (connect("int32", CONNECT + "Date"), "date"),
+        (connect("int32", DEBEZIUM + "time.Time"), "time"),
+        (connect("int32", CONNECT + "Time"), "time"),
+        (connect("int64", DEBEZIUM + "time.MicroTime"), "micro_time"),
+        (connect("int64", DEBEZIUM + "time.NanoTime"), "nano_time"),
+        (connect("int64", DEBEZIUM + "time.Timestamp"), "timestamp"),
+        (connect("int64", CONNECT + "Timestamp"), "timestamp"),
+        (connect("int64", DEBEZIUM + "time.MicroTimestamp"), "micro_timestamp"),
+        (connect("int64", DEBEZIUM + "time.NanoTimestamp"), "nano_timestamp"),
+        (connect("string", DEBEZIUM + "time.ZonedTimestamp"), "zoned_timestamp"),
+        (connect("string", DEBEZIUM + "time.ZonedTime"), "zoned_time"),
+        (connect("string", DEBEZIUM + "time.IsoDate"), "iso_date"),
+        (connect("string", DEBEZIUM + "time.IsoTime"), "iso_time"),
+        (connect("string", DEBEZIUM + "time.IsoTimestamp"), "iso_timestamp"),
+        (connect("int32", DEBEZIUM + "time.Year"), "year"),
+        (connect("string", DEBEZIUM + "time.Interval"), "interval"),
+        (connect("int64", DEBEZIUM + "time.MicroDuration"), "micro_duration"),
+        (connect("int64", DEBEZIUM + "time.NanoDuration"), "nano_duration"),
+        (connect("bytes", DEBEZIUM + "data.Bits", length="5"), "bits(5)"),
+        (connect("string", DEBEZIUM + "data.Json"), "json"),
+        (connect("string", DEBEZIUM + "data.Uuid"), "uuid"),
+        (connect("string", DEBEZIUM + "data.Xml"), "xml"),
+        (connect("string", DEBEZIUM + "data.Enum"), "enum"),
+        (connect("string", DEBEZIUM + "data.EnumSet"), "enum_set"),
+        ({"type": "map", "keys": {"type": "string"}, "values": {"type": "string"}}, "map"),
+        ({"type": "array", "items": {"type": "int32"}}, "array<int>"),
+        (connect("struct", DEBEZIUM + "data.geometry.Point"), "point"),
+        (connect("struct", DEBEZIUM + "data.geometry.Geography"), "geometry"),
+        (connect("array", DEBEZIUM + "data.FloatVector"), "array<float>"),
+        (connect("array", DEBEZIUM + "data.DoubleVector"), "array<double>"),
+        (connect("int32", DEBEZIUM + "data.NewerThanUs"), "int"),
+    ],
+)
+def test_every_connect_schema_has_a_meaning(schema, expected):
+    """Section 2: the semantic name decides, then the Connect type."""
+    assert logical_of(schema) == parse_logical(expected)
+
+
+def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found():
+    """Section 2 and G1: field order, optionality and the schema's default are kept."""
+    row = {
+        "type": "struct",
+        "fields": [
+            {"type": "int32", "optional": False, "field": "id"},
+            {"type": "int16", "optional": True, "default": 3, "field": "tier"},
+        ],
+    }
+    envelope = {
+        "type": "struct",
+        "fields": [{**row, "field": "before"}, {**row, "field": "after"}, {"type": "string", "field": "op"}],
+    }
+    expected = (Field("id", Logical("int"), optional=False), Field("tier", Logical("smallint"), default=3))
+    assert row_fields(envelope) == row_fields(row) == fields_of(row) == expected
+    with pytest.raises(ConfigError, match="no row"):
+        fields_of({"type": "string"})
+
+
+@pytest.mark.parametrize(
+    ("stored", "incoming", "expected"),
+    [
+        ("INT", "int", "INT"),
+        ("SMALLINT", "INT", "INT"),
+        ("BIGINT", "SMALLINT", "BIGINT"),
+        ("BIGINT", "DECIMAL(20,0)", "DECIMAL(20,0)"),
+        ("BIGINT", "DECIMAL(18,0)", None),
+        ("INT", "DECIMAL(12,2)", "DECIMAL(12,2)"),
+        ("INT", "DECIMAL(10,2)", None),
+        ("FLOAT", "DOUBLE", "DOUBLE"),
+        ("INT", "DOUBLE", None),
+        ("DECIMAL(10,2)", "DECIMAL(14,4)", "DECIMAL(14,4)"),
+        ("decimal(14, 4)", "DECIMAL(10,2)", "DECIMAL(14,4)"),
+        ("DECIMAL(10,2)", "DECIMAL(10,4)", None),
+        ("DECIMAL(10,2)", "DECIMAL(38,30)", "DECIMAL(38,30)"),
+        ("DECIMAL(10,2)", "DECIMAL(38,31)", None),
+        ("STRING", "INT", None),
+        ("TIMESTAMP_NTZ", "TIMESTAMP", None),
+        ("DATE", "TIMESTAMP_NTZ", None),
+        ("ARRAY<INT>", "ARRAY<INT>", "ARRAY<INT>"),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", None),
+    ],
+)
+def test_types_widen_only_where_nothing_is_lost(stored, incoming, expected):
+    """Section 8 and G3, in both directions: an older record may arrive late."""
+    assert widen(stored, incoming) == expected
+    assert widen(incoming, stored) == expected
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not beside the repository")
+def test_every_recorded_schema_block_is_understood():
+    """Section 9.1: each schema block of the recordings, of rows, keys and control records, has a silver type."""
+    blocks = {}
+    for path in sorted(RECORDED.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                record = json.loads(line)
+                for text in (record["key"], record["payload"]):
+                    if text and text.startswith('{"schema":{'):
+                        block = json.loads(text)["schema"]
+                        blocks[json.dumps(block, sort_keys=True)] = block
+    assert len(blocks) > 20
+    for block in blocks.values():
+        for field in row_fields(block):
+            assert spark_type(field.logical)
