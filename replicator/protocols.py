@@ -30,6 +30,9 @@ class Source(Protocol):
     def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:
         """Kafka's id of each topic's present incarnation (J5); empty where there is none, as for files."""
 
+    def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
+        """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
+
 
 class TableFormat(Protocol):
     """How a table is kept: every method is safe to repeat, and a crash leaves the old table readable."""

@@ -11,9 +11,13 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["format", "sink", "source"]
+Kind = Literal["control", "format", "sink", "source"]
 
 CLASSES: Mapping[Kind, Mapping[str, str]] = {
+    "control": {
+        "json": "replicator.formats.control:JsonControl",
+        "memory": "replicator.formats.control:MemoryControl",
+    },
     "format": {
         "delta": "replicator.formats.delta:DeltaFormat",
         "memory": "replicator.formats.memory:MemoryFormat",

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from replicator import __version__
-from replicator.cli import config, doctor, jars, sql, validate
+from replicator.cli import config, doctor, jars, run, sql, status, validate
 from replicator.cli.console import narrate, print_text
 from replicator.errors import ReplicatorError
 
@@ -28,7 +28,9 @@ app = typer.Typer(
 app.add_typer(config.app, name="config")
 app.command()(doctor.doctor)
 app.command()(jars.jars)
+app.command()(run.run)
 app.command()(sql.sql)
+app.command()(status.status)
 app.command()(validate.validate)
 
 

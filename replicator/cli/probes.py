@@ -75,7 +75,7 @@ def connect(url: str) -> str:
 
 def postgres(name: str, target: TargetKeys) -> str:
     """The serving database accepts a session."""
-    from replicator.cli.targets import connection
+    from replicator.targets import connection
 
     reached = connection(name, target)
     session = reached.open()

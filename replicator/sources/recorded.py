@@ -50,6 +50,11 @@ class RecordedSource:
         """Files know no topic ids."""
         return {}
 
+    def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
+        """The offset after the last record in the files, per (topic, partition)."""
+        ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
+        return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
+
     def _lines(self, spark: SparkSession) -> DataFrame:
         try:
             return spark.read.text(list(self.files)).where(F.trim("value") != "")

@@ -7,7 +7,7 @@ the batch's number as progress. A crash before 2 leaves nothing; after it, the r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import StreamingQueryException
@@ -59,9 +59,22 @@ def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     )
 
 
-def ingest_files(spark: SparkSession, ingestion: Ingestion) -> int:
-    """A bounded reader into bronze, skipping what bronze has already (architecture 9.6). Returns rows added."""
-    records = rows(ingestion.reader.read(spark), {}).dropDuplicates(_PLACE)
+def sources_of(records: DataFrame) -> dict[str, str]:
+    """Which source each topic belongs to: ``source.name`` where a record says it, else the first part of the topic."""
+    named = F.regexp_replace("topic", "^__debezium-heartbeat[.]", "")
+    told = F.coalesce(F.get_json_object("value", "$.payload.source.name"), F.get_json_object("value", "$.source.name"))
+    by_topic = rows(records, {}).groupBy("topic").agg(F.first(told, ignorenulls=True).alias("source"))
+    found = by_topic.select("topic", F.coalesce("source", F.split(named, r"\.")[0]).alias("source"))
+    return {row["topic"]: row["source"] for row in found.collect()}
+
+
+def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str]) -> int:
+    """Some topics of a bounded reader into bronze, skipping what bronze has already (architecture 9.6).
+
+    Returns the rows added.
+    """
+    read = ingestion.reader.read(spark).where(F.col("topic").isin(*topics))
+    records = rows(read, {}).dropDuplicates(_PLACE)
     if ingestion.format.version(spark, ingestion.table) is not None:
         present = ingestion.format.read(spark, ingestion.table).select(*_PLACE)
         records = records.join(present, _PLACE, how="left_anti")
@@ -71,22 +84,45 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion) -> int:
     return ingestion.format.append(fresh, ingestion.table, None).inserted
 
 
-def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> StreamingQuery:
-    """Start the streaming query: all that is there now (``once``), or for ever."""
-    checkpoint = ingestion.lake.checkpoint(ingestion.source)
-    writer = ingestion.reader.read(spark).writeStream.queryName(f"bronze {ingestion.source}")
-    writer = writer.option("checkpointLocation", checkpoint).foreachBatch(_BatchWriter(ingestion))
-    if once:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{ingestion.trigger_seconds} seconds").start()
+@dataclass(frozen=True)
+class Stream:
+    """A running bronze query and the rows that it has written so far."""
+
+    ingestion: Ingestion
+    query: StreamingQuery
+    writer: _BatchWriter
+
+    @property
+    def rows(self) -> int:
+        """Rows appended by this run."""
+        return self.writer.written
+
+    def finish(self) -> None:
+        """Wait for the end; a failure comes out as one of our errors."""
+        try:
+            self.query.awaitTermination()
+        except StreamingQueryException as error:
+            raise translate(error, self.ingestion) from error
+
+    def check(self) -> None:
+        """Raise what stopped the query, if something has."""
+        error = self.query.exception()
+        if error is not None:
+            raise translate(error, self.ingestion)
 
 
-def finish(query: StreamingQuery, ingestion: Ingestion) -> None:
-    """Wait for the query; its failure comes out as one of our errors."""
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise translate(error, ingestion) from error
+def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> Stream:
+    """Start the streaming query: all that is there now (``once``), or for ever. Raises Unreachable."""
+    writer = _BatchWriter(ingestion)
+    ingestion.reader.topic_ids(spark)  # asks Kafka, so that a dead broker is told at once and by name
+    query = (
+        ingestion.reader.read(spark)
+        .writeStream.queryName(f"bronze {ingestion.source}")
+        .option("checkpointLocation", ingestion.lake.checkpoint(ingestion.source))
+        .foreachBatch(writer)
+    )
+    trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
+    return Stream(ingestion, query.trigger(**trigger).start(), writer)  # type: ignore[arg-type]
 
 
 def translate(error: StreamingQueryException, ingestion: Ingestion) -> ReplicatorError:
@@ -115,6 +151,7 @@ class _BatchWriter:
         self._ingestion = ingestion
         self._application: str | None = None
         self._known_ids: dict[str, str] = {}
+        self.written = 0
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         spark, at = batch.sparkSession, self._ingestion
@@ -124,7 +161,7 @@ class _BatchWriter:
             self._application = self._start(spark, number)
             self._refuse_repetition(records, number)
         self._same_topics(ids)
-        at.format.append(records, at.table, Progress(self._application, number))
+        self.written += at.format.append(records, at.table, Progress(self._application, number)).inserted
 
     def _start(self, spark: SparkSession, number: int) -> str:
         """The app id of this checkpoint, after F-C2: a fresh, restored or foreign checkpoint must not go on."""

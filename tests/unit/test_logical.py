@@ -104,7 +104,8 @@ def test_fraction_digits_choose_the_unit(text, name):
 @pytest.mark.parametrize(
     "text",
     ["int", "bigint unsigned", "decimal(10,2)", "decimal_string(10,2)", "decimal_number(10,2)", "variable_decimal",
-     "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>", "point"],
+     "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>",
+     "point"],
 )  # fmt: skip
 def test_the_short_form_is_read_back(text):
     """A stored or printed type is a declaration."""
@@ -135,7 +136,7 @@ def test_a_wrong_type_names_itself_and_the_nearest_spelling(text, hint):
 
 def test_modes_that_no_connector_knows_are_refused():
     """Y13: a misspelt mode would decode every value wrongly."""
-    with pytest.raises(ConfigError, match="decimal.handling.mode"):
+    with pytest.raises(ConfigError, match=r"decimal\.handling\.mode"):
         Modes(decimals="strings")
 
 

@@ -1,0 +1,146 @@
+"""``replicator run``: the stages, once or for ever, or over captured events without any configuration."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path  # noqa: TC003 - typer looks the name up
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.settings import Settings
+    from replicator.stages.pipeline import Line, Report
+
+_COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds")
+
+
+def run(
+    context: typer.Context,
+    stages: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="bronze, silver, gold, publish; all when none is named. After --recorded: more files.",
+                       metavar="[STAGE]..."),
+    ] = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    once: Annotated[bool, typer.Option("--once/--continuous", help="What is there now, or until stopped.")] = True,
+    recorded: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--recorded", help="Captured events (kcat -C -J) instead of Kafka; no configuration needed.",
+                     metavar="FILE..."),
+    ] = None,
+    lake: options.LakeRoot = None,
+    declare: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--declare", help="YAML with column types, for events without schemas.", metavar="FILE"),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Bring the lake and the targets up to date with Kafka."""
+    debug = options.debugging(context)
+    lines: list[Line] = []
+    if recorded:
+        if lake is None:
+            raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
+        _run_recorded(options.settings(env, conf, lake), [*recorded, *(stages or [])], declare, lines, debug=debug)
+    else:
+        _run(options.settings(env, conf, lake), stages or [], lines, once=once, debug=debug)
+    _show(lines, as_json=as_json)
+    if any(line.error is not None for line in lines if once) or _still_broken(lines):
+        raise typer.Exit(1)
+
+
+def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, debug: bool) -> None:
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate.lock import exclusive
+    from replicator.session import session
+    from replicator.stages import pipeline
+
+    unknown = [stage for stage in named if stage not in pipeline.STAGES]
+    if unknown:
+        raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(pipeline.STAGES)}.")
+    stages = named or list(pipeline.STAGES)
+    lake = Lake(settings.lake.root)
+    if not lake.is_local():
+        console.narrate("One driver per lake: nothing locks a lake on an object store.", style="dim")
+    with exclusive(lake, stages):
+        spark = session(settings, debug=debug)
+        made = assemble.pipeline(spark, settings)
+        if once:
+            pipeline.run_once(spark, made, stages, _reporter(lines))
+        else:
+            pipeline.run_continuously(spark, made, stages, _reporter(lines), _until_signalled())
+
+
+def _run_recorded(
+    settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, debug: bool
+) -> None:
+    from replicator import assemble, sourcefile
+    from replicator.lake import Lake
+    from replicator.operate.lock import exclusive
+    from replicator.session import session
+    from replicator.stages import bronze, pipeline
+
+    declared = sourcefile.declarations(declare) if declare is not None else ()
+    with exclusive(Lake(settings.lake.root), ("bronze", "silver")):
+        spark: SparkSession = session(settings, debug=debug)
+        made, shares = assemble.recorded(spark, settings, files, declared)
+        report = _reporter(lines)
+        for ingestion, topics in shares.items():
+            rows = bronze.ingest_files(spark, ingestion, topics)
+            report(pipeline.Line("bronze", ingestion.source, rows, rows))
+        pipeline.run_once(spark, made, ("silver",), report)
+
+
+def _reporter(lines: list[Line]) -> Report:
+    """Keeps every line, and tells it as it comes."""
+
+    def report(line: Line) -> None:
+        lines.append(line)
+        for warning in line.warnings:
+            console.narrate(f"{line.table}: {warning}", style="yellow")
+        if line.error is not None:
+            console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
+        else:
+            console.narrate(f"{line.stage:8} {line.table}: {line.applied} of {line.rows_in} applied", style="dim")
+
+    return report
+
+
+def _until_signalled() -> Event:
+    """Set by SIGTERM or Ctrl-C: the pass at hand is finished first."""
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _still_broken(lines: list[Line]) -> bool:
+    """Whether the last thing told of some table is an error."""
+    last = {(line.stage, line.table): line for line in lines}
+    return any(line.error is not None for line in last.values())
+
+
+def _show(lines: list[Line], *, as_json: bool) -> None:
+    rows = [
+        (line.stage, line.table, line.rows_in, line.applied, line.superseded, line.dead_lettered, line.ignored,
+         round(line.seconds, 1))
+        for line in lines
+    ]
+    if as_json:
+        keys = [name.replace(" ", "_").replace("-", "_") for name in _COLUMNS]
+        told = [dict(zip((*keys, "error"), (*row, None if line.error is None else str(line.error)), strict=True))
+                for row, line in zip(rows, lines, strict=True)]
+        console.print_json(told)
+    elif rows:
+        console.print_table(_COLUMNS, [[str(cell) for cell in row] for row in rows])
+    else:
+        console.narrate("Nothing new.")

@@ -1,0 +1,167 @@
+"""All four stages in one driver: once over what is there, or for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ReplicatorError, Unreachable
+from replicator.protocols import Sink
+from replicator.spec import Model
+from replicator.stages import bronze, gold, publish, silver
+from replicator.stages.account import Account
+from replicator.stages.bronze import Ingestion, Stream
+from replicator.stages.gold import Built, Warehouse
+from replicator.stages.publish import Published
+from replicator.stages.refinement import Refinement
+
+STAGES = ("bronze", "silver", "gold", "publish")
+_PAUSE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What a run works on. ``sinks`` are by the name of their connection."""
+
+    ingestions: tuple[Ingestion, ...]
+    refinements: tuple[Refinement, ...]
+    warehouse: Warehouse
+    models: tuple[Model, ...]
+    sinks: Mapping[str, Sink]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one stage did with one table: rows read, and what became of them. ``seconds`` is wall time."""
+
+    stage: str
+    table: str
+    rows_in: int = 0
+    applied: int = 0
+    superseded: int = 0
+    dead_lettered: int = 0
+    ignored: int = 0
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+    error: ReplicatorError | None = field(default=None, compare=False)
+
+
+Report = Callable[[Line], None]
+
+
+def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+    """Each stage over what is there now. A table that stops is reported and the rest goes on; Unreachable is raised."""
+    if "bronze" in stages:
+        for ingestion in pipeline.ingestions:
+            started = time.monotonic()
+            stream = bronze.ingest_stream(spark, ingestion, once=True)
+            error = _outcome(stream)
+            report(_bronze_line(stream, 0, time.monotonic() - started, error))
+    _later_stages(spark, pipeline, stages, report)
+
+
+def run_continuously(
+    spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report, stop: Event
+) -> None:
+    """Bronze streams beside a loop that takes each new bronze version through silver, gold and publish until ``stop``.
+
+    A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
+    run with its error, after the others were stopped.
+    """
+    with _streams(spark, pipeline, stages) as streams:
+        seen: dict[str, int] = {}
+        versions: tuple[int | None, ...] | None = None
+        while not stop.is_set():
+            for stream in streams:
+                stream.check()
+                started = seen.get(stream.ingestion.source, 0)
+                if stream.rows > started:
+                    report(_bronze_line(stream, started, 0.0, None))
+                    seen[stream.ingestion.source] = stream.rows
+            newest = tuple(r.bronze.version(spark, r.lake.bronze(r.source.name)) for r in pipeline.refinements)
+            if newest != versions:
+                versions = newest if _pass(spark, pipeline, stages, report) else None
+            stop.wait(_PAUSE_SECONDS)
+
+
+def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> bool:
+    """One pass of the later stages; False if something was out of reach and must be tried again."""
+    try:
+        _later_stages(spark, pipeline, stages, report)
+    except Unreachable as error:
+        report(Line("run", "", error=error))
+        time.sleep(1)
+        return False
+    return True
+
+
+def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+    if "silver" in stages:
+        for refinement in pipeline.refinements:
+            for account in silver.refine(_exact(spark), refinement):
+                report(_silver_line(account))
+    if "gold" in stages:
+        for built in gold.refresh(spark, pipeline.models, pipeline.warehouse):
+            report(_gold_line(built))
+    if "publish" in stages:
+        for name, sink in pipeline.sinks.items():
+            mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
+            for done in publish.publish(spark, mine, pipeline.warehouse.gold, pipeline.warehouse.lake, sink):
+                report(_publish_line(done))
+
+
+def _exact(spark: SparkSession) -> SparkSession:
+    """A session beside this one in which ``Id`` and ``id`` are two columns (architecture 9.2)."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.caseSensitive", "true")
+    return session
+
+
+@contextmanager
+def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[list[Stream]]:
+    started: list[Stream] = []
+    try:
+        if "bronze" in stages:
+            started.extend(bronze.ingest_stream(spark, each, once=False) for each in pipeline.ingestions)
+        yield started
+    finally:
+        for stream in started:
+            stream.query.stop()
+
+
+def _outcome(stream: Stream) -> ReplicatorError | None:
+    """What stopped a bounded stream. Unreachable is raised: nothing else can go on without Kafka."""
+    try:
+        stream.finish()
+    except Unreachable:
+        raise
+    except ReplicatorError as error:
+        return error
+    return None
+
+
+def _bronze_line(stream: Stream, before: int, seconds: float, error: ReplicatorError | None) -> Line:
+    rows = stream.rows - before
+    return Line("bronze", stream.ingestion.source, rows, rows, seconds=seconds, error=error)
+
+
+def _silver_line(account: Account) -> Line:
+    return Line(
+        "silver", account.table, account.read, account.applied, account.superseded, account.dead_lettered,
+        sum(account.ignored.values()), account.seconds, account.warnings, account.error,
+    )
+
+
+def _gold_line(built: Built) -> Line:
+    written = 0 if built.applied is None else built.applied.written
+    return Line("gold", built.model, built.rows, written, seconds=built.seconds, error=built.error)
+
+
+def _publish_line(done: Published) -> Line:
+    written = 0 if done.applied is None else done.applied.written
+    return Line("publish", done.model, done.rows, written, seconds=done.seconds, error=done.error)

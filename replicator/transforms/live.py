@@ -1,0 +1,24 @@
+"""What users see of silver: the rows that exist in the source, with the source's own column names."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+
+def live(rows: DataFrame, *extra: str) -> DataFrame:
+    """One row per live key: the source's columns in its spelling, and ``extra`` ones of ours (``_source_ts_ms``).
+
+    A table that is not silver (gold) comes back as it is.
+    """
+    if "_deleted" not in rows.columns:
+        return rows
+    columns = [
+        F.col(names.spark(field.name)).alias(field.metadata.get("name") or names.decode(field.name))
+        for field in rows.schema
+        if field.name not in SYSTEM_COLUMNS
+    ]
+    return rows.where(~F.col("_deleted")).select(*columns, *extra)

@@ -1,0 +1,46 @@
+"""A gold model's rows now against the rows it had: the difference, by key (reference/gold.md, step 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.transforms import merge
+
+
+def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Rows to write, one per key: the model's columns and ``_op`` (``upsert``, or ``delete`` with the key alone).
+
+    Rows that are the same on both sides do not appear. ``stored`` is None before the first build.
+    """
+    columns = fresh.columns
+    if stored is None:
+        return fresh.select(*map(names.spark, columns), F.lit("upsert").alias("_op"))
+    sides = merge.Sides(stored="old", change="new")
+    old, new = stored.select(*map(names.spark, columns)), fresh
+    marked = (
+        old.withColumn("_there", F.lit(value=True)).alias(sides.stored)
+        .join(new.withColumn("_there", F.lit(value=True)).alias(sides.change), merge.same_key(key, sides), how="full")
+    )
+    gone, added = sides.of_change("_there").isNull(), sides.of_stored("_there").isNull()
+    changed = F.lit(value=False)
+    for column in columns:
+        changed = changed | ~sides.of_stored(column).eqNullSafe(sides.of_change(column))
+    op = F.when(gone, "delete").when(added | changed, "upsert")
+
+    def value(column: str) -> Column:
+        kept = F.coalesce(sides.of_change(column), sides.of_stored(column)) if column in key else sides.of_change(column)
+        return kept.alias(column)
+
+    return marked.select(*[value(column) for column in columns], op.alias("_op")).where(F.col("_op").isNotNull())
+
+
+def broken_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Keys that occur more than once or hold a NULL, with their ``count``: a model must have none."""
+    incomplete = F.lit(value=False)
+    for column in key:
+        incomplete = incomplete | F.col(names.spark(column)).isNull()
+    return rows.groupBy(*map(names.spark, key)).count().where((F.col("count") > 1) | incomplete)

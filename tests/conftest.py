@@ -1,0 +1,58 @@
+"""Sessions and servers that tests share: one Spark for all, one local stack for all that need it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+    os.environ.pop(name, None)
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """A local session as the product builds it; never stopped by a test."""
+    from replicator import session, settings
+
+    bare = settings.bare(None)
+    quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
+    quick |= {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+    made = session.session(bare.model_copy(update={"spark": quick}))
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The folder of recorded Debezium events; tests that need it are skipped where it is absent."""
+    folder = SHARED / "recorded"
+    if not folder.is_dir():
+        pytest.skip("no recordings beside the project")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def endpoints() -> Iterator[object]:
+    """A running local stack with all services, stopped and removed afterwards."""
+    from infra.local import Stack
+
+    home = Path(tempfile.mkdtemp(prefix="replicator-stack-"))
+    stack = Stack(home)
+    try:
+        yield stack.up(owner=os.getpid())
+    finally:
+        stack.down()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def stack(endpoints: object) -> object:
+    """The endpoints, by the older name."""
+    return endpoints
