@@ -69,10 +69,11 @@ def _row(
 ) -> tuple[tuple[Field, ...], frozenset[str]]:
     block = json.loads(example.value).get("schema") if example.wrapped else None
     if isinstance(block, dict):
-        fields = row_fields(block)
-        return tuple(field for field in fields if not (example.flat and _is_metadata(field.name))), frozenset()
+        described = row_fields(block)
+        return tuple(field for field in described if not (example.flat and _is_metadata(field.name))), frozenset()
     declared = {column.name: _declared(column) for column in declaration.columns}
-    fields, raw = [], set()
+    fields: list[Field] = []
+    raw: set[str] = set()
     present = [name for name in example.row_names if not (example.flat and _is_metadata(name))]
     for name in present:
         logical = declared.get(name) or known.get(name)

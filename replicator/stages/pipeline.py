@@ -22,6 +22,13 @@ from replicator.stages.refinement import Refinement
 
 STAGES = ("bronze", "silver", "gold", "publish")
 _PAUSE_SECONDS = 0.2
+_SMALL_BATCHES = {
+    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md B10, B11)
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.maxPlanStringLength": "100",
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,8 @@ def _exact(spark: SparkSession) -> SparkSession:
     """A session beside this one in which ``Id`` and ``id`` are two columns (architecture 9.2)."""
     session = spark.newSession()
     session.conf.set("spark.sql.caseSensitive", "true")
+    for key, value in _SMALL_BATCHES.items():
+        session.conf.set(key, value)
     return session
 
 

@@ -58,7 +58,7 @@ def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News,
     if learned != routes:
         at.control.put(at.lake.routes(at.source.name), learned.value())
     tables = sorted((table, share) for table, share in shares.items() if table is not None)
-    done = [apply(Share(spark, at, learned, news.upto, table, tuple(share)), records) for table, share in tables]
+    done = [apply(Share(spark, at, learned, news, table, tuple(share)), records) for table, share in tables]
     return [*strays, *done]
 
 

@@ -26,7 +26,7 @@ from replicator.spec import Declaration, Evolution, Progress, Table
 from replicator.stages import dead_letters
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import Routes
+from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.transforms import changes, evolve, fold, truncate
 from replicator.transforms.evolve import Layout
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -39,9 +39,19 @@ class Share:
     spark: SparkSession
     at: Refinement
     routes: Routes
-    upto: int
+    news: News
     name: str
     groups: tuple[Row, ...]
+
+    @property
+    def upto(self) -> int:
+        """The version of bronze that the table reaches with this tick."""
+        return self.news.upto
+
+    @property
+    def whole(self) -> bool:
+        """Whether every topic of the table is read from its beginning."""
+        return all(self.news.after.get(topic, BEGINNING) == BEGINNING for topic in self.routes.topics(self.name))
 
     @property
     def table(self) -> Table:
@@ -107,7 +117,9 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         warning = f"no types are known for {', '.join(sorted(guessed))}: they were inferred; declare them"
         account = replace(account, warnings=(*account.warnings, warning))
     layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
-    ordered = changes.ordered(rows, _running(share, rows) if share.any("has_snapshot") else None)
+    snapshots = share.any("has_snapshot")
+    running = _running(share, rows) if snapshots and not share.whole else None
+    ordered = changes.ordered(rows, snapshots=snapshots, running=running)
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     decoded = changes.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, held).persist()
     try:

@@ -60,14 +60,19 @@ def by_mode(records: DataFrame, by_offset: Sequence[str], null_deletes: Sequence
     )
 
 
-def ordered(records: DataFrame, running: DataFrame | None) -> DataFrame:
-    """Records with their ``_seq`` (NULL: no position). ``running`` is given when the range has snapshot rows: the
-    greatest position before the range, one row per (topic, partition) with ``maximum``."""
-    place = F.col("position")
-    if running is not None:
-        joined = records.join(F.broadcast(running), ["topic", "partition"], how="left")
-        before = F.coalesce(F.col("maximum"), F.lit(position.LOWEST))
-        records = joined.withColumn("position", position.with_running_maximum(place, F.col("is_snapshot"), before))
+def ordered(records: DataFrame, *, snapshots: bool, running: DataFrame | None) -> DataFrame:
+    """Records with their ``_seq`` (NULL: no position).
+
+    ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the greatest
+    position before the range, one row per (topic, partition) with ``maximum``; None when the range starts with the topic.
+    """
+    if snapshots:
+        before = F.lit(position.LOWEST)
+        if running is not None:
+            records = records.join(F.broadcast(running), ["topic", "partition"], how="left")
+            before = F.coalesce(F.col("maximum"), before)
+        place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before)
+        records = records.withColumn("position", place)
     return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset")))
 
 
@@ -92,32 +97,42 @@ def rejects(records: DataFrame, table: str | None) -> DataFrame:
 def _decode_form(
     records: DataFrame, form: Form, layout: Layout, table: str, placeholder: Placeholder | None
 ) -> DataFrame:
+    """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
+    place = ("topic", "partition", "offset", "op", "_seq")
     parsed = records.select(
-        "topic", "partition", "offset", "op", "_seq", F.col("source_ts_ms").alias("_source_ts_ms"), "key",
+        *place, F.col("source_ts_ms").alias("_source_ts_ms"), "key",
         _parse("value", form.path, form.fields, wire=True).alias("_row"),
         _parse("value", form.path, form.fields, wire=False).alias("_text"),
         _parse("key", form.key_path, form.key_fields, wire=True).alias("_key"),
         _parse("key", form.key_path, form.key_fields, wire=False).alias("_key_text"),
         *([infer.texts(F.col("value"), form.path).alias("_raw")] if form.raw else []),
     )
-    deleted = F.col("op") == "d"
-    values, problems, unknown = _columns(form, deleted, placeholder)
-    keys, key_problem = _keys(form, layout, values)
-    known = values | keys
-    rejected = _verdict(form, deleted, key_problem, problems)
-    return parsed.select(
-        *[known.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()],
-        "_seq",
-        deleted.alias("_deleted"),
+    cells = {f"_c{i}": _cell(field, form, placeholder) for i, field in enumerate(form.fields)}
+    keys = {f"_k{i}": _key_cell(field) for i, field in enumerate(form.key_fields)}
+    decoded = parsed.select(
+        *place, "_source_ts_ms", "key", F.col("_row").isNull().alias("_rowless"),
+        *[cell.alias(name) for name, cell in (cells | keys).items()],
+    )
+    values, key_problem = _values(form, layout)
+    verdict = _verdict(form, key_problem)
+    columns = [
+        values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()
+    ]
+    judged = decoded.select(
+        *[F.col(name).alias(f"_at_{name}") for name in place],
+        *columns, "_source_ts_ms", _unavailable(form, placeholder).alias("_unavailable"), verdict.alias("_verdict"),
+    )
+    reject = F.struct(
+        F.col("_at_topic").alias("topic"), F.col("_at_partition").alias("partition"), F.col("_at_offset").alias("offset"),
+        F.lit(table).alias("table"), F.col("_at__seq").alias("seq"), "_verdict.reason", "_verdict.detail",
+    )
+    return judged.select(
+        *map(names.spark, layout.types),
+        F.col("_at__seq").alias("_seq"),
+        (F.col("_at_op") == "d").alias("_deleted"),
         "_source_ts_ms",
-        unknown.alias("_unavailable"),
-        F.when(
-            rejected["reason"].isNotNull(),
-            F.struct(
-                "topic", "partition", "offset", F.lit(table).alias("table"), F.col("_seq").alias("seq"),
-                rejected["reason"].alias("reason"), rejected["detail"].alias("detail"),
-            ),
-        ).alias("_reject"),
+        "_unavailable",
+        F.when(F.col("_verdict.reason").isNotNull(), reject).alias("_reject"),
     )
 
 
@@ -131,64 +146,68 @@ def _parse(text: str, path: tuple[str, ...], fields: Sequence[Field], *, wire: b
     return reduce(lambda column, step: column[step], path, parsed)
 
 
-def _columns(
-    form: Form, deleted: Column, placeholder: Placeholder | None
-) -> tuple[dict[str, Column], list[Column], Column]:
-    """Values by stored name, the problem of each column, and the names of those that were not sent."""
-    values: dict[str, Column] = {}
-    problems: list[Column] = []
-    missing: list[Column] = []
-    for field in form.fields:
-        column = stored_name(field.name)
-        wire, text = F.col("_row").getField(field.name), F.col("_text").getField(field.name)
-        if field.name in form.raw:
-            text = F.col("_raw")[F.lit(field.name)]
-            wire = text
-        decoded = types.decode(field.logical, wire, text)
-        value, problem = decoded.value, decoded.problem
-        if placeholder is not None:
-            unsent = unavailable.is_unavailable(text, placeholder)
-            value, problem = F.when(~unsent, value), F.when(~unsent, problem)
-            missing.append(F.when(unsent & ~deleted, F.lit(column)))
-        values[column] = value
-        problems.append(F.when(~deleted & problem.isNotNull(), F.struct(problem.alias("reason"), F.lit(field.name).alias("detail"))))
-    unknown = F.array_compact(F.array(*missing)) if missing else F.lit(None).cast("array<string>")
-    return values, problems, unknown
+def _cell(field: Field, form: Form, placeholder: Placeholder | None) -> Column:
+    """STRUCT<value, problem, unsent> of one column of the row."""
+    wire, text = F.col("_row").getField(field.name), F.col("_text").getField(field.name)
+    if field.name in form.raw:
+        wire = text = F.col("_raw")[F.lit(field.name)]
+    decoded = types.decode(field.logical, wire, text)
+    unsent = F.lit(False) if placeholder is None else unavailable.is_unavailable(text, placeholder)
+    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), unsent.alias("unsent"))
 
 
-def _keys(form: Form, layout: Layout, values: dict[str, Column]) -> tuple[dict[str, Column], Column]:
-    """Key columns and what is wrong with the key: from the Kafka key (C1, B4), or declared ones from the row."""
-    fields = {stored_name(field.name): field for field in form.key_fields}
-    keys: dict[str, Column] = {}
-    problem = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
-    for column in layout.keys:
-        if column in fields:
-            name = fields[column].name
-            decoded = types.decode(fields[column].logical, F.col("_key").getField(name), F.col("_key_text").getField(name))
-            keys[column] = decoded.value
-        elif column in values:
-            keys[column] = values[column]
-            problem = F.lit(None).cast("string")
-        else:
-            return keys, F.lit("key_missing")
+def _key_cell(field: Field) -> Column:
+    """One column of the Kafka key; a part that does not fit its type is NULL, and so the key cannot be read."""
+    wire, text = F.col("_key").getField(field.name), F.col("_key_text").getField(field.name)
+    return types.decode(field.logical, wire, text).value
+
+
+def _values(form: Form, layout: Layout) -> tuple[dict[str, Column], Column]:
+    """Values by stored name, keys from the Kafka key (C1, B4) or declared ones from the row; what is wrong with the key."""
+    values = {
+        stored_name(field.name): F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
+        for i, field in enumerate(form.fields)
+    }
+    in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
+    missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
+    if not set(layout.keys) <= set(in_key):
+        missing = F.when(F.lit(not set(layout.keys) <= set(in_key | values)), "key_missing")
+    keys = {column: in_key.get(column, values.get(column, F.lit(None))) for column in layout.keys}
     complete = reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
-    return keys, F.coalesce(problem, F.when(~complete, "key_undecodable"))
+    return values | keys, F.coalesce(missing, F.when(~complete, "key_undecodable"))
 
 
-def _verdict(form: Form, deleted: Column, key_problem: Column, problems: list[Column]) -> Column:
+def _unavailable(form: Form, placeholder: Placeholder | None) -> Column:
+    """Stored names of the columns that were not sent."""
+    if placeholder is None or not form.fields:
+        return F.lit(None).cast("array<string>")
+    unsent = [
+        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(stored_name(field.name)))
+        for i, field in enumerate(form.fields)
+    ]
+    return F.array_compact(F.array(*unsent))
+
+
+def _verdict(form: Form, key_problem: Column) -> Column:
     """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is."""
     nothing = F.lit(None).cast("string")
+    is_row = F.col("op") != "d"
 
-    def because(condition: Column, reason: str, detail: Column = nothing) -> Column:
-        return F.when(condition, F.struct(F.lit(reason).alias("reason"), detail.alias("detail")))
+    def because(condition: Column, reason: Column, detail: Column = nothing) -> Column:
+        return F.when(condition, F.struct(reason.alias("reason"), detail.alias("detail")))
 
-    key = F.when(key_problem.isNotNull(), F.struct(key_problem.alias("reason"), nothing.alias("detail")))
-    row_missing = ~deleted & F.col("_row").isNull()
-    good = F.struct(nothing.alias("reason"), nothing.alias("detail"))
+    wrong = [
+        because(
+            is_row & ~F.col(f"_c{i}.unsent") & F.col(f"_c{i}.problem").isNotNull(),
+            F.col(f"_c{i}.problem"), F.lit(field.name),
+        )
+        for i, field in enumerate(form.fields)
+    ]
+    rowless = F.col("_rowless") if form.fields else F.lit(True)
     return F.coalesce(
-        key,
-        because(row_missing, "after_missing") if form.fields else because(~deleted, "after_missing"),
-        *problems,
-        because(F.col("_seq").isNull(), "position_missing"),
-        good,
+        because(key_problem.isNotNull(), key_problem),
+        because(is_row & rowless, F.lit("after_missing")),
+        *wrong,
+        because(F.col("_seq").isNull(), F.lit("position_missing")),
+        F.struct(nothing.alias("reason"), nothing.alias("detail")),
     )

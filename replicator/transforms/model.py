@@ -22,11 +22,11 @@ def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -
     sides = merge.Sides(stored="old", change="new")
     old, new = stored.select(*map(names.spark, columns)), fresh
     marked = (
-        old.withColumn("_there", F.lit(value=True)).alias(sides.stored)
-        .join(new.withColumn("_there", F.lit(value=True)).alias(sides.change), merge.same_key(key, sides), how="full")
+        old.withColumn("_there", F.lit(True)).alias(sides.stored)
+        .join(new.withColumn("_there", F.lit(True)).alias(sides.change), merge.same_key(key, sides), how="full")
     )
     gone, added = sides.of_change("_there").isNull(), sides.of_stored("_there").isNull()
-    changed = F.lit(value=False)
+    changed = F.lit(False)
     for column in columns:
         changed = changed | ~sides.of_stored(column).eqNullSafe(sides.of_change(column))
     op = F.when(gone, "delete").when(added | changed, "upsert")
@@ -40,7 +40,7 @@ def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -
 
 def broken_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     """Keys that occur more than once or hold a NULL, with their ``count``: a model must have none."""
-    incomplete = F.lit(value=False)
+    incomplete = F.lit(False)
     for column in key:
         incomplete = incomplete | F.col(names.spark(column)).isNull()
     return rows.groupBy(*map(names.spark, key)).count().where((F.col("count") > 1) | incomplete)

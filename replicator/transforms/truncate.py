@@ -28,7 +28,7 @@ def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
             for column, kind in layout.types.items()
         ],
         F.lit(mark).alias("_seq"),
-        F.lit(value=True).alias("_deleted"),
+        F.lit(True).alias("_deleted"),
         F.lit(None).cast("bigint").alias("_source_ts_ms"),
         F.lit(None).cast("array<string>").alias("_unavailable"),
         F.lit(None).cast(
