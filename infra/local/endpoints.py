@@ -51,6 +51,8 @@ class Endpoints:
             "POSTGRES_DATABASE": self.postgres.database,
             "S3_ENDPOINT": self.s3.endpoint,
             "S3_BUCKET": self.s3.bucket,
+            "S3_ACCESS_KEY": self.s3.access_key,
+            "S3_SECRET_KEY": self.s3.secret_key,
             "AWS_ACCESS_KEY_ID": self.s3.access_key,
             "AWS_SECRET_ACCESS_KEY": self.s3.secret_key,
             "AWS_REGION": self.s3.region,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze, gold, publish, silver
@@ -80,6 +80,7 @@ def run_continuously(
     A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
     run with its error, after the others were stopped.
     """
+    report = _patient(report)
     with _streams(spark, pipeline, stages) as streams:
         seen: dict[str, int] = {}
         versions: tuple[int | None, ...] | None = None
@@ -94,6 +95,21 @@ def run_continuously(
             if newest != versions:
                 versions = newest if _pass(spark, pipeline, stages, report) else None
             stop.wait(_PAUSE_SECONDS)
+
+
+def _patient(report: Report) -> Report:
+    """Of a run that goes on, a model whose inputs are still to come is no error: say that it waits, once."""
+    waiting: set[str] = set()
+
+    def told(line: Line) -> None:
+        if not isinstance(line.error, TableMissing):
+            waiting.discard(line.table)
+            report(line)
+        elif line.table not in waiting:
+            waiting.add(line.table)
+            report(replace(line, error=None, warnings=(f"waits: {line.error}",)))
+
+    return told
 
 
 def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> bool:

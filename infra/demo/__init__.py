@@ -1,0 +1,1 @@
+"""The whole job, live: ``python -m infra.demo`` (``make demo``)."""

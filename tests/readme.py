@@ -1,0 +1,77 @@
+"""README.md as data: its sections, the commands that a reader would copy, and the files that it shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_HEADING = re.compile(r"^## (.+)$")
+_FENCE = re.compile(r"^```(\w*)$")
+_HEREDOC = re.compile(r"<<'(\w+)'")
+
+
+def sections() -> dict[str, list[str]]:
+    """Heading -> lines of the section; what stands before the first one is under ``""``. Headings inside code are none."""
+    found: dict[str, list[str]] = {"": []}
+    heading, inside = "", False
+    for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
+        inside ^= line.startswith("```")
+        named = None if inside else _HEADING.match(line)
+        if named:
+            heading = named.group(1)
+        found.setdefault(heading, []).append(line)
+    return found
+
+
+def commands(section: str) -> list[str]:
+    """The shell commands of one section in their order, for ``bash``; one with a here-document has several lines.
+
+    Raises KeyError when there is no such section.
+    """
+    lines = (line for language, block in _blocks(sections()[section]) if language == "sh" for line in block)
+    return list(_joined(lines))
+
+
+def file(name: str) -> str:
+    """The text of a file that README.md shows: the first block behind the paragraph that names it. Raises LookupError."""
+    every = [line for lines in sections().values() for line in lines]
+    for at, line in enumerate(every):
+        if f"`{name}`" in line and line.endswith(":"):
+            _, block = next(_blocks(every[at + 1 :]))
+            return "\n".join(block) + "\n"
+    raise LookupError(name)
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Fenced blocks: the language and the lines inside."""
+    language: str | None = None
+    block: list[str] = []
+    for line in lines:
+        fence = _FENCE.match(line)
+        if language is None:
+            if fence:
+                language, block = fence.group(1), []
+        elif line == "```":
+            yield language, block
+            language = None
+        else:
+            block.append(line)
+
+
+def _joined(lines: Iterator[str]) -> Iterator[str]:
+    """One entry per command: continued lines and here-documents belong to the line that opened them."""
+    for line in lines:
+        if not line.strip() or line.startswith("#"):
+            continue
+        command = line
+        while command.endswith("\\"):
+            command += "\n" + next(lines)
+        document = _HEREDOC.search(command)
+        if document:
+            for inner in lines:
+                command += "\n" + inner
+                if inner == document.group(1):
+                    break
+        yield command

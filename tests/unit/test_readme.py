@@ -1,0 +1,131 @@
+"""README.md says nothing that is not there: commands parse, targets, jobs and files exist, examples load."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+
+import pytest
+import typer.main
+
+from infra.local.__main__ import _VERBS as STACK_VERBS
+from replicator import modelfile, settings, sourcefile
+from replicator.cli import app
+from replicator.debezium.logical import parse_logical
+from tests import readme
+
+COMMANDS = [(section, command) for section in readme.sections() for command in readme.commands(section)]
+TEXT = "\n".join(line for lines in readme.sections().values() for line in lines)
+PLAIN = {"cat", "export", ".", "python"}
+"""Programs that are not ours; ``python`` reads a here-document."""
+
+
+def parses(words):
+    """Raises a usage error unless the words behind ``replicator`` are a verb and its flags."""
+    command = typer.main.get_command(app)
+    words = [word for word in words if word != "--debug"]
+    while hasattr(command, "commands"):
+        name, *words = words
+        command = command.commands[name]
+    command.make_context(command.name, words)
+
+
+def substituted(command):
+    """The commands inside ``$(...)``."""
+    return re.findall(r"\$\(([^)]*)\)", command)
+
+
+def check(command):
+    program, *words = shlex.split(command.split("\n", 1)[0])
+    if program == "make":
+        targets = (readme.ROOT / "Makefile").read_text(encoding="utf-8")
+        assert all(re.search(rf"^{target}:", targets, re.MULTILINE) for target in words)
+    elif program == "replicator":
+        parses(words)
+    elif program == "spark-submit":
+        [at] = [index for index, word in enumerate(words) if word.startswith("jobs/")]
+        assert (readme.ROOT / words[at]).is_file()
+        stage = words[at].removeprefix("jobs/").removesuffix(".py")
+        parses(["run", stage, *words[at + 1 :]])
+    elif words[:2] == ["-m", "infra.local"]:
+        assert words[2] in STACK_VERBS
+    elif program != "eval":
+        assert program in PLAIN
+    for inner in substituted(command):
+        check(inner)
+
+
+@pytest.mark.parametrize(("section", "command"), COMMANDS, ids=[command.split("\n")[0][:60] for _, command in COMMANDS])
+def test_every_command_is_one_that_there_is(section, command):
+    """What a reader copies has the targets, verbs, flags and jobs that it names."""
+    assert section
+    check(command)
+
+
+@pytest.mark.parametrize("code", sorted(set(re.findall(r"`(replicator [^`]*|make [^`]*|spark-submit [^`]*)`", TEXT))))
+def test_every_command_in_a_sentence_is_one_that_there_is(code):
+    """The same for commands inside text, where ``FILE...`` stands for a file."""
+    check(code.replace("...", ""))
+
+
+def test_every_verb_is_told_in_the_readme():
+    """A verb that nobody reads about is a verb that nobody uses."""
+    missing = [verb for verb in typer.main.get_command(app).commands if not re.search(rf"\b{verb}\b", TEXT)]
+    assert missing == []
+
+
+def test_python_in_here_documents_compiles():
+    """A misspelt block fails here and not at a reader's."""
+    documents = [command for _, command in COMMANDS if command.startswith("python - <<")]
+    assert documents
+    for document in documents:
+        compile(document.split("\n", 1)[1].rsplit("\n", 1)[0], "README.md", "exec")
+
+
+def test_every_file_that_is_named_exists():
+    """Links, and paths in the text that are not patterns or files that the reader writes."""
+    links = {target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", TEXT)}
+    in_text = set(re.findall(r"`((?:conf|docs|infra|jobs|replicator|tests)/[\w./-]+)`", TEXT))
+    own = {"conf/models/dim_offices.sql", "conf/models/dim_offices.yaml"}
+    assert [path for path in sorted(links | in_text - own) if not (readme.ROOT / path).exists()] == []
+
+
+def test_the_example_of_a_model_is_a_valid_one(tmp_path):
+    """Copied into conf/, it passes `replicator validate`."""
+    conf = tmp_path / "conf"
+    shutil.copytree(readme.ROOT / "conf", conf)
+    for suffix in (".sql", ".yaml"):
+        (conf / f"models/dim_offices{suffix}").write_text(
+            readme.file(f"conf/models/dim_offices{suffix}"), encoding="utf-8"
+        )
+    assert "dim_offices" in [model.name for model in settings.load(conf, "local", {}).models]
+
+
+def test_the_example_of_a_declaration_is_a_valid_one(tmp_path):
+    """Its table, key and types are understood."""
+    path = tmp_path / "declare.yaml"
+    path.write_text(readme.file("declare.yaml"), encoding="utf-8")
+    [declared] = sourcefile.declarations(path)
+    assert (declared.table, declared.keys, len(declared.columns)) == ("sales.orders", ("id",), 3)
+
+
+def test_the_example_of_a_source_is_a_valid_one(tmp_path):
+    """The part of conf/sources that is shown for a new table."""
+    path = tmp_path / "source.yaml"
+    path.write_text(readme.file("conf/sources"), encoding="utf-8")
+    assert [declared.truncate for declared in sourcefile.declarations(path)] == ["fail"]
+
+
+def test_the_types_that_are_named_exist():
+    """Those of the sentence about declared types."""
+    sentence = TEXT[TEXT.index("Decimals are declared as") : TEXT.index("A wrong name is refused")]
+    types = set(re.findall(r"`([a-z_]+(?:\([\d,]+\))?)`", sentence)) - {"precise"}
+    assert len(types) > 10
+    for name in types:
+        parse_logical(name)
+
+
+def test_the_inputs_of_the_example_are_its_placeholders():
+    """Braces in the SQL are the inputs of the YAML."""
+    assert modelfile.placeholders(readme.file("conf/models/dim_offices.sql")) == {"offices"}
