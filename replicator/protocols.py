@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from replicator.spec import Applied, Evolution, Model, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Model, Progress, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,9 +49,19 @@ class TableFormat(Protocol):
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """An id that changes when the table is dropped and made again; None if the table is missing."""
 
-    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """Rows appended by the commits of (after, upto], with ``_commit_version``; None when that history is gone.
-        For tables that are only ever appended to."""
+    def size(self, spark: SparkSession, table: Table) -> int:
+        """Bytes of the newest version, 0 if the table is missing: how heavy work on it will be."""
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        """What the commits of (after, upto] appended, by partition; cheap. None when that history is gone."""
+
+    def added(
+        self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
+    ) -> DataFrame | None:
+        """Rows that commits after a partition's version and up to ``upto`` appended to the partitions of ``after``.
+
+        None when that history is gone. For tables that are only ever appended to.
+        """
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Distinct ``table.keys`` of rows that differ between two versions (a superset is allowed).

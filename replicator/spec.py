@@ -48,6 +48,15 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Arrival:
+    """Rows that one commit added to one partition of a table: the partition's values, the version, bytes on disk."""
+
+    partition: tuple[str, ...]
+    version: int
+    size: int
+
+
+@dataclass(frozen=True)
 class Evolution:
     """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL type)."""
 

@@ -13,7 +13,7 @@ _HEREDOC = re.compile(r"<<'(\w+)'")
 
 
 def sections() -> dict[str, list[str]]:
-    """Heading -> lines of the section; what stands before the first one is under ``""``. Headings inside code are none."""
+    """Heading -> lines of the section; what stands before the first one is under ``""``. Code has no headings."""
     found: dict[str, list[str]] = {"": []}
     heading, inside = "", False
     for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
@@ -35,7 +35,7 @@ def commands(section: str) -> list[str]:
 
 
 def file(name: str) -> str:
-    """The text of a file that README.md shows: the first block behind the paragraph that names it. Raises LookupError."""
+    """The text of a file that README.md shows: the first block behind the line that names it. Raises LookupError."""
     every = [line for lines in sections().values() for line in lines]
     for at, line in enumerate(every):
         if f"`{name}`" in line and line.endswith(":"):

@@ -22,6 +22,7 @@ _BODY = (
 )
 _HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}, _corrupt STRING"
 _OPTIONS = {"columnNameOfCorruptRecord": "_corrupt"}
+_JSON_SPACE = " \t\r\n"
 
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
 
@@ -36,7 +37,7 @@ def read(records: DataFrame) -> DataFrame:
     without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten`` (it has
     ``__deleted``, so that its topic's deletes are rows, F2).
     """
-    text = F.ltrim(F.col("value"))
+    text = _trimmed(F.col("value"))
     head = F.from_json(F.col("value"), _HEAD, _OPTIONS)
     key_head = F.from_json(F.col("key"), "schema STRING, payload STRING")
     parsed = records.select("*", head.alias("_head"), key_head.alias("_key"), text.startswith("{").alias("_object"))
@@ -52,6 +53,10 @@ def read(records: DataFrame) -> DataFrame:
     )
 
 
+
+def _trimmed(text: Column) -> Column:
+    """Without JSON's white space around it; ``trim`` alone takes spaces only."""
+    return F.btrim(text, F.lit(_JSON_SPACE))
 
 
 def _body_of(head: Column) -> Column:
@@ -90,11 +95,11 @@ def _describe(opened: DataFrame) -> DataFrame:
     is_snapshot = F.coalesce(F.col("op") == "r", F.lit(False))
     key_wrapped = F.coalesce(F.col("_key.schema").isNotNull() & F.col("_key.payload").isNotNull(), F.lit(False))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
-    key_names = F.when(F.ltrim(key_text).startswith("{"), F.json_object_keys(key_text))
+    key_names = F.when(_trimmed(key_text).startswith("{"), F.json_object_keys(key_text))
     described = named.select(
         "*",
         F.coalesce(source["name"], parts[0]).alias("source_name"),
-        F.when(schema.isNotNull() & table.isNotNull() & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
+        F.when((schema != "") & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
         source["ts_ms"].alias("source_ts_ms"),
         is_snapshot.alias("is_snapshot"),
         key_wrapped.alias("key_wrapped"),
@@ -125,7 +130,7 @@ def _row_names() -> Column:
 
 def _is_null_value() -> Column:
     """No bytes, zero bytes, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
-    nothing = F.col("value").isNull() | (F.trim(F.col("value")).isin("", "null"))
+    nothing = F.col("value").isNull() | (_trimmed(F.col("value")).isin("", "null"))
     empty_wrapper = F.col("value").rlike(r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$')
     return F.col("undecodable").isNull() & (nothing | (empty_wrapper & F.col("_head.payload").isNull()))
 

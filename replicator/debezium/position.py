@@ -45,10 +45,13 @@ def flattened_source(field: dict[str, Column]) -> Column:
     told_by = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
     told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
     field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
-    return F.struct(
-        *[field[name].cast(kind).alias(name) if name in field else F.lit(None).cast(kind).alias(name)
-          for name, kind in typed.items()]
-    )
+    return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])
+
+
+def _typed(text: Column, kind: str) -> Column:
+    """A metadata field of a flattened record; a number that is none is NULL, never an error."""
+    text = text.cast("string")
+    return text if kind == "STRING" else F.when(text.rlike("^-?[0-9]{1,18}$"), text.cast(kind))
 
 
 def seq(position_text: Column, offset: Column) -> Column:
@@ -79,7 +82,7 @@ def _binlog(source: Column) -> Column:
 def _postgres(source: Column, is_snapshot: Column) -> Column:
     """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum)."""
     pair = F.from_json(source["sequence"], "ARRAY<STRING>")
-    commit, flushed = _number(pair[0]), _number(pair[1])
+    commit, flushed = _number(F.get(pair, F.lit(0))), _number(F.get(pair, F.lit(1)))
     lsn = F.when(source["lsn"] >= 0, source["lsn"])
     incremental = F.lower(source["snapshot"]) == "incremental"
     snapshot = F.when(incremental, _pair(commit, flushed)).otherwise(_pair(F.coalesce(commit, F.lit(0)), F.lit(0)))

@@ -13,13 +13,14 @@ from typing import Any
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.formats import control
 from replicator.errors import StaleWriter, TableMissing
-from replicator.spec import Applied, Evolution, Progress, Table
+from replicator.formats import control
+from replicator.formats.delta_log import Log
+from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
@@ -30,6 +31,9 @@ _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databri
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
+    def __init__(self) -> None:
+        self._logs: dict[str, Log] = {}
+
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now."""
         if self.version(spark, table) is None:
@@ -39,7 +43,7 @@ class DeltaFormat:
 
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
-        snapshot = _snapshot(spark, table)
+        snapshot = self._snapshot(spark, table)
         return None if snapshot is None else int(snapshot.version())
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
@@ -50,21 +54,40 @@ class DeltaFormat:
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """Delta's own table id."""
-        snapshot = _snapshot(spark, table)
+        snapshot = self._snapshot(spark, table)
         return None if snapshot is None else str(snapshot.metadata().id())
 
-    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """Distinct keys in the change data feed of (after, upto]."""
-        changes = self.added(spark, table, after, upto)
-        return None if changes is None else changes.select(*map(names.spark, table.keys)).distinct()
+    def size(self, spark: SparkSession, table: Table) -> int:
+        """Bytes of the newest version, from the log."""
+        snapshot = self._snapshot(spark, table)
+        return 0 if snapshot is None else int(snapshot.sizeInBytes())
 
-    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """The change data feed of (after, upto]; None when the history is gone or broken by a change of schema."""
-        reader = spark.read.format("delta").option("readChangeFeed", "true")
+    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """Distinct keys in the change data feed of (after, upto]; None when it is gone or broken by a new schema."""
+        feed = spark.read.format("delta").option("readChangeFeed", "true")
         try:
-            return reader.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
+            rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
         except (PySparkException, Py4JJavaError):
             return None
+        return rows.select(*map(names.spark, table.keys)).distinct()
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        """From the log's ``add`` actions."""
+        commits = self._log(table).commits(spark, after, upto)
+        if commits is None:
+            return None
+        return [Arrival(file.partition, file.version, file.size) for commit in commits for file in commit.files]
+
+    def added(self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int) -> DataFrame | None:
+        """The files of those commits, read as they are: appended tables have no deletion vectors."""
+        commits = self._log(table).commits(spark, min(after.values()), upto)
+        if commits is None:
+            return None
+        files = [f.path for c in commits for f in c.files if f.version > after.get(f.partition, upto)]
+        schema = self.read(spark, table).schema
+        if not files:
+            return spark.createDataFrame([], schema)
+        return spark.read.schema(schema).option("basePath", table.location).parquet(*files)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
@@ -73,8 +96,7 @@ class DeltaFormat:
         if progress is not None and self._covered(spark, table, progress):
             return Applied(0, 0, 0, before if before is not None else -1)
         self._insert(rows, table, progress, _LOG)
-        metrics = self._committed(spark, table, before)
-        return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+        return self._inserted(spark, table, before)
 
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """MERGE by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
@@ -82,19 +104,19 @@ class DeltaFormat:
         before = self.version(spark, table)
         if before is None:
             self._insert(changes, table, progress, _SILVER)
-            metrics = self._committed(spark, table, before)
-            return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+            return self._inserted(spark, table, before)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         sides = merge.Sides()
         target = DeltaTable.forPath(spark, table.location)
         stored = target.toDF().columns
-        updates = merge.joined(stored, table.keys, sides)
+        updates: dict[str, Column | str] = dict(merge.joined(stored, table.keys, sides))
+        inserts: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in stored}
         statement = (
             target.alias(sides.stored)
             .merge(changes.alias(sides.change), merge.same_key(table.keys, sides))
             .whenMatchedUpdate(merge.changes_something(sides), {names.spark(c): e for c, e in updates.items()})
-            .whenNotMatchedInsert(values={names.spark(c): sides.of_change(c) for c in stored})
+            .whenNotMatchedInsert(values=inserts)
         )
         with _transaction(spark, progress):
             statement.execute()
@@ -107,15 +129,14 @@ class DeltaFormat:
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if before is None:
             self._insert(upserts, table, progress, _LOG)
-            metrics = self._committed(spark, table, before)
-            return Applied(metrics.get("numOutputRows", 0), 0, 0, metrics["version"])
+            return self._inserted(spark, table, before)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         if difference.isEmpty():
             self._insert(upserts.limit(0), table, progress, _LOG)
-            return Applied(0, 0, 0, self._committed(spark, table, before)["version"])
+            return self._inserted(spark, table, before)
         sides = merge.Sides()
-        values = {names.spark(column): sides.of_change(column) for column in upserts.columns}
+        values: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in upserts.columns}
         is_delete = sides.of_change("_op") == "delete"
         statement = (
             DeltaTable.forPath(spark, table.location).alias(sides.stored)
@@ -148,13 +169,13 @@ class DeltaFormat:
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """The ``txn`` action of this input."""
-        snapshot = _snapshot(spark, table)
+        snapshot = self._snapshot(spark, table)
         version = None if snapshot is None else snapshot.transactions().get(input)
         return None if version is None or version.isEmpty() else Progress(input, int(version.get()))
 
     def inputs(self, spark: SparkSession, table: Table) -> tuple[str, ...]:
         """Every app id that ever committed progress to the table."""
-        snapshot = _snapshot(spark, table)
+        snapshot = self._snapshot(spark, table)
         if snapshot is None:
             return ()
         ids = snapshot.transactions().keys().mkString("\n")
@@ -173,28 +194,29 @@ class DeltaFormat:
         recorded = self.progress(spark, table, progress.input)
         return recorded is not None and recorded.version >= progress.version
 
+    def _inserted(self, spark: SparkSession, table: Table, before: int | None) -> Applied:
+        version, metrics = self._committed(spark, table, before)
+        return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
+
     def _merged(self, spark: SparkSession, table: Table, before: int | None) -> Applied:
-        metrics = self._committed(spark, table, before)
-        counts = [metrics.get(f"numTargetRows{what}", 0) for what in ("Inserted", "Updated", "Deleted")]
-        return Applied(*counts, metrics["version"])
+        version, metrics = self._committed(spark, table, before)
+        inserted, updated, deleted = (metrics.get(f"numTargetRows{w}", 0) for w in ("Inserted", "Updated", "Deleted"))
+        return Applied(inserted, updated, deleted, version)
 
-    def _committed(self, spark: SparkSession, table: Table, before: int | None) -> dict[str, int]:
-        """The metrics of the commit just made. Delta skips a write it takes for a repetition: that must never pass
-        for success (reliability.md section 3, 6)."""
-        commit = DeltaTable.forPath(spark, table.location).history(1).select("version", "operationMetrics").first()
-        if commit is None or (before is not None and commit["version"] <= before):
+    def _committed(self, spark: SparkSession, table: Table, before: int | None) -> tuple[int, dict[str, int]]:
+        """The version and metrics of the commit just made. Delta skips a write it takes for a repetition: that must
+        never pass for success (reliability.md section 3, 6)."""
+        version = self.version(spark, table)
+        if version is None or (before is not None and version <= before):
             raise StaleWriter(f"the commit to {table.name} left no new version", where=table.location)
-        metrics = commit["operationMetrics"] or {}
-        return {"version": int(commit["version"])} | {k: int(v) for k, v in metrics.items() if str(v).isdigit()}
+        commits = Log(table.location, table.partition_by).commits(spark, version - 1, version)
+        return version, commits[0].metrics if commits else {}
 
+    def _log(self, table: Table) -> Log:
+        return self._logs.setdefault(table.location, Log(table.location, table.partition_by))
 
-def _snapshot(spark: SparkSession, table: Table) -> Any | None:
-    """The table's newest snapshot as Delta's own object, None if there is no table."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - py4j is the only way to the log
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, table.location)  # noqa: SLF001
-    nothing = jvm.scala.Option.apply(None)
-    snapshot = log.update(False, nothing, nothing)  # noqa: FBT003
-    return snapshot if snapshot.version() >= 0 else None
+    def _snapshot(self, spark: SparkSession, table: Table) -> Any | None:
+        return self._log(table).snapshot(spark)
 
 
 @contextmanager

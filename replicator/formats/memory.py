@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.errors import TableMissing
-from replicator.spec import Applied, Evolution, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
 
 
@@ -48,12 +49,28 @@ class MemoryFormat:
         inside = {place.removeprefix(f"{folder}/") for place in self._tables if place.startswith(f"{folder}/")}
         return tuple(sorted(place for place in inside if "/" not in place))
 
-    def added(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """Rows behind those of the version ``after``."""
+    def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
+        """A hundred bytes a row."""
+        stored = self._tables.get(table.location)
+        return 0 if stored is None else 100 * len(stored.versions[-1])
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:  # noqa: ARG002
+        """One per appended row."""
+        return [Arrival(partition, version, 100) for _, partition, version in self._appended(table, after, upto)]
+
+    def added(
+        self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
+    ) -> DataFrame | None:
+        """Rows behind those of the versions before."""
+        appended = self._appended(table, min(after.values()), upto)
+        rows = [row for row, partition, version in appended if version > after.get(partition, upto)]
+        return spark.createDataFrame(rows, self._tables[table.location].schema)
+
+    def _appended(self, table: Table, after: int, upto: int) -> Iterator[tuple[Row, tuple[str, ...], int]]:
         versions = self._tables[table.location].versions
-        rows = [(row, n) for n in range(after + 1, upto + 1) for row in versions[n][len(versions[n - 1]) if n else 0 :]]
-        schema = T.StructType([*self._tables[table.location].schema.fields, T.StructField("_commit_version", T.LongType())])
-        return spark.createDataFrame([(*row, n) for row, n in rows], schema)
+        for version in range(after + 1, upto + 1):
+            for row in versions[version][len(versions[version - 1]) if version else 0 :]:
+                yield row, tuple(str(row[column]) for column in table.partition_by), version
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:  # noqa: ARG002
         """A random id, made when the table was."""
@@ -72,7 +89,7 @@ class MemoryFormat:
         stored = self._open(rows, table)
         if self._covered(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
-        added = rows.collect()
+        added = rows.select(*map(names.spark, stored.schema.names)).collect()
         self._commit(stored, (stored.versions[-1] if stored.versions else []) + added, progress)
         return Applied(len(added), 0, 0, len(stored.versions) - 1)
 

@@ -108,12 +108,12 @@ def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, afte
     """Bronze rows of the table's topics that its progress does not cover."""
     if after >= upto:
         return 0
-    added = at.format.added(spark, at.lake.bronze(source), after, upto)
     routes = at.control.get(at.lake.routes(source))
-    if added is None or routes is None:
+    if routes is None:
         return None
-    topics = [topic for topic, tables in routes["tables"].items() if table in tables]
-    return added.where(F.col("topic").isin(*topics)).count()
+    topics = {(topic,): after for topic, tables in routes["tables"].items() if table in tables}
+    added = at.format.added(spark, at.lake.bronze(source), topics, upto)
+    return None if added is None else added.count()
 
 
 def _age(spark: SparkSession, column: str, at: Surroundings, source: str) -> float | None:

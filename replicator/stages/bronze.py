@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from replicator.errors import CheckpointBehindTable, OffsetsLost, ReplicatorError, TopicRecreated, Unreachable
 from replicator.lake import Lake
@@ -122,7 +122,7 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> S
         .foreachBatch(writer)
     )
     trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
-    return Stream(ingestion, query.trigger(**trigger).start(), writer)  # type: ignore[arg-type]
+    return Stream(ingestion, query.trigger(**trigger).start(), writer)
 
 
 def translate(error: StreamingQueryException, ingestion: Ingestion) -> ReplicatorError:

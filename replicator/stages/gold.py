@@ -14,11 +14,13 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator.errors import ChecksFailed, ConfigError, ReplicatorError, SchemaRefused, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import Applied, Model, Progress, Table
+from replicator.stages import tuning
 from replicator.transforms import model as transform
 from replicator.transforms.live import live
 
@@ -78,6 +80,8 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
     control = _control_row(model, inputs)
     if done is not None and at.control.get(at.lake.inputs(model.name, done.version)) == control:
         return None
+    size = sum(each.format.size(spark, each.table) for each in inputs.values())
+    spark = tuning.session_for(spark, size)
     fresh = _rows(spark, model, inputs).persist()
     try:
         return _write(spark, model, at, fresh, control, 0 if done is None else done.version + 1)
@@ -89,7 +93,7 @@ def _write(
     spark: SparkSession, model: Model, at: Warehouse, fresh: DataFrame, control: Mapping[str, Any], number: int
 ) -> Built:
     table = at.lake.gold(model.name, model.key)
-    broken = transform.broken_keys(fresh, model.key).count()
+    rows, broken = _counted(fresh, model)
     if broken:
         raise ChecksFailed(
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once", where=model.name,
@@ -101,10 +105,23 @@ def _write(
             "the model's columns or types are not those of its table", where=table.location,
             mend="Move the table away; the next run builds it anew and publishes what differs.",
         )
-    difference = transform.difference(stored, fresh, model.key)
-    at.control.put(at.lake.inputs(model.name, number), control)
-    applied = at.gold.put(difference, table, Progress(model.name, number))
-    return Built(model.name, fresh.count(), applied)
+    difference = transform.difference(stored, fresh, model.key).persist()
+    try:
+        at.control.put(at.lake.inputs(model.name, number), control)
+        applied = at.gold.put(difference, table, Progress(model.name, number))
+    finally:
+        difference.unpersist()
+    return Built(model.name, rows, applied)
+
+
+def _counted(fresh: DataFrame, model: Model) -> tuple[int, int]:
+    """Rows, and keys that are broken, in one job."""
+    counted = transform.keys(fresh, model.key).agg(
+        F.coalesce(F.sum("count"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum(F.col("broken").cast("int")), F.lit(0)).alias("broken"),
+    )
+    row = counted.first()
+    return (0, 0) if row is None else (row["rows"], row["broken"])
 
 
 def _input(spark: SparkSession, given: str, at: Warehouse) -> _Input:

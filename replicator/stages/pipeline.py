@@ -22,14 +22,6 @@ from replicator.stages.refinement import Refinement
 
 STAGES = ("bronze", "silver", "gold", "publish")
 _PAUSE_SECONDS = 0.2
-_SMALL_BATCHES = {
-    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md B10, B11)
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.maxPlanStringLength": "100",
-}
-
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -126,7 +118,7 @@ def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], repo
 def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     if "silver" in stages:
         for refinement in pipeline.refinements:
-            for account in silver.refine(_exact(spark), refinement):
+            for account in silver.refine(spark, refinement):
                 report(_silver_line(account))
     if "gold" in stages:
         for built in gold.refresh(spark, pipeline.models, pipeline.warehouse):
@@ -136,15 +128,6 @@ def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[st
             mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
             for done in publish.publish(spark, mine, pipeline.warehouse.gold, pipeline.warehouse.lake, sink):
                 report(_publish_line(done))
-
-
-def _exact(spark: SparkSession) -> SparkSession:
-    """A session beside this one in which ``Id`` and ``id`` are two columns (architecture 9.2)."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.caseSensitive", "true")
-    for key, value in _SMALL_BATCHES.items():
-        session.conf.set(key, value)
-    return session
 
 
 @contextmanager

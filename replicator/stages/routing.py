@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import BronzeReplaced
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
-from replicator.spec import Table
+from replicator.spec import Arrival, Table
 
 BEGINNING = -1
 """Before the first version of bronze."""
@@ -60,6 +59,11 @@ class Routes:
         """The table that answers for the topic's records without a table."""
         tables = self.tables.get(topic, ())
         return tables[0] if tables else None
+
+    def only(self, topic: str) -> str | None:
+        """The one table that the topic carries; None if it carries several, or none yet."""
+        tables = self.tables.get(topic, ())
+        return tables[0] if len(tables) == 1 else None
 
     def of_mode(self, *modes: str) -> list[str]:
         """Topics that are read in one of these modes."""
@@ -109,32 +113,26 @@ def progress_of_tables(
 
 @dataclass(frozen=True)
 class News:
-    """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read."""
+    """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
+
+    ``size`` is the bytes on disk of what will be read.
+    """
 
     upto: int
     after: Mapping[str, int]
+    size: int = 0
 
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
-        """The records, with the bronze version that brought them as ``_version``.
-
-        Where the log no longer reaches back, the whole topic is read again: the merge makes that harmless.
-        """
+        """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that harmless."""
         whole = [topic for topic, start in self.after.items() if start == BEGINNING]
-        recent = {topic: start for topic, start in self.after.items() if start != BEGINNING}
-        added = bronze.added(spark, table, min(recent.values()), self.upto) if recent else None
-        if added is None:
+        recent = {(topic,): start for topic, start in self.after.items() if start != BEGINNING}
+        fresh = bronze.added(spark, table, recent, self.upto) if recent else None
+        if fresh is None:
             whole = list(self.after)
-        rows = bronze.read(spark, table, self.upto)
-        kept = rows.columns
-        again = rows.where(F.col("topic").isin(*whole)).withColumn("_version", F.lit(self.upto).cast("bigint"))
-        if added is None:
+        again = bronze.read(spark, table, self.upto).where(F.col("topic").isin(*whole))
+        if fresh is None:
             return again
-        wanted = reduce(Column.__or__, [self._range(topic) for topic in recent])
-        fresh = added.where(wanted).select(*kept, F.col("_commit_version").alias("_version"))
         return again.unionByName(fresh) if whole else fresh
-
-    def _range(self, topic: str) -> Column:
-        return (F.col("topic") == topic) & (F.col("_commit_version") > self.after[topic])
 
 
 def news(
@@ -142,16 +140,20 @@ def news(
 ) -> News:
     """Which topics to read, from where: those with a commit newer than what some table of theirs has applied."""
     low = _lowest(routes, progress)
-    if low is not None and low >= upto:
+    if low >= upto:
         return News(upto, {})
-    seen = None if low is None else bronze.added(spark, table, low, upto)
-    if seen is None:
-        newest = {row["topic"]: upto for row in bronze.read(spark, table, upto).select("topic").distinct().collect()}
-    else:
-        last = seen.groupBy("topic").agg(F.max("_commit_version").alias("last"))
-        newest = {row["topic"]: row["last"] for row in last.collect()}
-    after = {topic: _applied(topic, routes, progress) for topic in newest}
-    return News(upto, {topic: start for topic, start in after.items() if newest[topic] > start})
+    arrivals = bronze.arrivals(spark, table, low, upto)
+    if arrivals is None:
+        topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
+        arrivals = [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
+    after, size = {}, 0
+    for arrival in arrivals:
+        topic = arrival.partition[0]
+        start = _applied(topic, routes, progress)
+        if arrival.version > start:
+            after[topic] = start
+            size += arrival.size
+    return News(upto, after, size)
 
 
 def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
@@ -162,8 +164,7 @@ def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
     return min(progress.get(table, BEGINNING) for table in tables)
 
 
-def _lowest(routes: Routes, progress: Mapping[str, int]) -> int | None:
-    """The oldest version that any known topic needs; None when there is none to start from."""
-    known = [*routes.tables, *routes.alone]
-    lows = [_applied(topic, routes, progress) for topic in known]
-    return min(lows) if lows and min(lows) > BEGINNING else None
+def _lowest(routes: Routes, progress: Mapping[str, int]) -> int:
+    """The oldest version that any known topic needs; the beginning when none is known."""
+    lows = [_applied(topic, routes, progress) for topic in [*routes.tables, *routes.alone]]
+    return min(lows, default=BEGINNING)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import envelope
-from replicator.stages import dead_letters, routing
+from replicator.stages import dead_letters, routing, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import News, Routes
@@ -20,8 +20,8 @@ from replicator.transforms import changes
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     """One tick: every table with news goes to bronze's newest version. One account per table that read something.
 
-    A table that stops is in the list with its error; the others go on. Decoding needs exact names, so the session must
-    have ``spark.sql.caseSensitive`` on (G4).
+    A table that stops is in the list with its error; the others go on. Decoding happens in a session of its own, with
+    exact names (G4).
     """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
@@ -33,7 +33,11 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
     if not news.after:
         return []
-    records = envelope.read(news.records(spark, at.bronze, bronze)).persist()
+    spark = tuning.session_for(spark, news.size, exact_names=True)
+    records = news.records(spark, at.bronze, bronze)
+    if news.size <= tuning.SMALL_BYTES:
+        records = records.coalesce(1)  # one task and no shuffle in all that follows
+    records = envelope.read(records).persist()
     try:
         return _refine(spark, at, records, news, routes)
     finally:
@@ -45,7 +49,7 @@ def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News,
     groups = changes.survey(records, at.placeholder).collect()
     learned = _learned(routes, groups, news)
     by_offset = learned.of_mode(routing.NULL_DELETES, routing.REWRITTEN_BY_OFFSET)
-    null_deletes = learned.of_mode(routing.NULL_DELETES)
+    null_deletes = {topic: learned.only(topic) for topic in learned.of_mode(routing.NULL_DELETES)}
     records = changes.by_mode(records, by_offset, null_deletes, enveloped=learned.of_mode(routing.ENVELOPE))
     if null_deletes or any(group["bare"] for group in groups):
         groups = changes.survey(records, at.placeholder).collect()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -206,7 +207,7 @@ def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logi
     for example in examples:
         path = form(example, Declaration(""), {}).path
         texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
-        found.update(texts.mapPartitions(lambda part, path=path: infer.kinds(part, path)).distinct().collect())
+        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).distinct().collect())
     return infer.settle(found)
 
 
@@ -224,9 +225,9 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
 def _counted(
     share: Share, decoded: DataFrame, ordered: DataFrame, layout: Layout, evolution: Evolution, stored: StructType | None
 ) -> Batch:
-    partial = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
+    incomplete = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
     tally = decoded.groupBy(F.col("_reject.reason").alias("reason")).agg(
-        F.count("*").alias("count"), F.max(partial).alias("partial")
+        F.count("*").alias("count"), F.max(incomplete).alias("partial")
     )
     counts = {row["reason"]: row for row in tally.collect()}
     good = counts.pop(None, None)

@@ -6,7 +6,7 @@ table's columns and ``_seq, _deleted, _source_ts_ms, _unavailable`` and ``_rejec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -39,22 +39,26 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
     )
 
 
-def by_mode(records: DataFrame, by_offset: Sequence[str], null_deletes: Sequence[str], enveloped: Sequence[str]) -> DataFrame:
+def by_mode(
+    records: DataFrame, by_offset: Sequence[str], null_deletes: Mapping[str, str | None], enveloped: Sequence[str]
+) -> DataFrame:
     """Records read as their topic's mode says.
 
-    Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6); in
-    ``enveloped`` topics an object that is no envelope and has no field of Debezium's is ``unknown_shape`` (A1).
+    Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
+    that the topic carries, or a dead letter where it carries several (None); in ``enveloped`` topics an object that is no
+    envelope and has no field of Debezium's is ``unknown_shape`` (A1).
     """
-    topic, parts = F.col("topic"), F.split("topic", r"\.")
-    deletes = topic.isin(*null_deletes) & (F.col("rule") == "tombstone") & F.col("key").isNotNull()
+    topic = F.col("topic")
+    deletes = topic.isin(*null_deletes) & F.col("rule").eqNullSafe("tombstone") & F.col("key").isNotNull()
     stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull()
-    named = F.concat_ws(".", F.element_at(parts, -2), F.element_at(parts, -1))
+    known = [F.when(topic == name, F.lit(table)) for name, table in null_deletes.items()]
+    carried = F.coalesce(*known, F.lit(None).cast("string"))
     return records.select(
         *[column for column in records.columns if column not in ("rule", "reason", "op", "table", "position", "form")],
         F.when(~deletes, F.col("rule")).alias("rule"),
-        F.when(stray, "unknown_shape").when(~deletes, F.col("reason")).alias("reason"),
+        F.when(stray, "unknown_shape").when(~deletes, F.col("reason")).when(carried.isNull(), "unknown_table").alias("reason"),
         F.when(deletes, "d").otherwise(F.col("op")).alias("op"),
-        F.when(deletes, named).otherwise(F.col("table")).alias("table"),
+        F.when(deletes, carried).otherwise(F.col("table")).alias("table"),
         F.when(topic.isin(*by_offset), F.lit(position.LOWEST)).otherwise(F.col("position")).alias("position"),
         "form",
     )

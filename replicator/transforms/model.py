@@ -38,9 +38,11 @@ def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -
     return marked.select(*[value(column) for column in columns], op.alias("_op")).where(F.col("_op").isNotNull())
 
 
-def broken_keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Keys that occur more than once or hold a NULL, with their ``count``: a model must have none."""
+def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
+    """One row per key: how often it occurs (``count``) and whether a model may not have it (``broken``): more than once, or
+    with a NULL in it."""
     incomplete = F.lit(False)
     for column in key:
         incomplete = incomplete | F.col(names.spark(column)).isNull()
-    return rows.groupBy(*map(names.spark, key)).count().where((F.col("count") > 1) | incomplete)
+    counted = rows.groupBy(*map(names.spark, key)).count()
+    return counted.select("count", ((F.col("count") > 1) | incomplete).alias("broken"))

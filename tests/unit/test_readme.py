@@ -83,12 +83,18 @@ def test_python_in_here_documents_compiles():
         compile(document.split("\n", 1)[1].rsplit("\n", 1)[0], "README.md", "exec")
 
 
-def test_every_file_that_is_named_exists():
-    """Links, and paths in the text that are not patterns or files that the reader writes."""
-    links = {target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", TEXT)}
-    in_text = set(re.findall(r"`((?:conf|docs|infra|jobs|replicator|tests)/[\w./-]+)`", TEXT))
-    own = {"conf/models/dim_offices.sql", "conf/models/dim_offices.yaml"}
-    assert [path for path in sorted(links | in_text - own) if not (readme.ROOT / path).exists()] == []
+PAGES = [*readme.ROOT.glob("*.md"), *(readme.ROOT / "docs").rglob("*.md")]
+WRITTEN_BY_THE_READER = {"conf/models/dim_offices.sql", "conf/models/dim_offices.yaml"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(readme.ROOT)))
+def test_every_file_that_a_page_names_exists(page):
+    """Links of every Markdown page, from where it is, and paths in its text that are no patterns."""
+    text = page.read_text(encoding="utf-8")
+    links = {page.parent / target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text)}
+    in_text = set(re.findall(r"`((?:conf|docs|infra|jobs|replicator|tests)/[\w./-]+)`", text)) - WRITTEN_BY_THE_READER
+    paths = links | {readme.ROOT / path for path in in_text}
+    assert [str(path) for path in sorted(paths) if not path.exists()] == []
 
 
 def test_the_example_of_a_model_is_a_valid_one(tmp_path):

@@ -1,0 +1,28 @@
+"""Session settings by the size of the work: a small batch costs its planning and compiling, a large one its rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+SMALL_BYTES = 32 << 20
+"""Up to here, on disk, a batch is small."""
+
+_SMALL = {
+    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md B10, B11)
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.maxPlanStringLength": "100",
+    "spark.sql.shuffle.partitions": "1",
+}
+
+
+def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) -> SparkSession:
+    """A session beside this one, fit for work over ``size`` bytes; with ``exact_names`` ``Id`` and ``id`` are two columns
+    (architecture 9.2)."""
+    session = spark.newSession()
+    if exact_names:
+        session.conf.set("spark.sql.caseSensitive", "true")
+    for key, value in _SMALL.items() if size <= SMALL_BYTES else ():
+        session.conf.set(key, value)
+    return session

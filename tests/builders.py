@@ -1,0 +1,146 @@
+"""Rows of every layer made by hand: small, synthetic, and never recorded from a database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from replicator.debezium.unavailable import Placeholder
+from replicator.spec import Table
+from replicator.transforms import merge
+
+UNSENT = Placeholder().configured
+"""What a column holds that Debezium left out."""
+
+BRONZE = (
+    "topic STRING, topic_id STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, key STRING, value STRING, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>, undecodable STRUCT<key: BINARY, value: BINARY>, "
+    "ingested_at TIMESTAMP"
+)
+CHANGES = "k INT, a INT, b STRING, _seq STRING, _deleted BOOLEAN, _source_ts_ms BIGINT, _unavailable ARRAY<STRING>"
+SILVER = f"k INT, a INT, b STRING, {merge.SYSTEM_DDL}"
+
+
+def exact_session(spark: SparkSession) -> SparkSession:
+    """A session beside the shared one, as silver uses it: exact names, and no compilation of small plans."""
+    session = spark.newSession()
+    for key, value in {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }.items():
+        session.conf.set(key, value)
+    return session
+
+
+@dataclass(frozen=True)
+class Record:
+    """One bronze row. ``bad_value`` stands for bytes that are not UTF-8."""
+
+    topic: str
+    offset: int
+    key: str | None
+    value: str | None
+    partition: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
+    bad_value: bytes | None = None
+
+    def row(self) -> tuple[Any, ...]:
+        """As BRONZE lists its columns."""
+        undecodable = None if self.bad_value is None else (None, bytearray(self.bad_value))
+        headers = [(name, bytearray(value)) for name, value in self.headers]
+        place = (self.topic, None, self.partition, self.offset, None)
+        return (*place, self.key, self.value, headers, undecodable, None)
+
+
+def record(topic: str, offset: int, key: Any, value: Any, **more: Any) -> Record:
+    """A record whose key and value are texts as they are, or anything else as JSON; None is Kafka's null."""
+    return Record(topic, offset, _text(key), _text(value), **more)
+
+
+def bronze(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
+    """Bronze rows."""
+    return spark.createDataFrame([each.row() for each in records], BRONZE)
+
+
+def envelope(
+    op: str,
+    after: Mapping[str, Any] | None = None,
+    before: Mapping[str, Any] | None = None,
+    pos: int = 4,
+    table: str = "shop.orders",
+    **source: Any,
+) -> dict[str, Any]:
+    """A change as the MariaDB connector writes it, at ``pos`` of the first binlog file."""
+    database, name = table.split(".", 1)
+    told = {"connector": "mariadb", "name": "s", "ts_ms": 1700000000000, "snapshot": "false", "db": database}
+    told |= {"table": name, "file": "binlog.000001", "pos": pos, "row": 0, "gtid": None}
+    return {"before": before, "after": after, "source": told | source, "op": op, "ts_ms": 1700000000001}
+
+
+def wrapped(payload: Any, schema: Any = None) -> dict[str, Any]:
+    """A JSON converter's wrapper; without a schema its ``schema`` is null (A3)."""
+    return {"schema": schema, "payload": payload}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A decoded change of the table (k, a, b) at a shortened position. ``unsent`` names columns it does not know."""
+
+    seq: str
+    a: int | None = None
+    b: str | None = None
+    deleted: bool = False
+    unsent: tuple[str, ...] = field(default=())
+
+    def row(self, key: int) -> tuple[Any, ...]:
+        """As CHANGES lists its columns."""
+        return (key, self.a, self.b, self.seq, self.deleted, int(self.seq[:2]), list(self.unsent))
+
+
+def upsert(seq: str, a: int | None = None, b: str | None = None) -> Change:
+    """An insert or update; a value equal to UNSENT is a column that was not sent."""
+    return Change(seq, a, None if b == UNSENT else b, unsent=("b",) if b == UNSENT else ())
+
+
+def delete(seq: str) -> Change:
+    """A delete."""
+    return Change(seq, deleted=True)
+
+
+def changes(spark: SparkSession, keyed: Iterable[tuple[int, Change]]) -> DataFrame:
+    """Decoded changes, each of a key."""
+    return spark.createDataFrame([change.row(key) for key, change in keyed], CHANGES)
+
+
+def state(a: int | None, b: str | None, seq: str, column_seq: Mapping[str, str] | None = None) -> tuple[Any, ...]:
+    """What silver holds of a live row: (a, b, _seq, _deleted, _column_seq)."""
+    return (a, b, seq, False, None if column_seq is None else dict(column_seq))
+
+
+def gone(seq: str) -> tuple[Any, ...]:
+    """What silver holds of a deleted row."""
+    return (None, None, seq, True, None)
+
+
+def states(rows: Iterable[Row]) -> dict[int, tuple[Any, ...]]:
+    """Silver rows of the table (k, a, b) as states by key; a key that occurs twice fails."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for row in rows:
+        assert row["k"] not in found, f"key {row['k']} occurs twice"
+        found[row["k"]] = (row["a"], row["b"], row["_seq"], row["_deleted"], row["_column_seq"])
+    return found
+
+
+def table(location: object, *keys: str) -> Table:
+    """A table at a location."""
+    return Table("test", str(location), keys or ("k",))
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, separators=(",", ":"))

@@ -1,0 +1,58 @@
+"""A gold model's rows now against the rows it had."""
+
+from __future__ import annotations
+
+import pytest
+from chispa import assert_df_equality
+
+from replicator.transforms.model import broken_keys, difference
+from tests.builders import exact_session
+
+pytestmark = pytest.mark.spark
+
+ROWS = "id INT, part STRING, price DECIMAL(10,2), note STRING"
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+def rows(session, *values, ddl=ROWS):
+    return session.createDataFrame(list(values), ddl)
+
+
+def test_only_rows_that_differ_are_written(exact) -> None:
+    """Added, changed and gone; a NULL that stays is no change, one that comes or goes is."""
+    stored = rows(exact, (1, "a", None, "same"), (2, "a", None, "old"), (3, "a", None, "gone"), (4, "a", None, None),
+                  (5, "a", None, "x"), (1, "b", None, "same"))  # fmt: skip
+    fresh = rows(exact, (1, "a", None, "same"), (2, "a", None, "new"), (4, "a", None, "x"), (5, "a", None, None),
+                 (6, "a", None, "added"), (1, "b", None, "same"))  # fmt: skip
+    expected = rows(
+        exact,
+        (2, "a", None, "new", "upsert"), (3, "a", None, None, "delete"), (4, "a", None, "x", "upsert"),
+        (5, "a", None, None, "upsert"), (6, "a", None, "added", "upsert"),
+        ddl=f"{ROWS}, _op STRING",
+    )  # fmt: skip
+    found = difference(stored, fresh, ["id", "part"])
+    assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
+
+
+def test_before_the_first_build_everything_is_written(exact) -> None:
+    """There is nothing to compare with."""
+    found = difference(None, rows(exact, (1, "a", None, "x")), ["id", "part"])
+    expected = rows(exact, (1, "a", None, "x", "upsert"), ddl=f"{ROWS}, _op STRING")
+    assert_df_equality(found, expected, ignore_nullable=True)
+
+
+def test_equal_rows_make_an_empty_difference(exact) -> None:
+    """Columns are matched by name: their order in the table is its own affair."""
+    stored = rows(exact, ("x", 1, "a", None), ddl="note STRING, id INT, part STRING, price DECIMAL(10,2)")
+    assert difference(stored, rows(exact, (1, "a", None, "x")), ["id", "part"]).isEmpty()
+
+
+def test_a_key_that_repeats_or_holds_null_is_told(exact) -> None:
+    """A model has one row per key; every part of the key is there."""
+    found = broken_keys(rows(exact, (1, "a", None, ""), (1, "a", None, ""), (2, None, None, ""), (3, "a", None, "")),
+                        ["id", "part"])  # fmt: skip
+    assert sorted((row["id"], row["part"], row["count"]) for row in found.collect()) == [(1, "a", 2), (2, None, 1)]

@@ -1,0 +1,161 @@
+"""The total order (debezium.md section L): the worked examples of L4, and positions that are none."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+from tests.builders import exact_session
+
+pytestmark = pytest.mark.spark
+
+PG, MY = {"connector": "postgresql"}, {"connector": "mysql"}
+
+# L4: (stream, offset, is a snapshot row, source, _seq). Rows of one stream share a partition.
+WORKED = [
+    ("pg", 0, True, PG | {"sequence": '[null,"30663768"]', "lsn": 30663768, "snapshot": "first"},
+     "0000 00000000000000000000 0000000000000000 0000000000000000"),
+    ("pg", 5, False, PG | {"sequence": '[null,"30660000"]', "lsn": 30660000},
+     "0000 00000000000001d3d5a0 0000000001d3d5a0 0000000000000005"),
+    ("pg", 6, False, PG | {"sequence": '[null,"30660000"]', "lsn": 30670000},
+     "0000 00000000000001d3fcb0 0000000001d3fcb0 0000000000000006"),
+    ("pg", 7, False, PG | {"sequence": '["30675000","30675000"]', "lsn": 30676000},
+     "0000 00000000000001d41038 0000000001d41420 0000000000000007"),
+    ("pg", 12, False, PG | {"sequence": '["30675000","30675000"]', "lsn": 30676000},
+     "0000 00000000000001d41038 0000000001d41420 000000000000000c"),
+    ("pg", 13, True, PG | {"sequence": '["30675000","30676400"]', "snapshot": "incremental"},
+     "0000 00000000000001d41038 0000000001d415b0 000000000000000d"),
+    ("pg", 20, True, PG | {"sequence": '["30675000","30690000"]', "lsn": 30690000, "snapshot": "true"},
+     "0000 00000000000001d41038 0000000001d415b0 0000000000000014"),
+    ("pg", 21, False, PG | {"sequence": '["30680000","30680000"]', "lsn": 30681000},
+     "0000 00000000000001d423c0 0000000001d427a8 0000000000000015"),
+    ("my", 41, False, MY | {"file": "binlog.000003", "pos": 1819},
+     "0000 0000000300000000071b 0000000000000000 0000000000000029"),
+    ("my", 56, False, MY | {"file": "binlog.999999", "pos": 1073741824},
+     "0000 000f423f000040000000 0000000000000000 0000000000000038"),
+    ("my", 57, False, MY | {"file": "binlog.1000000", "pos": 4},
+     "0000 000f4240000000000004 0000000000000000 0000000000000039"),
+    ("ms", 88, False, {"connector": "sqlserver", "commit_lsn": "00000027:00000AC0:0002"},
+     "0000 0000002700000ac00002 0000000000000000 0000000000000058"),
+    ("ora", 9, False, {"connector": "oracle", "commit_scn": "2868546"},
+     "0000 000000000000002bc542 0000000000000000 0000000000000009"),
+]  # fmt: skip
+
+# D9 and what else is no position: the record has none, and nothing is guessed.
+NOWHERE = [
+    {},
+    {"connector": "mongodb", "lsn": 5},
+    MY,
+    MY | {"file": "", "pos": 0},
+    MY | {"file": "binlog.000003"},
+    MY | {"file": "binlog", "pos": 4},
+    MY | {"file": "binlog.12x", "pos": 4},
+    MY | {"file": "binlog.4294967296", "pos": 4},
+    MY | {"file": "binlog.99999999999", "pos": 4},
+    MY | {"file": "binlog.000003", "pos": -1},
+    MY | {"file": "binlog.000003", "pos": 1 << 48},
+    PG,
+    PG | {"lsn": -9223372036854775808},
+    PG | {"lsn": -9223372036854776000 + 1000},
+    PG | {"sequence": '["5","6"]'},
+    PG | {"sequence": '["5","6"]', "lsn": -1},
+    {"connector": "sqlserver"},
+    {"connector": "sqlserver", "commit_lsn": "00"},
+    {"connector": "sqlserver", "commit_lsn": "NULL"},
+    {"connector": "sqlserver", "commit_lsn": "00000027:00000ac0:002"},
+    {"connector": "sqlserver", "commit_lsn": "0000002g:00000ac0:0002"},
+    {"connector": "oracle"},
+    {"connector": "oracle", "scn": "0"},
+    {"connector": "oracle", "commit_scn": "-1"},
+    {"connector": "oracle", "commit_scn": "12e3"},
+]
+
+# A sequence that says nothing about the commit leaves the record's own LSN, twice (Q4).
+OWN_LSN = [None, "", "junk", "[]", "null", "[null,null]", '[null,"9"]', '["x","9"]', '["-7","9"]', '["1e3",null]']
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -> Any:
+    """(stream, offset, is_snapshot, source) -> those rows with their own position."""
+    told = [(stream, 0, offset, snapshot, json.dumps(source)) for stream, offset, snapshot, source in rows]
+    records = session.createDataFrame(told, "topic STRING, partition INT, offset BIGINT, s BOOLEAN, source STRING")
+    source = F.from_json("source", position.SOURCE_FIELDS)
+    return records.select("topic", "partition", "offset", "s", source.alias("source")).withColumn(
+        "own", position.position(F.col("source"), F.col("s"))
+    )
+
+
+def test_the_worked_examples_of_the_order_hold(exact) -> None:
+    """L4, digit by digit."""
+    placed = positions(exact, [example[:4] for example in WORKED])
+    running = position.with_running_maximum(F.col("own"), F.col("s"), F.lit(position.LOWEST))
+    found = placed.select("topic", "offset", position.seq(running, F.col("offset")).alias("seq")).collect()
+    expected = {(stream, offset): seq.replace(" ", "") for stream, offset, _, _, seq in WORKED}
+    assert {(row["topic"], row["offset"]): row["seq"] for row in found} == expected
+
+
+def test_the_worked_examples_sort_as_told() -> None:
+    """Bigger is newer: each stream's examples were listed in its own order."""
+    for stream in ("pg", "my"):
+        listed = [seq for name, _, _, _, seq in WORKED if name == stream]
+        assert listed == sorted(listed)
+
+
+def test_a_record_without_a_position_gets_none(exact) -> None:
+    """Q7, D9: never zero, never a guess; and its `_seq` is NULL too."""
+    placed = positions(exact, [("t", at, False, source) for at, source in enumerate(NOWHERE)])
+    rows = placed.select("offset", "own", position.seq(F.col("own"), F.col("offset")).alias("seq")).collect()
+    assert [NOWHERE[row["offset"]] for row in rows if row["own"] is not None or row["seq"] is not None] == []
+
+
+def test_an_unknown_commit_lsn_is_the_own_lsn(exact) -> None:
+    """Neither 0 nor the partition's maximum (Q4)."""
+    placed = positions(exact, [("t", at, False, PG | {"sequence": s, "lsn": 255}) for at, s in enumerate(OWN_LSN)])
+    own = f"{255:020x}{255:016x}"
+    assert {OWN_LSN[row["offset"]]: row["own"] for row in placed.collect()} == dict.fromkeys(OWN_LSN, own)
+
+
+def test_the_running_maximum_starts_from_what_was_before_the_range(exact) -> None:
+    """A snapshot row ranks above everything before it in its partition, in this batch or an earlier one (Q5)."""
+    stale = MY | {"file": "binlog.000001", "pos": 4}
+    newer = MY | {"file": "binlog.000002", "pos": 4}
+    before = f"{9:08x}{9:012x}{0:016x}"
+    placed = positions(
+        exact, [("a", 0, True, stale), ("a", 1, False, newer), ("a", 2, True, stale), ("b", 0, True, stale)]
+    )
+    column = position.with_running_maximum(
+        F.col("own"), F.col("s"), F.when(F.col("topic") == "b", before).otherwise(position.LOWEST)
+    )
+    found = {(row[0], row[1]): row[2] for row in placed.select("topic", "offset", column).collect()}
+    in_first, in_second = f"{1:08x}{4:012x}{0:016x}", f"{2:08x}{4:012x}{0:016x}"
+    assert found == {("a", 0): in_first, ("a", 1): in_second, ("a", 2): in_second, ("b", 0): before}
+
+
+def test_text_order_is_numeric_order(exact) -> None:
+    """P10, over random and extreme files, positions and offsets (seed 7)."""
+    dice = random.Random(7)
+    edges = ([0, 1, 999_999, 1_000_000, 2**32 - 1], [0, 4, 2**31, 2**32, 2**48 - 1], [0, 1, 2**31, 2**62])
+    drawn = {tuple(dice.choice([dice.choice(part), dice.randrange(part[-1])]) for part in edges) for _ in range(300)}
+    rows = [(f"{at}", offset, False, MY | {"file": f"b.{file:06d}", "pos": pos})
+            for at, (file, pos, offset) in enumerate(drawn)]  # fmt: skip
+    placed = positions(exact, rows).select("topic", position.seq(F.col("own"), F.col("offset")).alias("seq"))
+    seqs = {row["topic"]: row["seq"] for row in placed.collect()}
+    by_text = sorted(zip(seqs.values(), [None] * len(seqs), strict=True))
+    by_number = sorted((place, seqs[f"{at}"]) for at, place in enumerate(drawn))
+    assert {len(seq) for seq in seqs.values()} == {56}
+    assert [seq for seq, _ in by_text] == [seq for _, seq in by_number]
+
+
+def test_offset_mode_orders_by_the_offset_alone(exact) -> None:
+    """Q8 and its line in L4."""
+    row = exact.range(9, 10).select(position.seq(F.lit(position.LOWEST), F.col("id")).alias("seq")).first()
+    assert row["seq"] == "0000 00000000000000000000 0000000000000000 0000000000000009".replace(" ", "")

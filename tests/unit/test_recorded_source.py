@@ -1,0 +1,71 @@
+"""Records from files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.errors import BadRecording
+from replicator.sources.recorded import RecordedSource
+from tests.builders import exact_session
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+def line(offset: int, topic: str = "s.shop.orders", **more: Any) -> str:
+    told = {"topic": topic, "partition": 0, "offset": offset, "tstype": "create", "ts": 1700000000123, "broker": 1}
+    return json.dumps(told | {"headers": [], "key": f'{{"id":{offset}}}', "payload": '{"a":"é\\u0000"}'} | more)
+
+
+def test_a_line_is_a_kafka_record(exact, tmp_path: Path) -> None:
+    """Text becomes bytes, a null stays a null, headers come in pairs; plain and compressed files, blank lines."""
+    headers = ["__debezium.newkey", "é", "twice", "1", "twice", ""]
+    (tmp_path / "a.jsonl").write_text("\n\n".join([line(0), line(1, payload=None, headers=headers), " "]), "utf-8")
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write(line(4, topic="s", key=None, payload=""))
+    source = RecordedSource([str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl.gz")])
+    first, second, third = sorted(source.read(exact).collect(), key=lambda row: row["offset"])
+    assert first["value"] == b'{"a":"\xc3\xa9\\u0000"}'
+    assert (first["topic"], first["partition"], first["key"], first["headers"]) == ("s.shop.orders", 0, b'{"id":0}', [])
+    assert second["value"] is None
+    assert [(name, bytes(value)) for name, value in second["headers"]] == [
+        ("__debezium.newkey", "é".encode()), ("twice", b"1"), ("twice", b""),
+    ]  # fmt: skip
+    assert (third["key"], third["value"]) == (None, b"")
+    assert first["timestamp"].microsecond == 123000
+
+
+def test_the_end_is_the_offset_after_the_last_record(exact, tmp_path: Path) -> None:
+    """Per topic and partition; gaps are normal (J1)."""
+    (tmp_path / "a.jsonl").write_text("\n".join([line(0), line(7), line(3, partition=2), line(1, topic="s")]))
+    source = RecordedSource([str(tmp_path)])
+    assert source.end_offsets(exact) == {("s.shop.orders", 0): 8, ("s.shop.orders", 2): 4, ("s", 0): 2}
+    assert source.topic_ids(exact) == {}
+
+
+@pytest.mark.parametrize(
+    "bad", ["{oops", "[]", "17", '{"topic":"t","partition":0}', '{"topic":"t","partition":0,"offset":"x"}']
+)
+def test_a_line_that_is_no_record_names_its_file(exact, tmp_path: Path, bad: str) -> None:
+    """Nothing is skipped silently."""
+    (tmp_path / "good.jsonl").write_text(line(0))
+    (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n")
+    with pytest.raises(BadRecording, match="1 lines") as caught:
+        RecordedSource([str(tmp_path / "good.jsonl"), str(tmp_path / "odd.jsonl")]).read(exact)
+    assert str(caught.value.where).endswith("odd.jsonl")
+
+
+def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None:
+    """A configuration error, not a stack trace of the engine."""
+    with pytest.raises(BadRecording) as caught:
+        RecordedSource([str(tmp_path / "absent.jsonl")]).read(exact)
+    assert "absent.jsonl" in str(caught.value)

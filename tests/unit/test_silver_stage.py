@@ -1,0 +1,164 @@
+"""Bronze -> silver in memory: what becomes of records that no rule of the happy path covers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from tests.builders import Record, bronze, envelope, exact_session, record
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "s.shop.orders"
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+@dataclass
+class Silver:
+    """A source's silver in memory."""
+
+    spark: Any
+    at: Refinement
+
+    def take(self, *records: Record) -> dict[str, Account]:
+        """One batch; every record must be accounted for and no table may stop."""
+        self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, self.at)
+        assert [(a.table, a.residue, a.error) for a in accounts if a.residue or a.error] == []
+        assert sum(account.read for account in accounts) == len(records)
+        return {account.table: account for account in accounts}
+
+    def tables(self) -> tuple[str, ...]:
+        """Which tables there are."""
+        return self.at.silver.tables(self.spark, self.at.lake.silver_root("s"))
+
+    def rows(self, table: str = "shop.orders") -> dict[int, tuple[Any, ...]]:
+        """(v, _deleted) by id."""
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", table)).collect()
+        return {row["id"]: (row["v"], row["_deleted"]) for row in rows}
+
+    def reasons(self) -> dict[int, str]:
+        """Why a record is a dead letter, by offset."""
+        rows = self.at.bronze.read(self.spark, self.at.lake.dead_letters("s")).collect()
+        return {row["offset"]: row["reason"] for row in rows}
+
+
+@pytest.fixture
+def lake(exact, tmp_path: Path) -> Silver:
+    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
+    memory, control = MemoryFormat(), MemoryControl()
+    return Silver(exact, Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, control, Lake(str(tmp_path))))
+
+
+def row(key: int, value: Any) -> dict[str, Any]:
+    return {"id": key, "v": value}
+
+
+def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
+    """R4, R5: each with its reason, and the good ones around it are applied."""
+    nested = json.dumps(envelope("c", row(8, "DEEP"), pos=9)).replace('"DEEP"', "[" * 5000 + "]" * 5000)
+    poison = {
+        10: (record(ORDERS, 10, {"id": 1}, "{oops"), "malformed_json"),
+        11: (record(ORDERS, 11, {"id": 1}, "[1]"), "unknown_shape"),
+        12: (record(ORDERS, 12, {"id": 1}, {"x": 1}), "unknown_shape"),
+        13: (record(ORDERS, 13, {"id": 1}, envelope("z", row(1, 1))), "unknown_op"),
+        14: (record(ORDERS, 14, {"id": 1}, None, bad_value=b"\xff"), "invalid_utf8"),
+        15: (record(ORDERS, 15, None, envelope("c", row(1, 1))), "key_missing"),
+        16: (record(ORDERS, 16, {"id": None}, envelope("c", row(1, 1))), "key_undecodable"),
+        17: (record(ORDERS, 17, {"id": "x"}, envelope("c", row(1, 1))), "key_undecodable"),
+        18: (record(ORDERS, 18, {"id": 1}, envelope("c", None)), "after_missing"),
+        19: (record(ORDERS, 19, {"id": 1}, envelope("c", row(1, "x"))), "type_mismatch"),
+        20: (record(ORDERS, 20, {"id": 1}, envelope("c", row(1, 1 << 40))), "integer_overflow"),
+        21: (record(ORDERS, 21, {"id": 1}, envelope("c", row(1, 1), file="")), "position_missing"),
+        22: (record(ORDERS, 22, {"id": 1}, envelope("c", row(1, 1), pos="x")), "position_missing"),
+        23: (record(ORDERS, 23, {"id": 1}, envelope("c", row(1, 1), db="")), "unknown_table"),
+    }
+    good = [record(ORDERS, at, {"id": at}, envelope("c", row(at, at), pos=100 + at)) for at in range(3)]
+    deep = record(ORDERS, 30, {"id": 8}, nested)
+    accounts = lake.take(*good[:2], *[each for each, _ in poison.values()], deep, good[2])
+    assert lake.rows() == {0: (0, False), 1: (1, False), 2: (2, False)}
+    found = lake.reasons()
+    assert found.pop(30) in ("malformed_json", "too_deep", "type_mismatch")
+    assert found == {at: reason for at, (_, reason) in poison.items()}
+    assert (accounts["s/shop.orders"].applied, accounts["s/shop.orders"].dead_lettered) == (3, len(poison) + 1)
+
+
+def test_records_that_are_no_rows_are_ignored_by_name(lake: Silver) -> None:
+    """R3: each rule is counted, wherever the record came from."""
+    accounts = lake.take(
+        record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)),
+        record(ORDERS, 1, {"id": 1}, None),
+        record(ORDERS, 2, {"id": 1}, "null"),
+        record("s", 0, {"databaseName": "shop"}, {"source": {"name": "s"}, "ddl": "ALTER"}),
+        record("__debezium-heartbeat.s", 0, {"serverName": "s"}, {"ts_ms": 1}),
+        record("s.transaction", 0, {"id": "1"}, {"status": "END", "id": "1"}),
+    )
+    ignored: Counter[str] = Counter()
+    for account in accounts.values():
+        ignored.update(account.ignored)
+    assert ignored == {"tombstone": 2, "schema_change": 1, "heartbeat": 1, "transaction": 1}
+    assert lake.rows() == {1: (1, False)}
+
+
+def test_a_truncate_deletes_what_is_older_wherever_it_stands(lake: Silver) -> None:
+    """T1, T2: present rows, rows of the same batch, and rows that arrive late; not what came after it."""
+    lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)))
+    lake.take(
+        record(ORDERS, 5, {"id": 4}, envelope("c", row(4, 4), pos=40)),
+        record(ORDERS, 3, None, envelope("t", pos=30)),
+        record(ORDERS, 2, {"id": 2}, envelope("c", row(2, 2), pos=20)),
+    )
+    lake.take(record(ORDERS, 1, {"id": 3}, envelope("c", row(3, 3), pos=15)))
+    assert {key: held for key, held in lake.rows().items() if not held[1]} == {4: (4, False)}
+
+
+def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carries(lake: Silver) -> None:
+    """B6, F2: the table is what the rows say, whatever the topic is called."""
+    flat = {"__op": "c", "__table": "orders", "__db": "shop"}
+    lake.take(
+        record("routed", 0, {"id": 1}, row(1, 1) | flat),
+        record("routed", 1, {"id": 2}, row(2, 2) | flat),
+        record("routed", 2, {"id": 1}, "null"),
+        record("routed", 3, {"id": 2}, "{oops"),
+    )
+    lake.take(record("routed", 4, {"id": 1}, row(1, 3) | flat), record("routed", 5, {"id": 2}, None))
+    assert lake.tables() == ("shop.orders",)
+    assert lake.rows() == {1: (3, False), 2: (None, True)}
+    assert lake.reasons() == {3: "malformed_json"}
+
+
+def test_a_null_that_may_mean_two_tables_is_a_dead_letter(lake: Silver) -> None:
+    """Promise D: a delete is never guessed, and never dropped."""
+    flat = {"__op": "c", "__table": "orders", "__db": "shop"}
+    lake.take(
+        record("routed", 0, {"id": 1}, row(1, 1) | flat),
+        record("routed", 1, {"id": 1}, row(1, 1) | flat | {"__table": "other"}),
+        record("routed", 2, {"id": 1}, None),
+    )
+    assert lake.rows() == {1: (1, False)}
+    assert lake.reasons() == {2: "unknown_table"}
+
+
+def test_an_older_snapshot_row_of_a_later_batch_wins_only_where_nothing_was_newer(lake: Silver) -> None:
+    """Q5: a snapshot row ranks above everything before it in its partition, in whatever batch that came."""
+    lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=50)))
+    lake.take(record(ORDERS, 1, {"id": 1}, envelope("r", row(1, 2), pos=40)))
+    assert lake.rows() == {1: (2, False)}
+    lake.take(record(ORDERS, 2, {"id": 1}, envelope("u", row(1, 3), pos=60)))
+    assert lake.rows() == {1: (3, False)}

@@ -1,0 +1,83 @@
+"""Values that were not sent (debezium.md section E)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pyspark.sql import functions as F
+
+from replicator.debezium.unavailable import Placeholder, in_record, is_unavailable
+from tests.builders import exact_session
+
+TEXT = "__debezium_unavailable_value"
+BASE64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
+CODES = [95, 95, 100, 101, 98, 101, 122, 105, 117, 109, 95, 117, 110, 97, 118, 97, 105, 108, 97, 98, 108, 101,
+         95, 118, 97, 108, 117, 101]  # fmt: skip
+
+# E2: the JSON value of a column, by its type.
+SPELLINGS = {
+    "text": TEXT,
+    "bytes": BASE64,
+    "text array": [TEXT],
+    "bytes array": [BASE64],
+    "integer array": CODES,
+    "uuid array": [UUID],
+    "map": {TEXT: TEXT},
+    "map as json text": json.dumps({TEXT: TEXT}, separators=(",", ":")),
+}
+OTHERS = {
+    "null": None,
+    "inside a text": f"see {TEXT}",
+    "two elements": [TEXT, TEXT],
+    "one element more": [*CODES, 1],
+    "one element less": CODES[:-1],
+    "a bare uuid": UUID,
+    "empty": "",
+    "a number": 95,
+    "other case": TEXT.upper(),
+}
+
+
+def test_every_spelling_is_derived_from_the_configured_value() -> None:
+    """E1, E2: the literal, its base64, its codes, its name-based UUID, as scalars, arrays and maps."""
+    text, encoded, *rest = Placeholder().spellings()
+    assert (text, encoded) == (TEXT, BASE64)
+    assert [json.loads(each) for each in rest] == [[TEXT], [BASE64], CODES, [UUID], {TEXT: TEXT}]
+
+
+def test_a_placeholder_may_be_given_as_bytes() -> None:
+    """`hex:` means bytes (E1)."""
+    assert Placeholder("hex:4e2f41").spellings()[:2] == ("N/A", "Ti9B")
+    assert Placeholder("hex:4e2f41").spellings() == Placeholder("N/A").spellings()
+
+
+@pytest.mark.spark
+def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
+    """The match is on the whole value, and a value that is not there is not unavailable (E6)."""
+    cases = SPELLINGS | OTHERS
+    records = [(name, json.dumps({"after": {"v": value}}, separators=(",", ":"))) for name, value in cases.items()]
+    placeholder = Placeholder()
+    seen = (
+        exact_session(spark)
+        .createDataFrame(records, "name STRING, value STRING")
+        .select(
+            "name",
+            is_unavailable(F.from_json("value", "after STRUCT<v: STRING>")["after"]["v"], placeholder).alias("unsent"),
+            in_record(F.col("value"), placeholder).alias("suspicious"),
+        )
+    )
+    rows = {row["name"]: row for row in seen.collect()}
+    assert {name: row["unsent"] for name, row in rows.items()} == {name: name in SPELLINGS for name in cases}
+    assert [name for name in SPELLINGS if not rows[name]["suspicious"]] == []
+    assert not rows["null"]["suspicious"]
+
+
+@pytest.mark.spark
+def test_a_record_without_value_holds_no_placeholder(spark) -> None:
+    """The cheap first test never answers NULL."""
+    row = (
+        exact_session(spark).createDataFrame([(None,)], "value STRING").select(in_record(F.col("value"), Placeholder()))
+    )
+    assert row.first()[0] is False
