@@ -38,13 +38,15 @@ class Table:
     """A table at rest: where it lies and what makes a row unique.
 
     ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
-    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created.
+    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete`` promises
+    that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
     """
 
     name: str
     location: str
     keys: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    complete: bool = False
 
 
 @dataclass(frozen=True)

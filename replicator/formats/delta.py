@@ -58,9 +58,12 @@ class DeltaFormat:
         return None if snapshot is None else str(snapshot.metadata().id())
 
     def size(self, spark: SparkSession, table: Table) -> int:
-        """Bytes of the newest version, from the log."""
+        """Bytes of the newest version, from its checksum file where there is one: counting them is a job."""
         snapshot = self._snapshot(spark, table)
-        return 0 if snapshot is None else int(snapshot.sizeInBytes())
+        if snapshot is None:
+            return 0
+        known = snapshot.sizeInBytesIfKnown()
+        return int(known.get() if known.isDefined() else snapshot.sizeInBytes())
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Distinct keys in the change data feed of (after, upto]; None when it is gone or broken by a new schema."""
@@ -110,12 +113,16 @@ class DeltaFormat:
         sides = merge.Sides()
         target = DeltaTable.forPath(spark, table.location)
         stored = target.toDF().columns
-        updates: dict[str, Column | str] = dict(merge.joined(stored, table.keys, sides))
         inserts: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in stored}
+        if table.complete:  # the newest change wins whole (debezium.md M6)
+            condition, updates = merge.is_newer(sides), inserts
+        else:
+            joined = merge.joined(stored, table.keys, sides)
+            condition, updates = merge.changes_something(sides), {names.spark(c): e for c, e in joined.items()}
         statement = (
             target.alias(sides.stored)
             .merge(changes.alias(sides.change), merge.same_key(table.keys, sides))
-            .whenMatchedUpdate(merge.changes_something(sides), {names.spark(c): e for c, e in updates.items()})
+            .whenMatchedUpdate(condition, updates)
             .whenNotMatchedInsert(values=inserts)
         )
         with _transaction(spark, progress):

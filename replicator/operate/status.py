@@ -78,7 +78,7 @@ def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | N
         return None
     reached = at.format.read(spark, at.lake.bronze(source)).groupBy("topic", "partition").agg(F.max("offset").alias("o"))
     have = {(row["topic"], row["partition"]): row["o"] + 1 for row in reached.collect()}
-    return sum(max(0, end - have.get(place, 0)) for place, end in ends.items())
+    return sum(max(0, end - int(have.get(place, 0))) for place, end in ends.items())
 
 
 def _silver(spark: SparkSession, at: Surroundings, source: str) -> list[Standing]:
@@ -111,7 +111,7 @@ def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, afte
     routes = at.control.get(at.lake.routes(source))
     if routes is None:
         return None
-    topics = {(topic,): after for topic, tables in routes["tables"].items() if table in tables}
+    topics: dict[tuple[str, ...], int] = {(topic,): after for topic, tables in routes["tables"].items() if table in tables}
     added = at.format.added(spark, at.lake.bronze(source), topics, upto)
     return None if added is None else added.count()
 

@@ -43,13 +43,15 @@ class Routes:
     """Which tables each topic has carried, the first being its home: where records without a table are counted.
 
     ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never carried a
-    table (control topics); ``bronze`` is the id of the table that all this is about.
+    table (control topics); ``partial`` names tables in which some row may have unknown columns; ``bronze`` is the id of the
+    table that all this is about.
     """
 
     bronze: str
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
     alone: Mapping[str, int] = field(default_factory=dict)
+    partial: frozenset[str] = frozenset()
 
     def topics(self, table: str) -> frozenset[str]:
         """Topics that have carried the table."""
@@ -70,20 +72,28 @@ class Routes:
         return [topic for topic, mode in self.modes.items() if mode in modes]
 
     def learned(
-        self, pairs: Iterable[tuple[str, str]], modes: Mapping[str, str], alone: Mapping[str, int]
+        self,
+        pairs: Iterable[tuple[str, str]],
+        modes: Mapping[str, str],
+        alone: Mapping[str, int],
+        partial: Iterable[str],
     ) -> Routes:
-        """These routes, new (topic, table) pairs, the modes of topics that had none, and how far the others were read."""
+        """These routes, new (topic, table) pairs, the modes of topics that had none, how far the others were read, and
+        tables that get records with a placeholder."""
         tables = dict(self.tables)
         for topic, table in sorted(pairs):
             if table not in tables.get(topic, ()):
                 tables[topic] = (*tables.get(topic, ()), table)
         still = {t: v for t, v in {**self.alone, **alone}.items() if t not in tables}
-        return Routes(self.bronze, tables, {**modes, **self.modes}, still)
+        return Routes(self.bronze, tables, {**modes, **self.modes}, still, self.partial | frozenset(partial))
 
     def value(self) -> dict[str, Any]:
         """As a control row."""
         tables = {topic: list(found) for topic, found in self.tables.items()}
-        return {"bronze": self.bronze, "tables": tables, "modes": dict(self.modes), "alone": dict(self.alone)}
+        return {
+            "bronze": self.bronze, "tables": tables, "modes": dict(self.modes), "alone": dict(self.alone),
+            "partial": sorted(self.partial),
+        }
 
 
 def load_routes(control: Control, path: str, bronze: str) -> Routes:
@@ -91,7 +101,8 @@ def load_routes(control: Control, path: str, bronze: str) -> Routes:
     row = control.get(path)
     if row is None or row["bronze"] != bronze:
         return Routes(bronze)
-    return Routes(bronze, {t: tuple(n) for t, n in row["tables"].items()}, row["modes"], row["alone"])
+    tables = {topic: tuple(found) for topic, found in row["tables"].items()}
+    return Routes(bronze, tables, row["modes"], row["alone"], frozenset(row["partial"]))
 
 
 def progress_of_tables(
@@ -125,7 +136,7 @@ class News:
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
         """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that harmless."""
         whole = [topic for topic, start in self.after.items() if start == BEGINNING]
-        recent = {(topic,): start for topic, start in self.after.items() if start != BEGINNING}
+        recent: dict[tuple[str, ...], int] = {(topic,): start for topic, start in self.after.items() if start != BEGINNING}
         fresh = bronze.added(spark, table, recent, self.upto) if recent else None
         if fresh is None:
             whole = list(self.after)

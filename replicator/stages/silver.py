@@ -72,8 +72,10 @@ def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:
     for group in groups:
         by_topic[group["topic"]].append(group)
     modes = {topic: mode for topic, seen in by_topic.items() if (mode := routing.mode(seen)) is not None}
-    pairs = {(g["topic"], g["table"]) for g in groups if g["rule"] is None and g["reason"] is None}
-    return routes.learned(pairs, modes, dict.fromkeys(by_topic, news.upto))
+    rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
+    partial = {group["table"] for group in rows if group["has_placeholder"]}
+    pairs = {(group["topic"], group["table"]) for group in rows}
+    return routes.learned(pairs, modes, dict.fromkeys(by_topic, news.upto), partial)
 
 
 def _strays(spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row]) -> list[Account]:

@@ -118,6 +118,7 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         warning = f"no types are known for {', '.join(sorted(guessed))}: they were inferred; declare them"
         account = replace(account, warnings=(*account.warnings, warning))
     layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
+    layout = replace(layout, keys_from_row=bool(share.declaration.keys))
     snapshots = share.any("has_snapshot")
     running = _running(share, rows) if snapshots and not share.whole else None
     ordered = changes.ordered(rows, snapshots=snapshots, running=running)
@@ -264,7 +265,8 @@ def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
 def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 4, and the rest of the account."""
     at, spark = share.at, share.spark
-    table = Table(share.table.name, share.table.location, batch.layout.keys)
+    complete = share.name not in share.routes.partial
+    table = replace(share.table, keys=batch.layout.keys, complete=complete)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject")
     removed = 0
     if batch.evolution:

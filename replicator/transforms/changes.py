@@ -50,7 +50,7 @@ def by_mode(
     """
     topic = F.col("topic")
     deletes = topic.isin(*null_deletes) & F.col("rule").eqNullSafe("tombstone") & F.col("key").isNotNull()
-    stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull()
+    stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull() & F.col("reason").isNull()
     known = [F.when(topic == name, F.lit(table)) for name, table in null_deletes.items()]
     carried = F.coalesce(*known, F.lit(None).cast("string"))
     return records.select(
@@ -174,9 +174,11 @@ def _values(form: Form, layout: Layout) -> tuple[dict[str, Column], Column]:
     }
     in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
-    if not set(layout.keys) <= set(in_key):
-        missing = F.when(F.lit(not set(layout.keys) <= set(in_key | values)), "key_missing")
-    keys = {column: in_key.get(column, values.get(column, F.lit(None))) for column in layout.keys}
+    known = in_key
+    if layout.keys_from_row and not set(layout.keys) <= set(in_key):
+        known = values | in_key
+        missing = F.when(F.lit(not set(layout.keys) <= set(known)), "key_missing")
+    keys = {column: known.get(column, F.lit(None)) for column in layout.keys}
     complete = reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
     return values | keys, F.coalesce(missing, F.when(~complete, "key_undecodable"))
 

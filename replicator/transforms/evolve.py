@@ -23,10 +23,15 @@ RESERVED = (*SYSTEM_COLUMNS, "_unavailable", "_reject", "_op")
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a batch, as stored: name and Spark type in the order of the table, and which are keys."""
+    """The columns of a batch, as stored: name and Spark type in the order of the table, and which are keys.
+
+    ``keys_from_row``: the user declared the keys, so a record whose Kafka key lacks them has them in its row. Without
+    that a missing Kafka key never acts as one (C1).
+    """
 
     types: Mapping[str, str]
     keys: tuple[str, ...]
+    keys_from_row: bool = False
 
 
 def stored_name(column: str) -> str:

@@ -20,7 +20,7 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
-    """A delete at ``mark`` for each stored row that the truncate reaches: older rows, and rows with older columns."""
+    """A change that deletes at ``mark`` for each row that the truncate reaches: older ones, and those with older columns."""
     reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
     return reached.select(
         *[
@@ -31,7 +31,4 @@ def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
         F.lit(True).alias("_deleted"),
         F.lit(None).cast("bigint").alias("_source_ts_ms"),
         F.lit(None).cast("array<string>").alias("_unavailable"),
-        F.lit(None).cast(
-            "struct<topic:string,partition:int,offset:bigint,table:string,seq:string,reason:string,detail:string>"
-        ).alias("_reject"),
     )

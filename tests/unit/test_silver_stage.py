@@ -61,9 +61,13 @@ class Silver:
 
 @pytest.fixture
 def lake(exact, tmp_path: Path) -> Silver:
-    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
+    return silver_of(exact, tmp_path)
+
+
+def silver_of(exact: Any, folder: Path, keys: tuple[str, ...] = ()) -> Silver:
+    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int")), keys),)
     memory, control = MemoryFormat(), MemoryControl()
-    return Silver(exact, Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, control, Lake(str(tmp_path))))
+    return Silver(exact, Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, control, Lake(str(folder))))
 
 
 def row(key: int, value: Any) -> dict[str, Any]:
@@ -82,6 +86,7 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
         15: (record(ORDERS, 15, None, envelope("c", row(1, 1))), "key_missing"),
         16: (record(ORDERS, 16, {"id": None}, envelope("c", row(1, 1))), "key_undecodable"),
         17: (record(ORDERS, 17, {"id": "x"}, envelope("c", row(1, 1))), "key_undecodable"),
+        24: (record(ORDERS, 24, "no json", envelope("c", row(1, 1))), "key_undecodable"),
         18: (record(ORDERS, 18, {"id": 1}, envelope("c", None)), "after_missing"),
         19: (record(ORDERS, 19, {"id": 1}, envelope("c", row(1, "x"))), "type_mismatch"),
         20: (record(ORDERS, 20, {"id": 1}, envelope("c", row(1, 1 << 40))), "integer_overflow"),
@@ -94,9 +99,22 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
     accounts = lake.take(*good[:2], *[each for each, _ in poison.values()], deep, good[2])
     assert lake.rows() == {0: (0, False), 1: (1, False), 2: (2, False)}
     found = lake.reasons()
-    assert found.pop(30) in ("malformed_json", "too_deep", "type_mismatch")
+    assert found.pop(30) in ("malformed_json", "too_deep")
     assert found == {at: reason for at, (_, reason) in poison.items()}
     assert (accounts["s/shop.orders"].applied, accounts["s/shop.orders"].dead_lettered) == (3, len(poison) + 1)
+
+
+def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
+    """C1: without a Kafka key there is no key, unless the user says which columns are."""
+    lake = silver_of(exact, tmp_path, ("id",))
+    lake.take(
+        record(ORDERS, 0, None, envelope("c", row(1, 1), pos=10)),
+        record(ORDERS, 1, None, envelope("u", row(1, 2), pos=20)),
+        record(ORDERS, 2, {"id": 2}, envelope("c", row(2, 2), pos=30)),
+        record(ORDERS, 3, None, envelope("c", row(None, 2), pos=40)),
+    )
+    assert lake.rows() == {1: (2, False), 2: (2, False)}
+    assert lake.reasons() == {3: "key_undecodable"}
 
 
 def test_records_that_are_no_rows_are_ignored_by_name(lake: Silver) -> None:
