@@ -70,7 +70,7 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
     """
     jvm = java.jvm
     none, own = jvm.scala.Option.apply(None), jvm.scala.Option.apply(str(folder))
-    settings = jvm.org.apache.spark.deploy.SparkSubmitUtils.buildIvySettings(none, own, False)  # noqa: FBT003 - py4j
+    settings = jvm.org.apache.spark.deploy.SparkSubmitUtils.buildIvySettings(none, own, False)
     resolvers = settings.getDefaultResolver().getResolvers()
     for resolver in [one for one in resolvers if one.getName() == "spark-packages"]:
         resolvers.remove(resolver)  # nothing of ours is there, and it is slow to say so
@@ -79,7 +79,7 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
     options = jvm.org.apache.ivy.core.resolve.ResolveOptions()
     options.setTransitive(False).setConfs(confs)
     module = jvm.org.apache.ivy.core.module.id.ModuleRevisionId.newInstance(*coordinate.split(":"))
-    report = jvm.org.apache.ivy.Ivy.newInstance(settings).resolve(module, options, False)  # noqa: FBT003 - py4j
+    report = jvm.org.apache.ivy.Ivy.newInstance(settings).resolve(module, options, False)
     files = [artifact.getLocalFile() for artifact in report.getAllArtifactsReports()]
     if report.hasError() or len(files) != 1 or files[0] is None:
         raise LookupError(f"{coordinate}: not found, or not one JAR")

@@ -88,7 +88,8 @@ class TableFormat(Protocol):
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns (behind the table's own, before the system columns) and widen types; existing rows keep
-        their values, new columns are NULL there. Repeating it changes nothing."""
+        their values, new columns are NULL there. Repeating it changes nothing.
+        """
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """What the table's own commits record about this input; None if nothing."""

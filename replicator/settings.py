@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping  # noqa: TC003 - pydantic looks the names up
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, Field, SecretStr, SkipValidatio
 
 from replicator import modelfile, sourcefile
 from replicator.errors import ConfigError
-from replicator.spec import Model, SourceSpec  # noqa: TC001 - pydantic looks the names up
+from replicator.spec import Model, SourceSpec
 from replicator.strict import Strict, check
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
 

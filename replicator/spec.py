@@ -38,8 +38,8 @@ class Table:
     """A table at rest: where it lies and what makes a row unique.
 
     ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
-    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete`` promises
-    that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
+    ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete``
+    promises that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
     """
 
     name: str
@@ -60,7 +60,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Evolution:
-    """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL type)."""
+    """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
+    type).
+    """
 
     added: tuple[tuple[str, str], ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
@@ -72,7 +74,8 @@ class Evolution:
 @dataclass(frozen=True)
 class Column:
     """A declared source column. ``type`` is a logical type in the short form of types.md section 2
-    (``int``, ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...)."""
+    (``int``, ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...).
+    """
 
     name: str
     type: str

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from infra import lab
-from infra.demo import warehouse
+from infra.demo import memory, warehouse
 from infra.demo.driver import Driver
 from infra.demo.workplace import REPOSITORY, workplace
 from infra.local import Stack
@@ -52,7 +52,9 @@ def main() -> int:
         finally:
             console.print("[bold]6. Stopping the servers[/]")
             stack.delete()
-        console.print(f"Done after {time.monotonic() - began:.0f} s. The lake stays in {folder / 'lake'}: query it with")
+        console.print(
+            f"Done after {time.monotonic() - began:.0f} s. The lake stays in {folder / 'lake'}: query it with"
+        )
         console.print(
             f'   .venv/bin/replicator sql "SELECT product_line, count(*) FROM dim_products GROUP BY 1" '
             f"--lake {os.path.relpath(folder / 'lake', REPOSITORY)}"
@@ -75,11 +77,13 @@ def _demo(endpoints: Endpoints, folder: Path, stack: Stack) -> int:
             _snapshot(driver, source, target)
             console.print("[bold]5. The lab, against the live source[/]")
             slowest = max(_step(driver, source, target, step) for step in lab.STEPS)
-            memory = sum(service.memory_mb for service in stack.status()) + _memory_mb()
+            total = sum(service.memory_mb for service in stack.status()) + memory.of_this_family()
         driver.check()
         equal = _verify(driver, source, target)
     _closing_table(driver)
-    console.print(f"Slowest change: {slowest:.1f} s from commit to Postgres. Servers and driver together: {memory:,} MB.")
+    console.print(
+        f"Slowest change: {slowest:.1f} s from commit to Postgres. Servers and driver together: {total:,} MB."
+    )
     return 0 if equal else 1
 
 
@@ -141,25 +145,11 @@ def _closing_table(driver: Driver) -> None:
     for column in ("passes", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds"):
         table.add_column(column, justify="right")
     for (stage, name), sums in driver.totals().items():
-        counts = [f"{int(sums[key]):,}" for key in ("passes", "rows_in", "applied", "superseded", "dead_lettered", "ignored")]
+        counts = [
+            f"{int(sums[key]):,}" for key in ("passes", "rows_in", "applied", "superseded", "dead_lettered", "ignored")
+        ]
         table.add_row(stage, name, *counts, f"{sums['seconds']:.1f}")
     console.print(table)
-
-
-def _memory_mb() -> int:
-    """Proportional memory of this process and its children (Spark's JVM, Python workers) in MB."""
-    total = 0
-    family = {os.getpid()}
-    for folder in sorted(Path("/proc").glob("[0-9]*"), key=lambda path: int(path.name)):
-        try:
-            parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if int(folder.name) in family or parent in family:
-                family.add(int(folder.name))
-                lines = (folder / "smaps_rollup").read_text().splitlines()
-                total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-        except OSError:
-            continue
-    return total >> 10
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from replicator import assemble, settings
 from replicator.session import session
 from replicator.stages import pipeline
+from replicator.transforms.live import live
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
@@ -68,8 +69,6 @@ class Driver:
 
     def live_rows(self, source: str, table: str) -> list[dict[str, Any]]:
         """A silver table's live rows."""
-        from replicator.transforms.live import live
-
         at = self.pipeline.warehouse
         rows = live(at.silver.read(self.spark, at.lake.silver(source, table)))
         return [row.asDict() for row in rows.collect()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path  # noqa: TC003 - typer looks the name up
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -25,16 +25,21 @@ def run(
     context: typer.Context,
     stages: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="bronze, silver, gold, publish; all when none is named. After --recorded: more files.",
-                       metavar="[STAGE]..."),
+        typer.Argument(
+            help="bronze, silver, gold, publish; all when none is named. After --recorded: more files.",
+            metavar="[STAGE]...",
+        ),
     ] = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     once: Annotated[bool, typer.Option("--once/--continuous", help="What is there now, or until stopped.")] = True,
     recorded: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--recorded", help="Captured events (kcat -C -J) instead of Kafka; no configuration needed.",
-                     metavar="FILE..."),
+        typer.Option(
+            "--recorded",
+            help="Captured events (kcat -C -J) instead of Kafka; no configuration needed.",
+            metavar="FILE...",
+        ),
     ] = None,
     lake: options.LakeRoot = None,
     declare: Annotated[
@@ -131,14 +136,24 @@ def _still_broken(lines: list[Line]) -> bool:
 
 def _show(lines: list[Line], *, as_json: bool) -> None:
     rows = [
-        (line.stage, line.table, line.rows_in, line.applied, line.superseded, line.dead_lettered, line.ignored,
-         round(line.seconds, 1))
+        (
+            line.stage,
+            line.table,
+            line.rows_in,
+            line.applied,
+            line.superseded,
+            line.dead_lettered,
+            line.ignored,
+            round(line.seconds, 1),
+        )
         for line in lines
     ]
     if as_json:
         keys = [name.replace(" ", "_").replace("-", "_") for name in _COLUMNS]
-        told = [dict(zip((*keys, "error"), (*row, None if line.error is None else str(line.error)), strict=True))
-                for row, line in zip(rows, lines, strict=True)]
+        told = [
+            dict(zip((*keys, "error"), (*row, None if line.error is None else str(line.error)), strict=True))
+            for row, line in zip(rows, lines, strict=True)
+        ]
         console.print_json(told)
     elif rows:
         console.print_table(_COLUMNS, [[str(cell) for cell in row] for row in rows])

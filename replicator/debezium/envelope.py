@@ -13,8 +13,7 @@ from replicator.debezium import position
 
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
 _FLAT = ", ".join(
-    ["__op STRING", "__deleted STRING"]
-    + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
+    ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
 _BODY = (
     f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
@@ -33,7 +32,8 @@ def read(records: DataFrame) -> DataFrame:
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
-    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an object
+    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
+    object
     without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten`` (it has
     ``__deleted``, so that its topic's deletes are rows, F2).
     """
@@ -47,11 +47,24 @@ def read(records: DataFrame) -> DataFrame:
     described = _describe(opened)
     judged = described.select("*", _rule().alias("rule"), _reason().alias("reason"))
     return judged.select(
-        *records.columns, "op", "source_name", "table", "source_ts_ms", "is_snapshot", "position", "flat", "wrapped",
-        "key_wrapped", "key_names", "row_names", "form", "bare", "rewritten", "rule",
+        *records.columns,
+        "op",
+        "source_name",
+        "table",
+        "source_ts_ms",
+        "is_snapshot",
+        "position",
+        "flat",
+        "wrapped",
+        "key_wrapped",
+        "key_names",
+        "row_names",
+        "form",
+        "bare",
+        "rewritten",
+        "rule",
         F.when(F.col("rule").isNull(), F.col("reason")).alias("reason"),
     )
-
 
 
 def _trimmed(text: Column) -> Column:
@@ -151,7 +164,9 @@ def _rule() -> Column:
 
 def _reason() -> Column:
     """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
-    broken = F.col("_head._corrupt").isNotNull() & F.from_json("value", "_corrupt STRING", _OPTIONS)["_corrupt"].isNotNull()
+    broken = (
+        F.col("_head._corrupt").isNotNull() & F.from_json("value", "_corrupt STRING", _OPTIONS)["_corrupt"].isNotNull()
+    )
     scalar = F.get_json_object("value", "$").isNotNull()
     return (
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")

@@ -1,7 +1,7 @@
 """Types where nobody describes them: a last resort, said aloud (types.md Y14, Y15).
 
-Never infers a decimal, date or time from a bare number or text: numbers are BIGINT or DOUBLE, booleans BOOLEAN, all else
-STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING.
+Never infers a decimal, date or time from a bare number or text: numbers are BIGINT or DOUBLE, booleans BOOLEAN,
+all else STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from __future__ import annotations
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
-
 SOURCE_FIELDS = (
     "version STRING, connector STRING, name STRING, ts_ms BIGINT, snapshot STRING, db STRING, schema STRING, "
     "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "

@@ -113,7 +113,8 @@ def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[E
     """Examples with a column that neither a schema block nor the declaration describes."""
     declared = {column.name for column in declaration.columns}
     return [
-        example for example in examples
+        example
+        for example in examples
         if not (example.wrapped and isinstance(json.loads(example.value).get("schema"), dict))
         and any(name not in declared and not _is_metadata(name) for name in example.row_names)
     ]

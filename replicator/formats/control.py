@@ -1,4 +1,6 @@
-"""Control rows and folders on the lake's own file system, through Hadoop's client: local disk and object stores alike."""
+"""Control rows and folders on the lake's own file system, through Hadoop's client: local disk and object stores
+alike.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,12 @@ class JsonControl:
         """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
         files, place, jvm = _file_system(self._spark, path)
         beside = jvm.org.apache.hadoop.fs.Path(f"{path}.new")
-        stream = files.create(beside, True)  # noqa: FBT003
+        stream = files.create(beside, True)
         try:
             stream.write(bytearray(json.dumps(value, sort_keys=True).encode()))
         finally:
             stream.close()
-        files.delete(place, False)  # noqa: FBT003
+        files.delete(place, False)
         files.rename(beside, place)
 
 

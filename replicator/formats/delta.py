@@ -81,7 +81,9 @@ class DeltaFormat:
             return None
         return [Arrival(file.partition, file.version, file.size) for commit in commits for file in commit.files]
 
-    def added(self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int) -> DataFrame | None:
+    def added(
+        self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
+    ) -> DataFrame | None:
         """The files of those commits, read as they are: appended tables have no deletion vectors."""
         commits = self._log(table).commits(spark, min(after.values()), upto)
         if commits is None:
@@ -146,7 +148,8 @@ class DeltaFormat:
         values: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in upserts.columns}
         is_delete = sides.of_change("_op") == "delete"
         statement = (
-            DeltaTable.forPath(spark, table.location).alias(sides.stored)
+            DeltaTable.forPath(spark, table.location)
+            .alias(sides.stored)
             .merge(difference.alias(sides.change), merge.same_key(table.keys, sides))
             .whenMatchedDelete(is_delete)
             .whenMatchedUpdate(~is_delete, values)
@@ -158,21 +161,31 @@ class DeltaFormat:
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen by rewriting the table in one commit, since this line of Delta cannot widen
-        decimals in place."""
+        decimals in place.
+        """
         stored = dict(self.read(spark, table).dtypes)
         last = [column for column in stored if column not in merge.SYSTEM_COLUMNS][-1]
         for column, kind in evolution.added:
             if column not in stored:
                 spark.sql(
-                    f"ALTER TABLE delta.{names.spark(table.location)} "  # noqa: S608 - quoted identifiers and types only
+                    f"ALTER TABLE delta.{names.spark(table.location)} "
                     f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
                 )
                 last = column
         wider = {column: kind for column, kind in evolution.widened if stored[column] != kind}
         if wider:
             rows = self.read(spark, table)
-            casts = [F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c)) for c in rows.columns]
-            (rows.select(*casts).write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(table.location))
+            casts = [
+                F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c))
+                for c in rows.columns
+            ]
+            (
+                rows.select(*casts)
+                .write.format("delta")
+                .mode("overwrite")
+                .option("overwriteSchema", "true")
+                .save(table.location)
+            )
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """The ``txn`` action of this input."""
@@ -188,9 +201,7 @@ class DeltaFormat:
         ids = snapshot.transactions().keys().mkString("\n")
         return tuple(ids.split("\n")) if ids else ()
 
-    def _insert(
-        self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]
-    ) -> None:
+    def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
         options = dict(properties)
         if progress is not None:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
@@ -212,7 +223,8 @@ class DeltaFormat:
 
     def _committed(self, spark: SparkSession, table: Table, before: int | None) -> tuple[int, dict[str, int]]:
         """The version and metrics of the commit just made. Delta skips a write it takes for a repetition: that must
-        never pass for success (reliability.md section 3, 6)."""
+        never pass for success (reliability.md section 3, 6).
+        """
         version = self.version(spark, table)
         if version is None or (before is not None and version <= before):
             raise StaleWriter(f"the commit to {table.name} left no new version", where=table.location)

@@ -79,7 +79,9 @@ class Log:
         files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
         values = action.partitionValues()
         partition = tuple(str(values.apply(column)) for column in self._partition_by)
-        return AddedFile(version, files.absolutePath(self._location, action.path()).toString(), partition, action.size())
+        return AddedFile(
+            version, files.absolutePath(self._location, action.path()).toString(), partition, action.size()
+        )
 
     def _log(self, spark: SparkSession) -> Any:
         return _jvm(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001

@@ -80,7 +80,9 @@ class MemoryFormat:
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Keys of the rows that are in one version and not, or not the same, in the other."""
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
-        entries = [F.map_entries(c).alias(c) if kind.startswith("map") else F.col(names.spark(c)) for c, kind in new.dtypes]
+        entries = [
+            F.map_entries(c).alias(c) if kind.startswith("map") else F.col(names.spark(c)) for c, kind in new.dtypes
+        ]
         one, other = old.select(*entries), new.select(*entries)
         return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
 

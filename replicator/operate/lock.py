@@ -26,7 +26,8 @@ def exclusive(lake: Lake, stages: Collection[str]) -> Iterator[None]:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise ReplicatorError(
-                    f"another run of {stage} is at work on this lake", where=str(path),
+                    f"another run of {stage} is at work on this lake",
+                    where=str(path),
                     mend="Wait for it, or stop it: one driver writes a lake.",
                 ) from error
         yield

@@ -18,10 +18,11 @@ from replicator.transforms.live import live
 
 @dataclass(frozen=True)
 class Standing:
-    """One table. ``position`` is the layer's own: bronze version, ``_seq`` of the newest row, gold version, ledger version.
+    """One table. ``position`` is the layer's own: bronze version, ``_seq`` of the newest row, gold version, ledger
+    version.
 
-    ``lag_events`` counts records that are in the layer before and not here (None: not known); ``lag_seconds`` is the age of
-    the newest change that is here while there are such records, else 0.
+    ``lag_events`` counts records that are in the layer before and not here (None: not known); ``lag_seconds`` is
+    the age of the newest change that is here while there are such records, else 0.
     """
 
     layer: str
@@ -62,8 +63,12 @@ def _bronze(spark: SparkSession, at: Surroundings, source: str) -> Standing:
     newest = rows.agg(F.count("*").alias("rows"), F.max("timestamp").alias("newest")).first()
     seconds = _age(spark, "timestamp", at, source) if lag else (None if lag is None else 0.0)
     return Standing(
-        "bronze", source, None if newest is None else newest["rows"],
-        f"version {at.format.version(spark, table)}", lag, seconds,
+        "bronze",
+        source,
+        None if newest is None else newest["rows"],
+        f"version {at.format.version(spark, table)}",
+        lag,
+        seconds,
     )
 
 
@@ -76,7 +81,9 @@ def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | N
         ends = reader.end_offsets(spark)
     except Unreachable:
         return None
-    reached = at.format.read(spark, at.lake.bronze(source)).groupBy("topic", "partition").agg(F.max("offset").alias("o"))
+    reached = (
+        at.format.read(spark, at.lake.bronze(source)).groupBy("topic", "partition").agg(F.max("offset").alias("o"))
+    )
     have = {(row["topic"], row["partition"]): row["o"] + 1 for row in reached.collect()}
     return sum(max(0, end - int(have.get(place, 0))) for place, end in ends.items())
 
@@ -111,7 +118,9 @@ def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, afte
     routes = at.control.get(at.lake.routes(source))
     if routes is None:
         return None
-    topics: dict[tuple[str, ...], int] = {(topic,): after for topic, tables in routes["tables"].items() if table in tables}
+    topics: dict[tuple[str, ...], int] = {
+        (topic,): after for topic, tables in routes["tables"].items() if table in tables
+    }
     added = at.format.added(spark, at.lake.bronze(source), topics, upto)
     return None if added is None else added.count()
 

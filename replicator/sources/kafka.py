@@ -44,9 +44,16 @@ class KafkaSource:
         client = {f"kafka.{name}": value for name, value in self.options.items()}
         limit = {} if self.max_offsets is None else {"maxOffsetsPerTrigger": str(self.max_offsets)}
         reader = spark.readStream.format("kafka").options(**client, **limit, **_PINNED)
-        stream = reader.option("kafka.bootstrap.servers", self.bootstrap_servers).option("subscribePattern", self.topics)
+        stream = reader.option("kafka.bootstrap.servers", self.bootstrap_servers).option(
+            "subscribePattern", self.topics
+        )
         return stream.load().select(
-            "topic", "partition", "offset", "timestamp", "key", "value",
+            "topic",
+            "partition",
+            "offset",
+            "timestamp",
+            "key",
+            "value",
             F.coalesce("headers", F.array().cast("array<struct<key:string,value:binary>>")).alias("headers"),
         )
 
@@ -91,7 +98,8 @@ class KafkaSource:
             yield admin
         except Py4JJavaError as error:
             raise Unreachable(
-                "Kafka does not answer", where=self.bootstrap_servers,
+                "Kafka does not answer",
+                where=self.bootstrap_servers,
                 mend="Check that the broker runs and `bootstrap_servers` is right, then run again.",
             ) from error
         finally:

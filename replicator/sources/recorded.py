@@ -1,5 +1,6 @@
 """Records from files, as ``kcat -C -J`` prints them: JSON lines with topic, partition, offset, tstype, ts, headers,
-key and payload (null = a real Kafka null)."""
+key and payload (null = a real Kafka null).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ class RecordedSource:
         )
         none = F.array().cast("array<struct<key:string,value:binary>>")
         return parsed.select(
-            "r.topic", "r.partition", "r.offset",
+            "r.topic",
+            "r.partition",
+            "r.offset",
             F.timestamp_millis("r.ts").alias("timestamp"),
             F.col("r.key").cast("binary").alias("key"),
             F.col("r.payload").cast("binary").alias("value"),
@@ -67,6 +70,7 @@ class RecordedSource:
         broken = parsed.where(F.col("r._broken").isNotNull() | ~whole).groupBy("file").count().orderBy("file").first()
         if broken is not None:
             raise BadRecording(
-                f"{broken['count']} lines are no Kafka records", where=broken["file"],
+                f"{broken['count']} lines are no Kafka records",
+                where=broken["file"],
                 mend="Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them.",
             )

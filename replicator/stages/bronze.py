@@ -1,7 +1,9 @@
 """Kafka -> bronze: every record once, nothing parsed (promise A).
 
-Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the query's id and
-the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its progress.
+Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the
+query's id and
+the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its
+progress.
 """
 
 from __future__ import annotations
@@ -135,13 +137,16 @@ def translate(error: StreamingQueryException, ingestion: Ingestion) -> Replicato
     lost = ("OffsetOutOfRange", "data may have been lost", "Some data may have been lost", "KAFKA_DATA_LOSS")
     if any(sign in text for sign in lost):
         return OffsetsLost(
-            "Kafka dropped records before they were read", where=ingestion.source,
+            "Kafka dropped records before they were read",
+            where=ingestion.source,
             mend="Take a new snapshot of the source's tables; then start with a new lake or a new topic prefix.",
         )
     if "TimeoutException" in text or "Failed to create new KafkaAdminClient" in text:
         return Unreachable("Kafka does not answer", where=ingestion.source, mend="Check the broker, then run again.")
     first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
-    return ReplicatorError(f"the bronze stream of {ingestion.source} failed: {first}", mend="`--debug` shows the trace.")
+    return ReplicatorError(
+        f"the bronze stream of {ingestion.source} failed: {first}", mend="`--debug` shows the trace."
+    )
 
 
 class _BatchWriter:

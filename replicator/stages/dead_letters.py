@@ -27,6 +27,8 @@ def refuse_too_many(account: Account, share: float) -> None:
     rejected = account.dead_lettered
     if rejected >= _MOST or (rejected >= _COUNTED_FROM and rejected > share * account.read):
         raise DeadLetterShare(
-            f"{rejected} of {account.read} records cannot be applied", where=account.table,
-            mend="Nothing was written. Look at a few records of the topic, declare the types they need, then run again.",
+            f"{rejected} of {account.read} records cannot be applied",
+            where=account.table,
+            mend="Nothing was written. Look at a few records of the topic, declare the types they need, then "
+            "run again.",
         )

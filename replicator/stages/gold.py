@@ -1,6 +1,7 @@
 """Silver -> gold: each model whose inputs moved is recomputed, and only what differs is written.
 
-Effects of one refresh, in this order: 1. the control row (which version of every input), 2. the merge of the difference with
+Effects of one refresh, in this order: 1. the control row (which version of every input), 2. the merge of the
+difference with
 the control row's number as progress. The merge makes the row count; a row without it is written again.
 """
 
@@ -37,7 +38,9 @@ class Warehouse:
 
 @dataclass(frozen=True)
 class Built:
-    """What became of one model: ``rows`` it has now, what the merge did, seconds. ``error``: it stopped, gold is as before."""
+    """What became of one model: ``rows`` it has now, what the merge did, seconds. ``error``: it stopped, gold is
+    as before.
+    """
 
     model: str
     rows: int = 0
@@ -96,13 +99,15 @@ def _write(
     rows, broken = _counted(fresh, model)
     if broken:
         raise ChecksFailed(
-            f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once", where=model.name,
+            f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
+            where=model.name,
             mend="Gold was left as it was. Mend the model's SQL or its `key`.",
         )
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     if stored is not None and dict(stored.dtypes) != dict(fresh.dtypes):
         raise SchemaRefused(
-            "the model's columns or types are not those of its table", where=table.location,
+            "the model's columns or types are not those of its table",
+            where=table.location,
             mend="Move the table away; the next run builds it anew and publishes what differs.",
         )
     difference = transform.difference(stored, fresh, model.key).persist()

@@ -23,6 +23,7 @@ from replicator.stages.refinement import Refinement
 STAGES = ("bronze", "silver", "gold", "publish")
 _PAUSE_SECONDS = 0.2
 
+
 @dataclass(frozen=True)
 class Pipeline:
     """What a run works on. ``sinks`` are by the name of their connection."""
@@ -160,8 +161,16 @@ def _bronze_line(stream: Stream, before: int, seconds: float, error: ReplicatorE
 
 def _silver_line(account: Account) -> Line:
     return Line(
-        "silver", account.table, account.read, account.applied, account.superseded, account.dead_lettered,
-        sum(account.ignored.values()), account.seconds, account.warnings, account.error,
+        "silver",
+        account.table,
+        account.read,
+        account.applied,
+        account.superseded,
+        account.dead_lettered,
+        sum(account.ignored.values()),
+        account.seconds,
+        account.warnings,
+        account.error,
     )
 
 

@@ -23,7 +23,8 @@ BEGINNING = -1
 """Before the first version of bronze."""
 
 ENVELOPE, REWRITTEN, REWRITTEN_BY_OFFSET, NULL_DELETES = "envelope", "rewritten", "rewritten_by_offset", "null_deletes"
-"""How a topic is read: envelopes; flattened with deletes as rows, by position or by offset; flattened with nulls as deletes."""
+"""How a topic is read: envelopes; flattened with deletes as rows, by position or by offset; flattened with nulls
+as deletes."""
 
 
 def mode(groups: Sequence[Row]) -> str | None:
@@ -42,9 +43,10 @@ def mode(groups: Sequence[Row]) -> str | None:
 class Routes:
     """Which tables each topic has carried, the first being its home: where records without a table are counted.
 
-    ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never carried a
-    table (control topics); ``partial`` names tables in which some row may have unknown columns; ``bronze`` is the id of the
-    table that all this is about.
+    ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never
+    carried a
+    table (control topics); ``partial`` names tables in which some row may have unknown columns; ``bronze`` is the
+    id of the table that all this is about.
     """
 
     bronze: str
@@ -79,7 +81,8 @@ class Routes:
         partial: Iterable[str],
     ) -> Routes:
         """These routes, new (topic, table) pairs, the modes of topics that had none, how far the others were read, and
-        tables that get records with a placeholder."""
+        tables that get records with a placeholder.
+        """
         tables = dict(self.tables)
         for topic, table in sorted(pairs):
             if table not in tables.get(topic, ()):
@@ -91,7 +94,10 @@ class Routes:
         """As a control row."""
         tables = {topic: list(found) for topic, found in self.tables.items()}
         return {
-            "bronze": self.bronze, "tables": tables, "modes": dict(self.modes), "alone": dict(self.alone),
+            "bronze": self.bronze,
+            "tables": tables,
+            "modes": dict(self.modes),
+            "alone": dict(self.alone),
             "partial": sorted(self.partial),
         }
 
@@ -115,7 +121,8 @@ def progress_of_tables(
         progress = silver.progress(spark, lake.silver(source, table), bronze)
         if progress is None:
             raise BronzeReplaced(
-                "the table was made from another bronze table", where=f"{source}/{table}",
+                "the table was made from another bronze table",
+                where=f"{source}/{table}",
                 mend="Put the old bronze back, or remove the silver table so that it is built again.",
             )
         found[table] = progress.version
@@ -134,9 +141,13 @@ class News:
     size: int = 0
 
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
-        """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that harmless."""
+        """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that
+        harmless.
+        """
         whole = [topic for topic, start in self.after.items() if start == BEGINNING]
-        recent: dict[tuple[str, ...], int] = {(topic,): start for topic, start in self.after.items() if start != BEGINNING}
+        recent: dict[tuple[str, ...], int] = {
+            (topic,): start for topic, start in self.after.items() if start != BEGINNING
+        }
         fresh = bronze.added(spark, table, recent, self.upto) if recent else None
         if fresh is None:
             whole = list(self.after)

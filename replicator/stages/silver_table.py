@@ -22,7 +22,7 @@ from replicator import names
 from replicator.debezium import envelope, infer
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
-from replicator.errors import ConfigError, ReplicatorError, Residue, SchemaRefused, TableStopped
+from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
 from replicator.spec import Declaration, Evolution, Progress, Table
 from replicator.stages import dead_letters
 from replicator.stages.account import Account, counted
@@ -143,7 +143,9 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
 def _rows(share: Share, records: DataFrame) -> DataFrame:
     """Records that may change a row of this table."""
     usable = F.col("rule").isNull() & F.col("reason").isNull()
-    return records.where(F.col("topic").isin(*share.routes.topics(share.name)) & usable & (F.col("table") == share.name))
+    return records.where(
+        F.col("topic").isin(*share.routes.topics(share.name)) & usable & (F.col("table") == share.name)
+    )
 
 
 def _outside(share: Share, records: DataFrame) -> DataFrame:
@@ -175,8 +177,14 @@ def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[li
     """The forms of the batch, and the columns whose types nobody described."""
     examples = [
         Example(
-            g["form"], g["flat"], g["wrapped"], g["key_wrapped"], g["value"] or "{}", g["key"],
-            tuple(g["key_names"] or ()), tuple(g["row_names"] or ()),
+            g["form"],
+            g["flat"],
+            g["wrapped"],
+            g["key_wrapped"],
+            g["value"] or "{}",
+            g["key"],
+            tuple(g["key_names"] or ()),
+            tuple(g["row_names"] or ()),
         )
         for g in share.rows
     ]
@@ -218,13 +226,20 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
     topics = share.routes.topics(share.name)
     lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
     bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), share.upto).where(F.col("topic").isin(*topics))
-    before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(F.col("offset") < F.col("lowest"))
+    before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
+        F.col("offset") < F.col("lowest")
+    )
     placed = envelope.read(before.drop("lowest"))
     return placed.groupBy("topic", "partition").agg(F.max("position").alias("maximum"))
 
 
 def _counted(
-    share: Share, decoded: DataFrame, ordered: DataFrame, layout: Layout, evolution: Evolution, stored: StructType | None
+    share: Share,
+    decoded: DataFrame,
+    ordered: DataFrame,
+    layout: Layout,
+    evolution: Evolution,
+    stored: StructType | None,
 ) -> Batch:
     incomplete = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
     tally = decoded.groupBy(F.col("_reject.reason").alias("reason")).agg(
@@ -234,7 +249,10 @@ def _counted(
     good = counts.pop(None, None)
     truncates = sum(group["truncates"] or 0 for group in share.groups)
     return Batch(
-        decoded, layout, evolution, stored,
+        decoded,
+        layout,
+        evolution,
+        stored,
         good=0 if good is None else good["count"],
         partial=good is not None and bool(good["partial"]),
         truncates=truncates,
@@ -255,11 +273,13 @@ def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
     if not truncates or share.declaration.truncate == "ignore":
         return stored
     if share.declaration.truncate == "fail":
-        raise TableStopped("the table was truncated at the source", where=share.table.name,
-                           mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.")
+        raise TableStopped(
+            "the table was truncated at the source",
+            where=share.table.name,
+            mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.",
+        )
     found = truncate.watermark(ordered).first()
-    newest = max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
-    return newest
+    return max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
 
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
@@ -284,7 +304,9 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         applied = 0
     else:
         folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
-        result = at.silver.apply(evolve.described(folded, batch.layout), table, Progress(share.routes.bronze, share.upto))
+        result = at.silver.apply(
+            evolve.described(folded, batch.layout), table, Progress(share.routes.bronze, share.upto)
+        )
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
     ignored = {**account.ignored, "truncate_by_policy": by_policy} if by_policy else account.ignored

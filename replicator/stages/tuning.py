@@ -8,8 +8,8 @@ SMALL_BYTES = 32 << 20
 """Up to here, on disk, a batch is small."""
 
 _SMALL = {
-    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md B10, B11)
-    "spark.sql.adaptive.enabled": "false",
+    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md
+    # B10, B11) "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.maxPlanStringLength": "100",
@@ -20,8 +20,9 @@ _SMALL = {
 
 
 def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) -> SparkSession:
-    """A session beside this one, fit for work over ``size`` bytes; with ``exact_names`` ``Id`` and ``id`` are two columns
-    (architecture 9.2)."""
+    """A session beside this one, fit for work over ``size`` bytes; with ``exact_names`` ``Id`` and ``id`` are two
+    columns (architecture 9.2).
+    """
     session = spark.newSession()
     if exact_names:
         session.conf.set("spark.sql.caseSensitive", "true")

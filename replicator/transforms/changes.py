@@ -1,7 +1,8 @@
 """Bronze -> typed changes, and the rejects with a reason each (architecture section 6, steps 2 and 3).
 
 ``records`` are bronze rows that ``debezium.envelope.read`` has described; ``changes`` have one row per record: the
-table's columns and ``_seq, _deleted, _source_ts_ms, _unavailable`` and ``_reject``, NULL for a change that can be applied.
+table's columns and ``_seq, _deleted, _source_ts_ms, _unavailable`` and ``_reject``, NULL for a change that can be
+applied.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from replicator.debezium.unavailable import Placeholder
 from replicator.transforms.evolve import Layout, stored_name
 
 
-
 def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
-    """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to decode it.
+    """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to
+    decode it.
 
     ``value`` and ``key`` are one example of the form; ``lowest`` is the smallest offset.
     """
@@ -45,8 +46,8 @@ def by_mode(
     """Records read as their topic's mode says.
 
     Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
-    that the topic carries, or a dead letter where it carries several (None); in ``enveloped`` topics an object that is no
-    envelope and has no field of Debezium's is ``unknown_shape`` (A1).
+    that the topic carries, or a dead letter where it carries several (None); in ``enveloped`` topics an object
+    that is no envelope and has no field of Debezium's is ``unknown_shape`` (A1).
     """
     topic = F.col("topic")
     deletes = topic.isin(*null_deletes) & F.col("rule").eqNullSafe("tombstone") & F.col("key").isNotNull()
@@ -56,7 +57,10 @@ def by_mode(
     return records.select(
         *[column for column in records.columns if column not in ("rule", "reason", "op", "table", "position", "form")],
         F.when(~deletes, F.col("rule")).alias("rule"),
-        F.when(stray, "unknown_shape").when(~deletes, F.col("reason")).when(carried.isNull(), "unknown_table").alias("reason"),
+        F.when(stray, "unknown_shape")
+        .when(~deletes, F.col("reason"))
+        .when(carried.isNull(), "unknown_table")
+        .alias("reason"),
         F.when(deletes, "d").otherwise(F.col("op")).alias("op"),
         F.when(deletes, carried).otherwise(F.col("table")).alias("table"),
         F.when(topic.isin(*by_offset), F.lit(position.LOWEST)).otherwise(F.col("position")).alias("position"),
@@ -67,8 +71,10 @@ def by_mode(
 def ordered(records: DataFrame, *, snapshots: bool, running: DataFrame | None) -> DataFrame:
     """Records with their ``_seq`` (NULL: no position).
 
-    ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the greatest
-    position before the range, one row per (topic, partition) with ``maximum``; None when the range starts with the topic.
+    ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
+    greatest
+    position before the range, one row per (topic, partition) with ``maximum``; None when the range starts with the
+    topic.
     """
     if snapshots:
         before = F.lit(position.LOWEST)
@@ -84,17 +90,20 @@ def decode(
     records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, placeholder: Placeholder | None
 ) -> DataFrame:
     """Ordered records of one table -> changes. ``placeholder`` is given when some record may hold one."""
-    parts = [
-        _decode_form(records.where(F.col("form") == form.id), form, layout, table, placeholder) for form in forms
-    ]
+    parts = [_decode_form(records.where(F.col("form") == form.id), form, layout, table, placeholder) for form in forms]
     return reduce(DataFrame.unionByName, parts)
 
 
 def rejects(records: DataFrame, table: str | None) -> DataFrame:
     """Dead letters of records whose outside already tells that they cannot be applied."""
     return records.where(F.col("reason").isNotNull()).select(
-        "topic", "partition", "offset", F.lit(table).alias("table"), F.lit(None).cast("string").alias("seq"),
-        "reason", F.lit(None).cast("string").alias("detail"),
+        "topic",
+        "partition",
+        "offset",
+        F.lit(table).alias("table"),
+        F.lit(None).cast("string").alias("seq"),
+        "reason",
+        F.lit(None).cast("string").alias("detail"),
     )
 
 
@@ -104,7 +113,9 @@ def _decode_form(
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
     place = ("topic", "partition", "offset", "op", "_seq")
     parsed = records.select(
-        *place, F.col("source_ts_ms").alias("_source_ts_ms"), "key",
+        *place,
+        F.col("source_ts_ms").alias("_source_ts_ms"),
+        "key",
         _parse("value", form.path, form.fields, wire=True).alias("_row"),
         _parse("value", form.path, form.fields, wire=False).alias("_text"),
         _parse("key", form.key_path, form.key_fields, wire=True).alias("_key"),
@@ -114,21 +125,30 @@ def _decode_form(
     cells = {f"_c{i}": _cell(field, form, placeholder) for i, field in enumerate(form.fields)}
     keys = {f"_k{i}": _key_cell(field) for i, field in enumerate(form.key_fields)}
     decoded = parsed.select(
-        *place, "_source_ts_ms", "key", F.col("_row").isNull().alias("_rowless"),
+        *place,
+        "_source_ts_ms",
+        "key",
+        F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in (cells | keys).items()],
     )
     values, key_problem = _values(form, layout)
     verdict = _verdict(form, key_problem)
-    columns = [
-        values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()
-    ]
+    columns = [values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()]
     judged = decoded.select(
         *[F.col(name).alias(f"_at_{name}") for name in place],
-        *columns, "_source_ts_ms", _unavailable(form, placeholder).alias("_unavailable"), verdict.alias("_verdict"),
+        *columns,
+        "_source_ts_ms",
+        _unavailable(form, placeholder).alias("_unavailable"),
+        verdict.alias("_verdict"),
     )
     reject = F.struct(
-        F.col("_at_topic").alias("topic"), F.col("_at_partition").alias("partition"), F.col("_at_offset").alias("offset"),
-        F.lit(table).alias("table"), F.col("_at__seq").alias("seq"), "_verdict.reason", "_verdict.detail",
+        F.col("_at_topic").alias("topic"),
+        F.col("_at_partition").alias("partition"),
+        F.col("_at_offset").alias("offset"),
+        F.lit(table).alias("table"),
+        F.col("_at__seq").alias("seq"),
+        "_verdict.reason",
+        "_verdict.detail",
     )
     return judged.select(
         *map(names.spark, layout.types),
@@ -167,7 +187,9 @@ def _key_cell(field: Field) -> Column:
 
 
 def _values(form: Form, layout: Layout) -> tuple[dict[str, Column], Column]:
-    """Values by stored name, keys from the Kafka key (C1, B4) or declared ones from the row; what is wrong with the key."""
+    """Values by stored name, keys from the Kafka key (C1, B4) or declared ones from the row; what is wrong with
+    the key.
+    """
     values = {
         stored_name(field.name): F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
         for i, field in enumerate(form.fields)
@@ -205,7 +227,8 @@ def _verdict(form: Form, key_problem: Column) -> Column:
     wrong = [
         because(
             is_row & ~F.col(f"_c{i}.unsent") & F.col(f"_c{i}.problem").isNotNull(),
-            F.col(f"_c{i}.problem"), F.lit(field.name),
+            F.col(f"_c{i}.problem"),
+            F.lit(field.name),
         )
         for i, field in enumerate(form.fields)
     ]

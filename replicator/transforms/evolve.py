@@ -1,6 +1,7 @@
 """The schema of the changes against the schema of the table: what every row looks like, and what must change first.
 
-Silver evolves by union: new columns are added, types widen, nothing is ever dropped (debezium.md G3, types.md section 8).
+Silver evolves by union: new columns are added, types widen, nothing is ever dropped (debezium.md G3, types.md
+section 8).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def plan(
     key_names = tuple(stored_name(key) for key in keys) or agreed
     if stored is not None and agreed and set(agreed) - set(key_names):
         raise SchemaRefused(
-            f"the key was {','.join(key_names)} and is now {','.join(agreed)}", where=table,
+            f"the key was {','.join(key_names)} and is now {','.join(agreed)}",
+            where=table,
             mend="Rebuild the table with its new key, or declare its `keys`.",
         )
     incoming: dict[str, str] = {}

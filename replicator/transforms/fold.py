@@ -14,7 +14,8 @@ from replicator.transforms import merge
 def fold(changes: DataFrame, keys: Sequence[str], partial: bool) -> DataFrame:
     """Decoded changes -> one silver-shaped row per key.
 
-    Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>`` (names of the
+    Expects the table's columns, ``_seq``, ``_deleted``, ``_source_ts_ms`` and ``_unavailable ARRAY<STRING>``
+    (names of the
     columns that the change does not know; NULL or empty: it knows them all). ``partial`` says that some change of
     the batch has one: without it the newest change of a key wins whole, which gives the same bytes (M6, P9).
     """
@@ -36,7 +37,9 @@ def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) 
     place = {column: f"_at_{index}" for index, column in enumerate(registers)}
     placed = changes.select(
         *[_cleared(column, keys).alias(column) for column in columns],
-        "_seq", "_deleted", "_source_ts_ms",
+        "_seq",
+        "_deleted",
+        "_source_ts_ms",
         *[_place(column).alias(place[column]) for column in registers],
     )
     folded = placed.groupBy(*map(names.spark, keys)).agg(

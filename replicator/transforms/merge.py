@@ -1,9 +1,12 @@
 """The semilattice: what a stored row and a change become (debezium.md section M). Every table format uses this rule.
 
-A silver row is a set of registers, one per column and one for its life. Each register has a position: the row's ``_seq``
-unless ``_column_seq`` says otherwise, with ``-`` behind it in a deleted row (M2, M3). Joining takes, for each register on
+A silver row is a set of registers, one per column and one for its life. Each register has a position: the row's
+``_seq``
+unless ``_column_seq`` says otherwise, with ``-`` behind it in a deleted row (M2, M3). Joining takes, for each
+register on
 its own, the greater position; plain text comparison orders them all. Stored and incoming rows have the same shape:
-the table's columns, ``_seq STRING``, ``_deleted BOOLEAN``, ``_column_seq MAP<STRING,STRING>``, ``_source_ts_ms BIGINT``.
+the table's columns, ``_seq STRING``, ``_deleted BOOLEAN``, ``_column_seq MAP<STRING,STRING>``, ``_source_ts_ms
+BIGINT``.
 """
 
 from __future__ import annotations
@@ -57,7 +60,9 @@ def is_newer(sides: Sides) -> Column:
 
 
 def changes_something(sides: Sides) -> Column:
-    """Whether the join differs from the stored row: a newer change, or an older one that fills an unknown column (E7)."""
+    """Whether the join differs from the stored row: a newer change, or an older one that fills an unknown column
+    (E7).
+    """
     default = default_position(sides.of_change("_seq"), sides.of_change("_deleted"))
 
     def filled(entry: Column) -> Column:

@@ -22,7 +22,8 @@ def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -
     sides = merge.Sides(stored="old", change="new")
     old, new = stored.select(*map(names.spark, columns)), fresh
     marked = (
-        old.withColumn("_there", F.lit(True)).alias(sides.stored)
+        old.withColumn("_there", F.lit(True))
+        .alias(sides.stored)
         .join(new.withColumn("_there", F.lit(True)).alias(sides.change), merge.same_key(key, sides), how="full")
     )
     gone, added = sides.of_change("_there").isNull(), sides.of_stored("_there").isNull()
@@ -32,15 +33,18 @@ def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -
     op = F.when(gone, "delete").when(added | changed, "upsert")
 
     def value(column: str) -> Column:
-        kept = F.coalesce(sides.of_change(column), sides.of_stored(column)) if column in key else sides.of_change(column)
+        kept = (
+            F.coalesce(sides.of_change(column), sides.of_stored(column)) if column in key else sides.of_change(column)
+        )
         return kept.alias(column)
 
     return marked.select(*[value(column) for column in columns], op.alias("_op")).where(F.col("_op").isNotNull())
 
 
 def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
-    """One row per key: how often it occurs (``count``) and whether a model may not have it (``broken``): more than once, or
-    with a NULL in it."""
+    """One row per key: how often it occurs (``count``) and whether a model may not have it (``broken``): more than
+    once, or with a NULL in it.
+    """
     incomplete = F.lit(False)
     for column in key:
         incomplete = incomplete | F.col(names.spark(column)).isNull()

@@ -20,7 +20,9 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
-    """A change that deletes at ``mark`` for each row that the truncate reaches: older ones, and those with older columns."""
+    """A change that deletes at ``mark`` for each row that the truncate reaches: older ones, and those with older
+    columns.
+    """
     reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
     return reached.select(
         *[
