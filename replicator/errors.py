@@ -9,6 +9,7 @@
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
+        ├── TopicsMissing                       no topic matches what the source names
         ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
         ├── TopicRecreated                      the topic is another one now (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
@@ -91,6 +92,12 @@ class TableStopped(ReplicatorError):
 
     def __str__(self) -> str:
         return f"{self.code}: {super().__str__()}"
+
+
+class TopicsMissing(TableStopped):
+    """No topic has a name that the source's pattern matches: a wrong prefix, or a connector that never ran."""
+
+    code = "TOPICS_MISSING"
 
 
 class OffsetsLost(TableStopped):

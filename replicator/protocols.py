@@ -107,6 +107,9 @@ class Control(Protocol):
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the whole object at once."""
 
+    def remove(self, path: str) -> None:
+        """Forget the object; nothing happens if it is not there."""
+
 
 @dataclass(frozen=True)
 class Difference:

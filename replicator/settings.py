@@ -105,12 +105,6 @@ class DeadLetterKeys(Strict):
     max_share: float = Field(default=0.01, ge=0, le=1)
 
 
-class SilverKeys(Strict):
-    """Bronze -> silver: how many tables are worked on at a time."""
-
-    threads: int = Field(default=2, ge=1, le=64)
-
-
 class Keys(Strict):
     """Every key of ``base.yaml`` and ``<env>.yaml``."""
 
@@ -122,7 +116,6 @@ class Keys(Strict):
     s3: S3Keys | None = None
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
-    silver: SilverKeys = SilverKeys()
 
 
 @dataclass(frozen=True)

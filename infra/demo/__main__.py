@@ -18,7 +18,6 @@ from infra.demo import memory, warehouse
 from infra.demo.driver import Driver
 from infra.demo.workplace import REPOSITORY, workplace
 from infra.local import Stack
-from infra.local.settings import cache_folder
 from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.shapes import SHAPES
@@ -26,6 +25,7 @@ from infra.truth import STAR, check_star, compare, star_of_source, tables_of_sou
 from replicator import jars
 from replicator.connect.rest import Connect
 from replicator.errors import ReplicatorError
+from replicator.settings import cache_dir
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
@@ -40,8 +40,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     began = time.monotonic()
     with workplace() as folder:
-        console.print(f"[bold]1. Parts[/] (cache: {cache_folder()})")
-        jars.fetch(jars.locked(), cache_folder())
+        console.print(f"[bold]1. Parts[/] (cache: {cache_dir()})")
+        jars.fetch(jars.locked(), cache_dir())
         stack = Stack(folder / "stack")
         stack.fetch()
         stack.delete()

@@ -17,10 +17,11 @@ from pathlib import Path
 from infra.local import SERVICES, Stack
 from infra.local.connect import lay_out_plugins
 from infra.local.parts import Parts
-from infra.local.settings import cache_folder, preferred_java
+from infra.local.settings import preferred_java
 from replicator import jars
 from replicator.errors import ConfigError, ReplicatorError
 from replicator.java import java_home
+from replicator.settings import cache_dir
 
 
 def main() -> int:
@@ -77,15 +78,15 @@ def _env(stack: Stack, options: argparse.Namespace) -> None:
 
 def _fetch(stack: Stack, options: argparse.Namespace) -> None:
     stack.fetch(options.services or SERVICES)
-    jars.fetch(jars.locked(), cache_folder(), java=java_home(preferred_java()))
-    _tell(f"all JARs are in {cache_folder()}")
+    jars.fetch(jars.locked(), cache_dir(), java=java_home(preferred_java()))
+    _tell(f"all JARs are in {cache_dir()}")
 
 
 def _plugins(stack: Stack, options: argparse.Namespace) -> None:
     if not options.to:
         raise ConfigError("Where should the plugins go?", mend="Name a folder: `plugins --to .cache/plugins`.")
     stack.fetch(["connect"])
-    lay_out_plugins(options.to, Parts(cache_folder()), shutil.copyfile)
+    lay_out_plugins(options.to, Parts(cache_dir()), shutil.copyfile)
     _tell(f"Debezium's JARs are in {options.to}")
 
 

@@ -53,14 +53,6 @@ def read_settings() -> Settings:
     )
 
 
-def cache_folder() -> Path:
-    """$REPLICATOR_CACHE, else ``replicator`` under $XDG_CACHE_HOME, else ``~/.cache/replicator``."""
-    if own := os.environ.get("REPLICATOR_CACHE"):
-        return Path(own)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "replicator"
-
-
 def environment(more: Mapping[str, str]) -> dict[str, str]:
     """This process's variables, and *more*."""
     return {**os.environ, **more}

@@ -20,7 +20,8 @@ from infra.local.parts import Parts
 from infra.local.postgres import Postgres
 from infra.local.processes import identity
 from infra.local.s3 import S3
-from infra.local.settings import Login, cache_folder, read_settings
+from infra.local.settings import Login, read_settings
+from replicator.settings import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -66,7 +67,7 @@ class Stack:
     def __init__(self, home: Path, cache: Path | None = None) -> None:
         self._home = Home(home)
         self._settings = read_settings()
-        self._parts = Parts(cache or cache_folder())
+        self._parts = Parts(cache or cache_dir())
 
     def up(
         self,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from replicator import names, registry
+from replicator.formats import control
+from replicator.transforms.live import live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from replicator.lake import Lake
+    from replicator.protocols import TableFormat
     from replicator.spec import Table
-
-_OWN_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
 
 
 def register(spark: SparkSession, lake: Lake, query: str) -> list[str]:
@@ -29,7 +28,7 @@ def register(spark: SparkSession, lake: Lake, query: str) -> list[str]:
     tables = dict(views(silver_tables(spark, lake), gold_tables(spark, lake)))
     for name, table in tables.items():
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE):
-            live(spark, table).createOrReplaceTempView(names.spark(name))
+            live(_delta().read(spark, table)).createOrReplaceTempView(names.spark(name))
     return sorted(tables)
 
 
@@ -44,19 +43,11 @@ def views(silver: list[tuple[str, str, Table]], gold: list[tuple[str, Table]]) -
             yield name.rpartition(".")[2], table
 
 
-def live(spark: SparkSession, table: Table) -> DataFrame:
-    """The rows that exist in the source, with its columns only; a gold model as it is."""
-    rows: DataFrame = registry.load("format", "delta")().read(spark, table)
-    if "_deleted" in rows.columns:
-        rows = rows.filter(~F.col("_deleted"))
-    return rows.drop(*_OWN_COLUMNS)
-
-
 def silver_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, str, Table]]:
     """Every silver table of the lake: source, ``<database or schema>.<table>``, where it lies."""
     found = []
-    for source in _folders(spark, lake.silver_root()):
-        for table in _folders(spark, f"{lake.silver_root()}/{source}"):
+    for source in control.folders(spark, lake.silver_root()):
+        for table in _delta().tables(spark, f"{lake.silver_root()}/{source}"):
             plain = names.decode(source), names.decode_table(table)
             found.append((*plain, lake.silver(*plain)))
     return found
@@ -64,15 +55,9 @@ def silver_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, str, Table
 
 def gold_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, Table]]:
     """Every gold model of the lake: its name, where it lies."""
-    return [(names.decode(model), lake.gold(names.decode(model))) for model in _folders(spark, lake.gold_root())]
+    return [(names.decode(model), lake.gold(names.decode(model))) for model in _delta().tables(spark, lake.gold_root())]
 
 
-def _folders(spark: SparkSession, path: str) -> list[str]:
-    """The names of the folders in a folder; none if it is not there. Hadoop's client, so that s3a works alike."""
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    files = place.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
-    if not files.exists(place):
-        return []
-    listed = [(status.getPath().getName(), status.isDirectory()) for status in files.listStatus(place)]
-    return sorted(name for name, is_folder in listed if is_folder and not name.startswith(("_", ".")))
+def _delta() -> TableFormat:
+    made: TableFormat = registry.load("format", "delta")()
+    return made

@@ -40,7 +40,6 @@ class Form:
 
     id: int
     path: tuple[str, ...]
-    before: tuple[str, ...]
     key_path: tuple[str, ...]
     fields: tuple[Field, ...]
     key_fields: tuple[Field, ...]
@@ -56,7 +55,6 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     return Form(
         id=example.form,
         path=path,
-        before=path if example.flat else (*payload, "before"),
         key_path=("payload",) if example.key_wrapped else (),
         fields=fields,
         key_fields=_key(example, declaration, by_name, known),

@@ -46,6 +46,11 @@ class JsonControl:
         files.delete(place, False)
         files.rename(beside, place)
 
+    def remove(self, path: str) -> None:
+        """Delete the file."""
+        files, place, _ = _file_system(self._spark, path)
+        files.delete(place, False)
+
 
 class MemoryControl:
     """``Control`` in a dict, for tests and for ``MemoryFormat``."""
@@ -61,6 +66,10 @@ class MemoryControl:
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Keep the object."""
         self._objects[path] = json.dumps(value)
+
+    def remove(self, path: str) -> None:
+        """Drop the object."""
+        self._objects.pop(path, None)
 
 
 def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:

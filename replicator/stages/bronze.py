@@ -8,7 +8,6 @@ progress.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +16,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from replicator.errors import CheckpointBehindTable, OffsetsLost, ReplicatorError, TopicRecreated, Unreachable
+from replicator.errors import (
+    CheckpointBehindTable,
+    OffsetsLost,
+    ReplicatorError,
+    TopicRecreated,
+    TopicsMissing,
+    Unreachable,
+)
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import Progress, Table
@@ -104,19 +110,30 @@ class Stream:
         try:
             self.query.awaitTermination()
         except StreamingQueryException as error:
-            raise translate(error, self.ingestion) from error
+            raise self._translated(error) from error
 
     def check(self) -> None:
         """Raise what stopped the query, if something has."""
         error = self.query.exception()
         if error is not None:
-            raise translate(error, self.ingestion)
+            raise self._translated(error)
+
+    def _translated(self, error: StreamingQueryException) -> ReplicatorError:
+        return self.writer.failure or translate(error, self.ingestion.source)
 
 
 def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> Stream:
-    """Start the streaming query: all that is there now (``once``), or for ever. Raises Unreachable."""
+    """Start the streaming query: all that is there now (``once``), or for ever.
+
+    Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics.
+    """
     writer = _BatchWriter(ingestion)
-    ingestion.reader.topic_ids(spark)  # asks Kafka, so that a dead broker is told at once and by name
+    if once and not ingestion.reader.topic_ids(spark):
+        raise TopicsMissing(
+            "no topic matches the source's pattern",
+            where=ingestion.source,
+            mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
+        )
     query = (
         ingestion.reader.read(spark)
         .writeStream.queryName(f"bronze {ingestion.source}")
@@ -127,26 +144,22 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> S
     return Stream(ingestion, query.trigger(**trigger).start(), writer)
 
 
-def translate(error: StreamingQueryException, ingestion: Ingestion) -> ReplicatorError:
-    """A stopped stream as an error with what to do next."""
+def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
+    """A stopped stream as an error with what to do next.
+
+    Spark's Kafka source of this line has no error classes: class names and one sentence tell them apart.
+    """
     text = str(error)
-    named = re.search(r"(CHECKPOINT_BEHIND_TABLE|TOPIC_RECREATED): ([^\n]*)", text)
-    if named:
-        kind = CheckpointBehindTable if named.group(1) == CheckpointBehindTable.code else TopicRecreated
-        return kind(named.group(2).strip(), where=ingestion.table.location)
-    lost = ("OffsetOutOfRange", "data may have been lost", "Some data may have been lost", "KAFKA_DATA_LOSS")
-    if any(sign in text for sign in lost):
+    if "data may have been lost" in text or "OffsetOutOfRangeException" in text:
         return OffsetsLost(
             "Kafka dropped records before they were read",
-            where=ingestion.source,
+            where=source,
             mend="Take a new snapshot of the source's tables; then start with a new lake or a new topic prefix.",
         )
-    if "TimeoutException" in text or "Failed to create new KafkaAdminClient" in text:
-        return Unreachable("Kafka does not answer", where=ingestion.source, mend="Check the broker, then run again.")
+    if "org.apache.kafka.common.errors.TimeoutException" in text:
+        return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
     first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
-    return ReplicatorError(
-        f"the bronze stream of {ingestion.source} failed: {first}", mend="`--debug` shows the trace."
-    )
+    return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend="`--debug` shows the trace.")
 
 
 class _BatchWriter:
@@ -157,8 +170,16 @@ class _BatchWriter:
         self._application: str | None = None
         self._known_ids: dict[str, str] = {}
         self.written = 0
+        self.failure: ReplicatorError | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        try:
+            self._write(batch, number)
+        except ReplicatorError as error:  # Spark passes on its text only
+            self.failure = error
+            raise
+
+    def _write(self, batch: DataFrame, number: int) -> None:
         spark, at = batch.sparkSession, self._ingestion
         ids = at.reader.topic_ids(spark)
         records = rows(batch, ids)
@@ -176,13 +197,15 @@ class _BatchWriter:
         recorded = at.format.progress(spark, at.table, application)
         if recorded is None and at.format.version(spark, at.table) is not None and number == 0:
             raise CheckpointBehindTable(
-                "bronze has rows, but its checkpoint is new: continuing would store every record twice. "
-                "Bring the checkpoint back, or give the lake a new root."
+                "bronze has rows, but its checkpoint is new: continuing would store every record twice",
+                where=at.table.location,
+                mend="Bring the checkpoint back, or give the lake a new root.",
             )
         if recorded is not None and recorded.version > number:
             raise CheckpointBehindTable(
-                f"bronze has batch {recorded.version}, the checkpoint is at {number}: it is an older copy. "
-                "Bring the newest checkpoint back, or give the lake a new root."
+                f"bronze has batch {recorded.version}, the checkpoint is at {number}: it is an older copy",
+                where=at.table.location,
+                mend="Bring the newest checkpoint back, or give the lake a new root.",
             )
         if recorded is not None:
             known = at.format.read(spark, at.table).where(F.col("topic_id").isNotNull())
@@ -199,16 +222,18 @@ class _BatchWriter:
         present = at.format.read(records.sparkSession, at.table).select(*_PLACE)
         if not records.select(*_PLACE).join(present, _PLACE, how="left_anti").isEmpty():
             raise CheckpointBehindTable(
-                f"batch {number} is in bronze with other records than the checkpoint plans for it. "
-                "Bring the newest checkpoint back, or give the lake a new root."
+                f"batch {number} is in bronze with other records than the checkpoint plans for it",
+                where=at.table.location,
+                mend="Bring the newest checkpoint back, or give the lake a new root.",
             )
 
     def _same_topics(self, ids: Mapping[str, str]) -> None:
         for topic, identity in ids.items():
             if self._known_ids.setdefault(topic, identity) != identity:
                 raise TopicRecreated(
-                    f"topic {topic} was deleted and created again: its offsets start anew. "
-                    "Take the old records out of the lake or use a new topic prefix."
+                    f"topic {topic} was deleted and created again: its offsets start anew",
+                    where=self._ingestion.source,
+                    mend="Use a new topic prefix, or a lake with a new root.",
                 )
 
 

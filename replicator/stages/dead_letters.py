@@ -29,6 +29,6 @@ def refuse_too_many(account: Account, share: float) -> None:
         raise DeadLetterShare(
             f"{rejected} of {account.read} records cannot be applied",
             where=account.table,
-            mend="Nothing was written. Look at a few records of the topic, declare the types they need, then "
+            mend="The table is as it was. The dead letters say why: mend the declaration or the source, then "
             "run again.",
         )

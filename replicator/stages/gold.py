@@ -116,6 +116,7 @@ def _write(
         applied = at.gold.put(difference, table, Progress(model.name, number))
     finally:
         difference.unpersist()
+    at.control.remove(at.lake.inputs(model.name, number - 1))
     return Built(model.name, rows, applied)
 
 

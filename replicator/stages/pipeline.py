@@ -59,9 +59,8 @@ def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], r
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
             started = time.monotonic()
-            stream = bronze.ingest_stream(spark, ingestion, once=True)
-            error = _outcome(stream)
-            report(_bronze_line(stream, 0, time.monotonic() - started, error))
+            rows, error = _ingested(spark, ingestion)
+            report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, error=error))
     _later_stages(spark, pipeline, stages, report)
 
 
@@ -82,7 +81,8 @@ def run_continuously(
                 stream.check()
                 started = seen.get(stream.ingestion.source, 0)
                 if stream.rows > started:
-                    report(_bronze_line(stream, started, 0.0, None))
+                    rows = stream.rows - started
+                    report(Line("bronze", stream.ingestion.source, rows, rows))
                     seen[stream.ingestion.source] = stream.rows
             newest = tuple(r.bronze.version(spark, r.lake.bronze(r.source.name)) for r in pipeline.refinements)
             if newest != versions:
@@ -143,20 +143,17 @@ def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -
             stream.query.stop()
 
 
-def _outcome(stream: Stream) -> ReplicatorError | None:
-    """What stopped a bounded stream. Unreachable is raised: nothing else can go on without Kafka."""
+def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, ReplicatorError | None]:
+    """Rows of one bounded stream and what stopped it. Unreachable is raised: nothing else can go on without Kafka."""
+    stream: Stream | None = None
     try:
+        stream = bronze.ingest_stream(spark, ingestion, once=True)
         stream.finish()
     except Unreachable:
         raise
     except ReplicatorError as error:
-        return error
-    return None
-
-
-def _bronze_line(stream: Stream, before: int, seconds: float, error: ReplicatorError | None) -> Line:
-    rows = stream.rows - before
-    return Line("bronze", stream.ingestion.source, rows, rows, seconds=seconds, error=error)
+        return 0 if stream is None else stream.rows, error
+    return stream.rows, None
 
 
 def _silver_line(account: Account) -> Line:

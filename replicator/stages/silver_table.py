@@ -127,11 +127,11 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     try:
         batch = _counted(share, decoded, ordered, layout, evolution, stored)
         account = _settled(account, batch)
-        dead_letters.refuse_too_many(account, share.at.dead_letter_share)
         if account.dead_lettered:
             inside = decoded.where(F.col("_reject").isNotNull()).select("_reject.*")
             outside = changes.rejects(_outside(share, records), share.name)
             dead_letters.bury(share.spark, share.at, outside.unionByName(inside))
+        dead_letters.refuse_too_many(account, share.at.dead_letter_share)
         account = _written(share, batch, account)
     finally:
         decoded.unpersist()

@@ -55,7 +55,7 @@ def plan(
         raise SchemaRefused(
             f"the key was {','.join(key_names)} and is now {','.join(agreed)}",
             where=table,
-            mend="Rebuild the table with its new key, or declare its `keys`.",
+            mend="Declare its `keys` in conf/sources, or start the table anew under another topic prefix.",
         )
     incoming: dict[str, str] = {}
     for form in forms:
@@ -98,7 +98,7 @@ def _meet(table: str, known: dict[str, str], column: str, kind: str) -> None:
         raise SchemaRefused(
             f"column {names.decode(column)} changed from {present} to {incoming}, which is no widening",
             where=table,
-            mend="Rebuild the table from bronze with a declared type that holds both, or drop the column from it.",
+            mend="Give the column a wider type at the source, or start the table anew under another topic prefix.",
         )
     known[column] = normal(wider)
 
@@ -108,6 +108,6 @@ def _agreed_keys(table: str, forms: Sequence[Form]) -> tuple[str, ...]:
     if len({frozenset(keys) for keys in found}) > 1:
         shown = " / ".join(sorted(",".join(keys) for keys in found))
         raise SchemaRefused(
-            f"the key changed: {shown}", where=table, mend="A table has one key: rebuild it, or declare its `keys`."
+            f"the key changed: {shown}", where=table, mend="A table has one key: declare its `keys` in conf/sources."
         )
     return min(found) if found else ()

@@ -55,7 +55,7 @@ def replicate(env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """kill -9 of the driver with its JVM."""
+    """Kill -9 of the driver with its JVM."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -105,7 +105,9 @@ def test_each_stage_runs_under_spark_submit_with_the_lake_on_s3(source: Any, end
 
     def submit(stage: str) -> str:
         command = [str(BIN / "spark-submit"), "--jars", class_path, f"jobs/{stage}.py", "--env", "local"]
-        done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=300, check=False
+        )
         log.write_text(done.stderr)
         assert done.returncode == 0, done.stdout + done.stderr[-3000:]
         return done.stdout

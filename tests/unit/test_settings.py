@@ -78,10 +78,10 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf):
 
 def test_all_problems_are_told_at_once(conf):
     """One run tells everything: of the keys, the variables and the files beside them."""
-    dev = "silver: {threads: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"
+    dev = "dead_letter: {max_share: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"
     said = refusal(conf, dev, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
     assert "4 problems" in said
-    for part in ("silver.threads", "NOWHERE", "unknown key 'colour'", "did you mean 'tables'?"):
+    for part in ("dead_letter.max_share", "NOWHERE", "unknown key 'colour'", "did you mean 'tables'?"):
         assert part in said
 
 
@@ -106,11 +106,13 @@ def test_every_value_shows_where_it_came_from(conf):
     """``config show`` tells file and line, and the variable that filled it."""
     shown = {
         s.key: s
-        for s in conf("lake:\n  root: ${R:-/x}\n", base="\nsilver:\n  threads: 7\n", environment={"R": "/lake"}).shown()
+        for s in conf(
+            "lake:\n  root: ${R:-/x}\n", base="\ndead_letter:\n  max_share: 0.5\n", environment={"R": "/lake"}
+        ).shown()
     }
     assert shown["lake.root"].value == "/lake"
     assert shown["lake.root"].origin.endswith("dev.yaml:2 ($R)")
-    assert shown["silver.threads"].origin.endswith("base.yaml:3")
+    assert shown["dead_letter.max_share"].origin.endswith("base.yaml:3")
     assert shown["bronze.trigger_seconds"].origin == "default"
 
 
