@@ -36,6 +36,9 @@ def star(connection: Any) -> Rows:
 def last_commit(connection: Any) -> float:
     """Epoch second of the newest ledger row; 0 before the first publish."""
     with connection, closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", (f"{STAR_SCHEMA}._replicator_ledger",))
+        if not cursor.fetchone()[0]:
+            return 0.0
         cursor.execute(
             f'SELECT coalesce(extract(epoch FROM max(published_at)), 0)::float8 FROM "{STAR_SCHEMA}"._replicator_ledger'
         )

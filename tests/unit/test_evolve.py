@@ -17,7 +17,7 @@ def form(columns: dict[str, str], keys: tuple[str, ...] = ("id",)) -> Form:
     """A form whose row has these columns and whose Kafka key has those of them."""
     fields = tuple(Field(name, parse_logical(kind)) for name, kind in columns.items())
     key_fields = tuple(field for field in fields if field.name in keys)
-    return Form(1, ("after",), ("before",), (), fields, key_fields)
+    return Form(id=1, path=("after",), key_path=(), fields=fields, key_fields=key_fields)
 
 
 def test_a_new_table_gets_the_columns_of_its_first_batch() -> None:
