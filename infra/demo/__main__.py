@@ -91,7 +91,8 @@ def _snapshot(driver: Driver, source: Any, target: Any) -> None:
     console.print("[bold]4. Snapshot[/]")
     began = time.monotonic()
     _wait_until_equal(driver, source, target)
-    counted = {line.table: line.rows_in for line in driver.lines if line.stage == "gold" and line.rows_in}
+    built = [line for line in driver.lines if line.stage == "gold" and line.rows_in]
+    counted = {line.table: line.rows_in for line in built}
     table = Table("table", "expected", "lake", "Postgres")
     for name, found in warehouse.star(target).items():
         table.add_row(name, f"{lab.SNAPSHOT[name]:,}", f"{counted[name]:,}", f"{len(found):,}")
@@ -112,7 +113,7 @@ def _step(driver: Driver, source: Any, target: Any, step: lab.Step) -> float:
 
 
 def _wait_until_equal(driver: Driver, source: Any, target: Any) -> None:
-    """Look at the ledger often and at the rows only when it has moved: comparing takes the processor from the driver."""
+    """Look at the ledger often and at the rows when it has moved: comparing takes the processor from the driver."""
     expected = star_of_source(source)
     until = time.monotonic() + _PATIENCE_SECONDS
     seen = None

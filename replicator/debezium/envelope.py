@@ -6,6 +6,8 @@ row: that needs the record's schema, which the columns ``form`` and ``wrapped`` 
 
 from __future__ import annotations
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -33,38 +35,57 @@ def read(records: DataFrame) -> DataFrame:
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
     ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
-    object
-    without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten`` (it has
-    ``__deleted``, so that its topic's deletes are rows, F2).
+    object without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten``
+    (it has ``__deleted``, so that its topic's deletes are rows, F2).
     """
-    text = _trimmed(F.col("value"))
+    described = records
+    for step in (_heads, _bodies, _operations, _names, _positions, _forms, _judgements):
+        described = described.select("*", *step())
+    return described.select(*records.columns, *_SAID, _kept_reason())
+
+
+_SAID = (
+    "op",
+    "source_name",
+    "table",
+    "source_ts_ms",
+    "is_snapshot",
+    "position",
+    "flat",
+    "wrapped",
+    "key_wrapped",
+    "key_names",
+    "row_names",
+    "form",
+    "bare",
+    "rewritten",
+    "rule",
+)
+
+
+# Each step is built once for all batches: a Column names its inputs, and making one costs a talk with the JVM.
+
+
+@cache
+def _heads() -> tuple[Column, ...]:
+    """What the texts of value and key hold, parsed."""
     head = F.from_json(F.col("value"), _HEAD, _OPTIONS)
     key_head = F.from_json(F.col("key"), "schema STRING, payload STRING")
-    parsed = records.select("*", head.alias("_head"), key_head.alias("_key"), text.startswith("{").alias("_object"))
+    is_object = _trimmed(F.col("value")).startswith("{")
+    return head.alias("_head"), key_head.alias("_key"), is_object.alias("_object")
+
+
+@cache
+def _bodies() -> tuple[Column, ...]:
+    """The record without its schema wrapper."""
     wrapped = F.col("_head.payload").isNotNull() & F.col("_head.op").isNull()
     body = F.when(wrapped, F.col("_head.payload")).otherwise(_body_of(F.col("_head")))
-    opened = parsed.select("*", F.coalesce(wrapped, F.lit(False)).alias("wrapped"), body.alias("_body"))
-    described = _describe(opened)
-    judged = described.select("*", _rule().alias("rule"), _reason().alias("reason"))
-    return judged.select(
-        *records.columns,
-        "op",
-        "source_name",
-        "table",
-        "source_ts_ms",
-        "is_snapshot",
-        "position",
-        "flat",
-        "wrapped",
-        "key_wrapped",
-        "key_names",
-        "row_names",
-        "form",
-        "bare",
-        "rewritten",
-        "rule",
-        F.when(F.col("rule").isNull(), F.col("reason")).alias("reason"),
-    )
+    return F.coalesce(wrapped, F.lit(False)).alias("wrapped"), body.alias("_body")
+
+
+@cache
+def _kept_reason() -> Column:
+    return F.when(F.col("rule").isNull(), F.col("reason")).alias("reason")
 
 
 def _trimmed(text: Column) -> Column:
@@ -88,8 +109,9 @@ def _split(ddl: str) -> list[str]:
     return [*fields, ddl[start:].strip()]
 
 
-def _describe(opened: DataFrame) -> DataFrame:
-    """Names, operation, position and form, from the body."""
+@cache
+def _operations() -> tuple[Column, ...]:
+    """Operation and source block, of envelopes and of flattened rows alike."""
     body = F.col("_body")
     flat_source = position.flattened_source(
         {name: F.coalesce(body[f"__source_{name}"], body[f"__{name}"]) for name in _METADATA if name != "name"}
@@ -97,36 +119,52 @@ def _describe(opened: DataFrame) -> DataFrame:
     flat = body["source"].isNull() & body["op"].isNull()
     deleted = F.lower(body["__deleted"]) == "true"
     op = F.when(~flat, body["op"]).when(deleted, F.lit("d")).otherwise(F.coalesce(body["__op"], F.lit("u")))
-    named = opened.select(
-        "*", flat.alias("flat"), F.when(flat, flat_source).otherwise(body["source"]).alias("_source"), op.alias("op")
-    )
+    source = F.when(flat, flat_source).otherwise(body["source"])
+    return flat.alias("flat"), source.alias("_source"), op.alias("op")
+
+
+@cache
+def _names() -> tuple[Column, ...]:
+    """Which table, and what the key is made of."""
     parts = F.split(F.col("topic"), r"\.")
     source = F.col("_source")
     from_topic = F.when(F.col("flat") & (F.size(parts) >= 3), parts)
     table = F.coalesce(source["table"], source["table_name"], F.element_at(from_topic, -1))
     schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
-    is_snapshot = F.coalesce(F.col("op") == "r", F.lit(False))
     key_wrapped = F.coalesce(F.col("_key.schema").isNotNull() & F.col("_key.payload").isNotNull(), F.lit(False))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
     key_names = F.when(_trimmed(key_text).startswith("{"), F.json_object_keys(key_text))
-    described = named.select(
-        "*",
+    return (
         F.coalesce(source["name"], parts[0]).alias("source_name"),
         F.when((schema != "") & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
         source["ts_ms"].alias("source_ts_ms"),
-        is_snapshot.alias("is_snapshot"),
+        F.coalesce(F.col("op") == "r", F.lit(False)).alias("is_snapshot"),
         key_wrapped.alias("key_wrapped"),
         key_names.alias("key_names"),
     )
-    form = F.xxhash64("flat", "wrapped", "_head.schema", "key_wrapped", "_key.schema", "key_names", "row_names")
-    marked = F.col("_body.__op").isNotNull() | F.col("_body.__deleted").isNotNull() | F.col("position").isNotNull()
-    placed = described.select(
-        "*",
-        position.position(source, is_snapshot).alias("position"),
+
+
+@cache
+def _positions() -> tuple[Column, ...]:
+    """Where in the source's order, and what the row is made of."""
+    return (
+        position.position(F.col("_source"), F.col("is_snapshot")).alias("position"),
         _row_names().alias("row_names"),
         F.col("_body.__deleted").isNotNull().alias("rewritten"),
     )
-    return placed.select("*", form.alias("form"), (F.col("flat") & ~marked).alias("bare"))
+
+
+@cache
+def _forms() -> tuple[Column, ...]:
+    """What is decoded alike, and what carries no mark of Debezium's."""
+    form = F.xxhash64("flat", "wrapped", "_head.schema", "key_wrapped", "_key.schema", "key_names", "row_names")
+    marked = F.col("_body.__op").isNotNull() | F.col("_body.__deleted").isNotNull() | F.col("position").isNotNull()
+    return form.alias("form"), (F.col("flat") & ~marked).alias("bare")
+
+
+@cache
+def _judgements() -> tuple[Column, ...]:
+    return _rule().alias("rule"), _reason().alias("reason")
 
 
 def _row_names() -> Column:

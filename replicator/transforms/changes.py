@@ -8,14 +8,14 @@ applied.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import infer, position, types, unavailable
-from replicator.debezium.logical import Field
+from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 from replicator.transforms.evolve import Layout, stored_name
@@ -122,8 +122,11 @@ def _decode_form(
         _parse("key", form.key_path, form.key_fields, wire=False).alias("_key_text"),
         *([infer.texts(F.col("value"), form.path).alias("_raw")] if form.raw else []),
     )
-    cells = {f"_c{i}": _cell(field, form, placeholder) for i, field in enumerate(form.fields)}
-    keys = {f"_k{i}": _key_cell(field) for i, field in enumerate(form.key_fields)}
+    cells = {
+        f"_c{i}": _cell(field.name, field.logical, field.name in form.raw, placeholder)
+        for i, field in enumerate(form.fields)
+    }
+    keys = {f"_k{i}": _key_cell(field.name, field.logical) for i, field in enumerate(form.key_fields)}
     decoded = parsed.select(
         *place,
         "_source_ts_ms",
@@ -170,20 +173,22 @@ def _parse(text: str, path: tuple[str, ...], fields: Sequence[Field], *, wire: b
     return reduce(lambda column, step: column[step], path, parsed)
 
 
-def _cell(field: Field, form: Form, placeholder: Placeholder | None) -> Column:
-    """STRUCT<value, problem, unsent> of one column of the row."""
-    wire, text = F.col("_row").getField(field.name), F.col("_text").getField(field.name)
-    if field.name in form.raw:
-        wire = text = F.col("_raw")[F.lit(field.name)]
-    decoded = types.decode(field.logical, wire, text)
+@lru_cache(maxsize=4096)
+def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> Column:
+    """STRUCT<value, problem, unsent> of one column of the row; built once, since a Column only names its inputs."""
+    wire, text = F.col("_row").getField(name), F.col("_text").getField(name)
+    if is_raw:
+        wire = text = F.col("_raw")[F.lit(name)]
+    decoded = types.decode(logical, wire, text)
     unsent = F.lit(False) if placeholder is None else unavailable.is_unavailable(text, placeholder)
     return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), unsent.alias("unsent"))
 
 
-def _key_cell(field: Field) -> Column:
+@lru_cache(maxsize=1024)
+def _key_cell(name: str, logical: Logical) -> Column:
     """One column of the Kafka key; a part that does not fit its type is NULL, and so the key cannot be read."""
-    wire, text = F.col("_key").getField(field.name), F.col("_key_text").getField(field.name)
-    return types.decode(field.logical, wire, text).value
+    wire, text = F.col("_key").getField(name), F.col("_key_text").getField(name)
+    return types.decode(logical, wire, text).value
 
 
 def _values(form: Form, layout: Layout) -> tuple[dict[str, Column], Column]:
