@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 120
 _POLL_SECONDS = 0.1
-console = Console(highlight=False)
+console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:

@@ -16,7 +16,7 @@ import typer
 from replicator import __version__
 from replicator.cli import config, doctor, jars, run, sql, status, validate
 from replicator.cli.console import narrate, print_text
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, Unreachable
 
 app = typer.Typer(
     name="replicator",
@@ -32,6 +32,12 @@ app.command()(run.run)
 app.command()(sql.sql)
 app.command()(status.status)
 app.command()(validate.validate)
+
+
+_NO_ANSWER = frozenset(
+    {"ConnectException", "HttpHostConnectException", "NoRouteToHostException", "SocketTimeoutException",
+     "UnknownHostException", "ConnectTimeoutException"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,22 @@ def main() -> None:
         _explain(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
+        if _is_out_of_reach(error):
+            told = Unreachable(f"a service does not answer: {shortened(error)}", mend="Check it, then run again.")
+            _explain(f"error: {told}", error, debug=invocation.debug)
+            sys.exit(told.exit_code)
         hint = "" if invocation.debug else " Add --debug for the whole trace."
         _explain(f"error: {shortened(error)}.{hint}", error, debug=invocation.debug)
         sys.exit(1)
+
+
+def _is_out_of_reach(error: Exception) -> bool:
+    """Whether a connection failed below Spark (an object store, a broker), told by the classes of the Java causes."""
+    cause, names = getattr(error, "java_exception", None), set()
+    while cause is not None:
+        names.add(cause.getClass().getSimpleName())
+        cause = cause.getCause()
+    return bool(names & _NO_ANSWER)
 
 
 def shortened(error: Exception) -> str:

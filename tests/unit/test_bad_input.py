@@ -1,0 +1,99 @@
+"""What a user meets when something is wrong: one sentence, the documented exit code, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+COMMAND = str(Path(sys.executable).parent / "replicator")
+NOWHERE = "127.0.0.1:9"
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command as a user calls it."""
+    return subprocess.run(
+        [COMMAND, *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def one_sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """The error as told; no trace."""
+    assert "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, done.stderr
+    return errors[0]
+
+
+def test_kafka_out_of_reach_is_exit_code_3_and_names_the_address(tmp_path: Path) -> None:
+    """A service that does not answer can be tried again: exit code 3."""
+    done = run("run", "bronze", "--env", "demo", KAFKA_BOOTSTRAP=NOWHERE, REPLICATOR_LAKE=str(tmp_path / "lake"))
+    assert done.returncode == 3, done.stderr
+    assert "Kafka" in one_sentence(done)
+    assert NOWHERE in one_sentence(done)
+
+
+def test_a_lake_out_of_reach_is_exit_code_3() -> None:
+    """So is an object store that does not answer."""
+    done = run("run", "silver", "--env", "local", S3_ENDPOINT=f"http://{NOWHERE}")
+    assert done.returncode == 3, done.stderr
+    assert "does not answer" in one_sentence(done)
+
+
+def test_status_of_an_empty_lake_says_so(tmp_path: Path) -> None:
+    """Nothing is no error."""
+    done = run("status", "--env", "demo", KAFKA_BOOTSTRAP=NOWHERE, REPLICATOR_LAKE=str(tmp_path / "lake"))
+    assert done.returncode == 0, done.stderr
+    assert "no tables" in done.stderr
+
+
+def test_an_unknown_stage_is_exit_code_2() -> None:
+    """Usage is told before anything starts."""
+    done = run("run", "sliver", "--env", "demo")
+    assert done.returncode == 2
+    assert "there is no stage 'sliver'" in one_sentence(done)
+
+
+def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(tmp_path: Path) -> None:
+    """Poison never blocks other keys and never vanishes (debezium.md R4)."""
+    source = {"connector": "mysql", "name": "shop", "db": "s", "table": "t", "file": "b.000001", "pos": 7, "row": 0}
+
+    def event(key: str | None, offset: int, value: str) -> str:
+        place = {"topic": "shop.s.t", "partition": 0, "offset": offset, "tstype": "create", "ts": 1, "headers": []}
+        return json.dumps({**place, "key": key, "payload": value})
+
+    def row(number: int) -> str:
+        return json.dumps({"before": None, "after": {"id": number}, "source": source, "op": "c"})
+
+    events = tmp_path / "events.jsonl"
+    lines = [event('{"id":1}', 0, row(1)), event('{"id":2}', 1, '{"op":"c","after":{'), event(None, 2, row(3))]
+    events.write_text("\n".join(lines) + "\n")
+    lake = str(tmp_path / "lake")
+    done = run("run", "--json", "--recorded", str(events), "--lake", lake)
+    assert done.returncode == 0, done.stderr
+    silver = next(line for line in json.loads(done.stdout) if line["stage"] == "silver")
+    assert (silver["rows_in"], silver["applied"], silver["dead_lettered"]) == (3, 1, 2)
+    again = run("run", "--json", "--recorded", str(events), "--lake", lake)
+    assert sum(line["applied"] for line in json.loads(again.stdout or "[]")) == 0
+
+
+def test_a_line_that_is_no_record_is_exit_code_2_and_names_the_file(tmp_path: Path) -> None:
+    """A wrong file is a mistake of usage: nothing is written."""
+    events = tmp_path / "events.jsonl"
+    events.write_text("this is no record\n")
+    done = run("run", "--recorded", str(events), "--lake", str(tmp_path / "lake"))
+    assert done.returncode == 2, done.stderr
+    assert "events.jsonl" in one_sentence(done)
+    assert not (tmp_path / "lake" / "bronze").exists()
