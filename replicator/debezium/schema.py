@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicator.debezium.logical import Field, Logical, fields_of, parse_logical, row_fields
+from replicator.debezium.connect_schema import fields_of, row_fields
+from replicator.debezium.logical import Field, Logical, parse_logical
 from replicator.spec import Column, Declaration
 
 METADATA_PREFIX = "__"

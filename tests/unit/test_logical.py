@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from replicator.debezium.connect_schema import fields_of, logical_of, row_fields
 from replicator.debezium.logical import (
     Field,
     Logical,
     Modes,
-    fields_of,
-    logical_of,
     parse_logical,
-    row_fields,
     spark_type,
     widen,
 )

@@ -20,7 +20,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.debezium import decimals
-from replicator.debezium.logical import Field, Logical, Modes, parse_logical, row_fields, spark_type
+from replicator.debezium.connect_schema import row_fields
+from replicator.debezium.logical import Field, Logical, Modes, parse_logical, spark_type
 from replicator.debezium.types import Policies, decode, wire_type
 from replicator.errors import ConfigError
 

@@ -1,0 +1,138 @@
+"""Connect's schema blocks: how a record itself says what its columns mean (types.md section 2, debezium.md A2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from replicator.debezium.logical import MAX_PRECISION, Field, Logical, Modes
+from replicator.errors import ConfigError
+
+_DEFAULT_MODES = Modes()
+
+_BY_CONNECT_TYPE = {
+    "int8": "smallint", "int16": "smallint", "int32": "int", "int64": "bigint",
+    "float": "float", "float32": "float", "double": "double", "float64": "double",
+    "boolean": "boolean", "string": "string",
+}  # fmt: skip
+_BY_NAME = {
+    "io.debezium.time.Date": "date",
+    "org.apache.kafka.connect.data.Date": "date",
+    "io.debezium.time.Time": "time",
+    "org.apache.kafka.connect.data.Time": "time",
+    "io.debezium.time.MicroTime": "micro_time",
+    "io.debezium.time.NanoTime": "nano_time",
+    "io.debezium.time.Timestamp": "timestamp",
+    "org.apache.kafka.connect.data.Timestamp": "timestamp",
+    "io.debezium.time.MicroTimestamp": "micro_timestamp",
+    "io.debezium.time.NanoTimestamp": "nano_timestamp",
+    "io.debezium.time.ZonedTimestamp": "zoned_timestamp",
+    "io.debezium.time.ZonedTime": "zoned_time",
+    "io.debezium.time.IsoDate": "iso_date",
+    "io.debezium.time.IsoTime": "iso_time",
+    "io.debezium.time.IsoTimestamp": "iso_timestamp",
+    "io.debezium.time.Year": "year",
+    "io.debezium.time.Interval": "interval",
+    "io.debezium.time.MicroDuration": "micro_duration",
+    "io.debezium.time.NanoDuration": "nano_duration",
+    "io.debezium.data.Json": "json",
+    "io.debezium.data.Uuid": "uuid",
+    "io.debezium.data.Xml": "xml",
+    "io.debezium.data.Ltree": "ltree",
+    "io.debezium.data.Tsvector": "tsvector",
+    "io.debezium.data.Enum": "enum",
+    "io.debezium.data.EnumSet": "enum_set",
+    "io.debezium.data.geometry.Point": "point",
+    "io.debezium.data.geometry.Geometry": "geometry",
+    "io.debezium.data.geometry.Geography": "geometry",
+    "io.debezium.data.SparseDoubleVector": "sparse_vector",
+}
+_DECIMAL = "org.apache.kafka.connect.data.Decimal"
+_VARIABLE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
+_BITS = "io.debezium.data.Bits"
+_VECTORS = {"io.debezium.data.FloatVector": "float", "io.debezium.data.DoubleVector": "double"}
+_SOURCE_TYPE = "__debezium.source.column.type"
+_MONEY_PRECISION = 19
+
+
+def row_fields(value_schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+    """The columns of the rows that records with this value schema carry.
+
+    Of an envelope the ``after`` struct (else ``before``), of a flattened row the struct itself.
+    Raises ConfigError when the schema is no struct.
+    """
+    members = {member.get("field"): member for member in value_schema.get("fields") or ()}
+    if "op" in members:
+        for side in ("after", "before"):
+            if members.get(side, {}).get("type") == "struct":
+                return fields_of(members[side], modes)
+    return fields_of(value_schema, modes)
+
+
+def fields_of(schema_block: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+    """The fields of a Connect struct: a row, a flattened row, or a key (types.md section 2).
+
+    The semantic ``name`` decides, then the Connect type; of ``modes`` only ``decimal_format`` matters, because the
+    schema says the rest. Raises ConfigError when the block is no struct.
+    """
+    if schema_block.get("type") != "struct":
+        raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
+    return tuple(
+        Field(
+            name=str(member["field"]),
+            logical=logical_of(member, modes),
+            optional=bool(member.get("optional", True)),
+            default=member.get("default"),
+        )
+        for member in schema_block.get("fields") or ()
+    )
+
+
+def logical_of(schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> Logical:
+    """The meaning of one Connect schema; names that are not known are read by their Connect type."""
+    name, connect_type = schema.get("name"), str(schema.get("type"))
+    if name == _DECIMAL:
+        return _connect_decimal(schema, modes)
+    if name == _VARIABLE_DECIMAL:
+        return Logical("variable_decimal", encoding="base64")
+    if name == _BITS:
+        return Logical("bits", length=int(_parameters(schema).get("length", 64)))
+    if name in _VECTORS:
+        return Logical("array", element=Logical(_VECTORS[name]))
+    if name in _BY_NAME:
+        return Logical(_BY_NAME[name])
+    return _by_connect_type(schema, connect_type, modes)
+
+
+def _by_connect_type(schema: Mapping[str, Any], connect_type: str, modes: Modes) -> Logical:
+    if connect_type == "bytes":
+        return Logical("bytes", encoding="base64")
+    if connect_type == "array":
+        return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}, modes))
+    if connect_type == "struct":
+        return Logical("struct", fields=fields_of(schema, modes))
+    if connect_type == "map":
+        return Logical("map") if _is_text_map(schema) else Logical("json")
+    if connect_type not in _BY_CONNECT_TYPE:
+        raise ConfigError(f"Connect type {connect_type!r} is not known", where=schema.get("field"))
+    source_type = str(_parameters(schema).get(_SOURCE_TYPE, "")).upper()
+    unsigned = connect_type == "int64" and source_type.startswith("BIGINT") and "UNSIGNED" in source_type
+    return Logical(_BY_CONNECT_TYPE[connect_type], unsigned=unsigned)
+
+
+def _is_text_map(schema: Mapping[str, Any]) -> bool:
+    return all((schema.get(part) or {}).get("type") == "string" for part in ("keys", "values"))
+
+
+def _connect_decimal(schema: Mapping[str, Any], modes: Modes) -> Logical:
+    parameters = _parameters(schema)
+    precision = parameters.get("connect.decimal.precision")
+    if precision is None and str(parameters.get(_SOURCE_TYPE, "")).upper() in ("MONEY", "SMALLMONEY"):
+        precision = _MONEY_PRECISION
+    encoding = "number" if modes.decimal_format == "NUMERIC" else "base64"
+    scale = int(parameters.get("scale", 0))
+    return Logical("decimal", int(precision or MAX_PRECISION), scale, encoding=encoding)
+
+
+def _parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return schema.get("parameters") or {}
