@@ -109,11 +109,11 @@ def test_the_example_of_a_model_is_a_valid_one(tmp_path):
 
 
 def test_the_example_of_a_declaration_is_a_valid_one(tmp_path):
-    """Its table, key and types are understood."""
+    """Its table and types are understood."""
     path = tmp_path / "declare.yaml"
     path.write_text(readme.file("declare.yaml"), encoding="utf-8")
     [declared] = sourcefile.declarations(path)
-    assert (declared.table, declared.keys, len(declared.columns)) == ("sales.orders", ("id",), 3)
+    assert (declared.table, len(declared.columns)) == ("sales.orders", 3)
 
 
 def test_the_example_of_a_source_is_a_valid_one(tmp_path):
