@@ -50,9 +50,3 @@ def endpoints() -> Iterator[object]:
     finally:
         stack.down()
         shutil.rmtree(home, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def stack(endpoints: object) -> object:
-    """The endpoints, by the older name."""
-    return endpoints

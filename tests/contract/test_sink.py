@@ -49,13 +49,13 @@ class Served:
 @pytest.fixture
 def postgres(request: pytest.FixtureRequest) -> Iterator[Served]:
     """A schema of its own on the stack's Postgres, dropped afterwards."""
-    stack = request.getfixturevalue("stack")
+    server = request.getfixturevalue("endpoints").postgres
     connection = PostgresConnection(
-        stack.postgres_host,
-        stack.postgres_port,
-        stack.postgres_database,
-        stack.postgres_user,
-        stack.postgres_password,
+        server.host,
+        server.port,
+        server.database,
+        server.user,
+        server.password,
         sslmode="disable",
     )
     schema = f"sink_{uuid4().hex[:12]}"
