@@ -193,14 +193,6 @@ class DeltaFormat:
         version = None if snapshot is None else snapshot.transactions().get(input)
         return None if version is None or version.isEmpty() else Progress(input, int(version.get()))
 
-    def inputs(self, spark: SparkSession, table: Table) -> tuple[str, ...]:
-        """Every app id that ever committed progress to the table."""
-        snapshot = self._snapshot(spark, table)
-        if snapshot is None:
-            return ()
-        ids = snapshot.transactions().keys().mkString("\n")
-        return tuple(ids.split("\n")) if ids else ()
-
     def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
         options = dict(properties)
         if progress is not None:

@@ -60,12 +60,15 @@ def _bronze(spark: SparkSession, at: Surroundings, source: str) -> Standing:
     table = at.lake.bronze(source)
     rows = at.format.read(spark, table)
     lag = _behind_kafka(spark, at, source)
-    newest = rows.agg(F.count("*").alias("rows"), F.max("timestamp").alias("newest")).first()
-    seconds = _age(spark, "timestamp", at, source) if lag else (None if lag is None else 0.0)
+    age = F.unix_millis(F.current_timestamp()) - F.unix_millis(F.max("timestamp"))
+    found = rows.agg(F.count("*").alias("rows"), age.alias("age")).first()
+    seconds = None if lag is None else 0.0
+    if lag and found is not None:
+        seconds = None if found["age"] is None else float(found["age"]) / 1000
     return Standing(
         "bronze",
         source,
-        None if newest is None else newest["rows"],
+        None if found is None else found["rows"],
         f"version {at.format.version(spark, table)}",
         lag,
         seconds,
@@ -123,12 +126,6 @@ def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, afte
     }
     added = at.format.added(spark, at.lake.bronze(source), topics, upto)
     return None if added is None else added.count()
-
-
-def _age(spark: SparkSession, column: str, at: Surroundings, source: str) -> float | None:
-    newest = F.unix_millis(F.current_timestamp()) - F.unix_millis(F.max(column))
-    row = at.format.read(spark, at.lake.bronze(source)).agg(newest.alias("age")).first()
-    return None if row is None or row["age"] is None else row["age"] / 1000
 
 
 def _gold(spark: SparkSession, at: Surroundings, model: Model) -> list[Standing]:

@@ -8,7 +8,6 @@ from replicator.errors import DeadLetterShare
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 
-_PLACE = ["topic", "partition", "offset"]
 _COUNTED_FROM = 100
 _MOST = 1000
 
@@ -17,7 +16,7 @@ def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
     """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5)."""
     table = at.lake.dead_letters(at.source.name)
     if at.bronze.version(spark, table) is not None:
-        letters = letters.join(at.bronze.read(spark, table).select(*_PLACE), _PLACE, how="left_anti")
+        letters = letters.join(at.bronze.read(spark, table).select(*table.keys), list(table.keys), how="left_anti")
     if not letters.isEmpty():
         at.bronze.append(letters, table, None)
 
