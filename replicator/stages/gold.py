@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,8 @@ from replicator.spec import Applied, Model, Progress, Table
 from replicator.stages import tuning
 from replicator.transforms import model as transform
 from replicator.transforms.live import live
+
+_SIDE_BY_SIDE = 2
 
 
 @dataclass(frozen=True)
@@ -62,18 +65,35 @@ class _Input:
 def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[Built]:
     """Bring models up to date, in the given (dependency) order. One report per model whose inputs moved.
 
-    A model that cannot be built has its error in its report, and the others go on: **the caller must look**.
+    A model that cannot be built has its error in its report, and the others go on: **the caller must look**. Models
+    that do not read each other are built side by side, since planning one keeps a single core busy.
     """
-    reports = []
+    reports: list[Built | None] = []
+    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="gold") as pool:
+        for wave in waves(models):
+            reports += pool.map(lambda model: _timed(spark, model, at), wave)
+    return [report for report in reports if report is not None]
+
+
+def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
+    """The models in their order, cut wherever one reads a model of the same group."""
+    wave: list[Model] = []
     for model in models:
-        started = time.monotonic()
-        try:
-            report = _refresh(spark, model, at)
-        except ReplicatorError as error:
-            report = Built(model.name, error=error)
-        if report is not None:
-            reports.append(replace(report, seconds=time.monotonic() - started))
-    return reports
+        if {each.name for each in wave} & set(model.inputs.values()):
+            yield wave
+            wave = []
+        wave.append(model)
+    if wave:
+        yield wave
+
+
+def _timed(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
+    started = time.monotonic()
+    try:
+        report = _refresh(spark, model, at)
+    except ReplicatorError as error:
+        report = Built(model.name, error=error)
+    return None if report is None else replace(report, seconds=time.monotonic() - started)
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
@@ -85,11 +105,8 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
         return None
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
     spark = tuning.session_for(spark, size)
-    fresh = _rows(spark, model, inputs).persist()
-    try:
+    with tuning.kept(_rows(spark, model, inputs)) as fresh:
         return _write(spark, model, at, fresh, control, 0 if done is None else done.version + 1)
-    finally:
-        fresh.unpersist()
 
 
 def _write(
@@ -110,12 +127,9 @@ def _write(
             where=table.location,
             mend="Move the table away; the next run builds it anew and publishes what differs.",
         )
-    difference = transform.difference(stored, fresh, model.key).persist()
-    try:
+    with tuning.kept(transform.difference(stored, fresh, model.key)) as difference:
         at.control.put(at.lake.inputs(model.name, number), control)
         applied = at.gold.put(difference, table, Progress(model.name, number))
-    finally:
-        difference.unpersist()
     at.control.remove(at.lake.inputs(model.name, number - 1))
     return Built(model.name, rows, applied)
 

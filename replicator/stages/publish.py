@@ -15,6 +15,7 @@ from replicator.errors import ReplicatorError, StaleWriter, TableMissing, Target
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table
+from replicator.stages import tuning
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -90,6 +91,7 @@ def _pending(
     if identity is None or upto is None:
         what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
         raise TableMissing(what, where=table.location, mend=mend)
+    spark = tuning.session_for(spark, gold.size(spark, table))
     recorded = sink.progress(model)
     progress = Progress(identity, upto)
     if recorded == progress:
@@ -115,8 +117,7 @@ def _whole(model: Model, rows: DataFrame, progress: Progress) -> _Pending:
 def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, kept: ExitStack) -> _Pending:
     """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
     key = [names.spark(name) for name in model.key]
-    changed = keys.select(*key).distinct().persist()
-    kept.callback(changed.unpersist)
+    changed = kept.enter_context(tuning.kept(keys.select(*key).distinct()))
     count = changed.count()
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")

@@ -37,11 +37,8 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     records = news.records(spark, at.bronze, bronze)
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
-    records = envelope.read(records).persist()
-    try:
-        return _refine(spark, at, records, news, routes)
-    finally:
-        records.unpersist()
+    with tuning.kept(envelope.read(records)) as described:
+        return _refine(spark, at, described, news, routes)
 
 
 def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes) -> list[Account]:

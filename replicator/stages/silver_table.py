@@ -24,7 +24,7 @@ from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
 from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
 from replicator.spec import Declaration, Evolution, Progress, Table
-from replicator.stages import dead_letters
+from replicator.stages import dead_letters, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
@@ -123,8 +123,8 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     running = _running(share, rows) if snapshots and not share.whole else None
     ordered = changes.ordered(rows, snapshots=snapshots, running=running)
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    decoded = changes.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, held).persist()
-    try:
+    changed = changes.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, held)
+    with tuning.kept(changed) as decoded:
         batch = _counted(share, decoded, ordered, layout, evolution, stored)
         account = _settled(account, batch)
         if account.dead_lettered:
@@ -133,8 +133,6 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
             dead_letters.bury(share.spark, share.at, outside.unionByName(inside))
         dead_letters.refuse_too_many(account, share.at.dead_letter_share)
         account = _written(share, batch, account)
-    finally:
-        decoded.unpersist()
     if account.residue:
         raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
     return account

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
 
 SMALL_BYTES = 32 << 20
 """Up to here, on disk, a batch is small."""
 
+_IS_SMALL = "spark.replicator.small"
+
 _SMALL = {
     # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md
-    # B10, B11) "spark.sql.adaptive.enabled": "false",
+    # B10, B11)
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.maxPlanStringLength": "100",
     "spark.sql.shuffle.partitions": "1",
     # rewriting a small file is one job less than marking its rows (performance.md A4)
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
+    # the source of a small MERGE is checkpointed already, see `kept`
+    "spark.databricks.delta.merge.materializeSource": "none",
+    _IS_SMALL: "true",
 }
 
 
@@ -29,3 +38,22 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
     for key, value in _SMALL.items() if size <= SMALL_BYTES else ():
         session.conf.set(key, value)
     return session
+
+
+@contextmanager
+def kept(rows: DataFrame) -> Iterator[DataFrame]:
+    """Rows that several jobs read, computed once and kept for the time of the block.
+
+    Small ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which costs
+    more than the rows do. Large ones are cached, in columns.
+    """
+    if rows.sparkSession.conf.get(_IS_SMALL, "false") == "true":
+        kept_rows = rows.localCheckpoint()
+        release = kept_rows._jdf.queryExecution().logical().rdd().unpersist  # noqa: SLF001 - else it waits for a GC
+    else:
+        kept_rows = rows.persist()
+        release = rows._jdf.unpersist  # noqa: SLF001
+    try:
+        yield kept_rows
+    finally:
+        release(False)
