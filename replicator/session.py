@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import jars
 from replicator import settings as environment
+from replicator.endpoint import must_answer
 from replicator.errors import JarsMissing, ReplicatorError
 from replicator.java import java_home
 
@@ -119,12 +120,15 @@ def cores(master: str) -> int | None:
 def session(settings: Settings, *, debug: bool = False) -> SparkSession:
     """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
-    Raises JavaUnsuitable and JarsMissing before a JVM starts. Without *debug* Spark's own log goes to ``spark.log``
+    Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
+    JVM starts: its own client tells after minutes. Without *debug* Spark's own log goes to ``spark.log``
     in the cache instead of stderr. The JVM ends with this process.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
+    if settings.s3 is not None and settings.s3.endpoint and settings.lake.root.startswith("s3a:"):
+        must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     spark_line = ".".join(pyspark.__version__.split(".")[:2])
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001

@@ -50,6 +50,8 @@ def check(command):
         parses(["run", stage, *words[at + 1 :]])
     elif words[:2] == ["-m", "infra.local"]:
         assert words[2] in STACK_VERBS
+    elif words[:1] == ["-m"]:
+        assert words[1:] == ["infra.sample_source"]
     elif program != "eval":
         assert program in PLAIN
     for inner in substituted(command):

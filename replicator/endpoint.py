@@ -1,0 +1,21 @@
+"""Whether a service listens at a URL: asked before a client with retries of its own is left to find out."""
+
+from __future__ import annotations
+
+import socket
+from urllib.parse import urlsplit
+
+from replicator.errors import Unreachable
+
+_SECONDS = 5.0
+_PORTS = {"http": 80, "https": 443}
+
+
+def must_answer(url: str, what: str, mend: str) -> None:
+    """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds."""
+    parts = urlsplit(url if "://" in url else f"https://{url}")
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or _PORTS[parts.scheme]), timeout=_SECONDS):
+            pass
+    except (OSError, ValueError, KeyError) as error:
+        raise Unreachable(f"{what} does not answer: {error}", where=url, mend=mend) from error

@@ -1,0 +1,114 @@
+"""The two databases that cases are recorded from: how a script runs there, and how Debezium is told to watch it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import psycopg2
+import pymysql
+from pymysql.constants import FIELD_TYPE
+
+from infra.local import Endpoints
+from infra.sample_source import connector, log_in
+
+SCHEMA = "shop"
+"""Database (MariaDB) or schema (PostgreSQL) of every case, made anew for each."""
+
+
+class Server(Protocol):
+    """A connection that commits each statement unless the script begins a transaction."""
+
+    def run(self, statements: Iterable[str]) -> None:
+        """Execute the statements one after the other."""
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """What a SELECT returns, with Python's exact types."""
+
+    def connector(self, name: str) -> dict[str, str]:
+        """Settings of a connector with this name that watches SCHEMA."""
+
+    def close(self) -> None:
+        """Log out."""
+
+
+class MariaDB:
+    """Times are read in UTC; a TIMESTAMP is an instant, a DATETIME is not."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+        self._connection = log_in(endpoints.mariadb)
+        self._connection.autocommit(True)
+        self.run(["SET time_zone = '+00:00'", f"DROP DATABASE IF EXISTS {SCHEMA}", f"CREATE DATABASE {SCHEMA}"])
+        self._connection.select_db(SCHEMA)
+
+    def run(self, statements: Iterable[str]) -> None:
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            columns = [(column[0], column[1] == FIELD_TYPE.TIMESTAMP) for column in cursor.description]
+            return [
+                {
+                    name: value.replace(tzinfo=dt.timezone.utc) if is_instant and value is not None else value
+                    for (name, is_instant), value in zip(columns, row, strict=True)
+                }
+                for row in cursor.fetchall()
+            ]
+
+    def connector(self, name: str) -> dict[str, str]:
+        return connector(self._endpoints, prefix=name, database=SCHEMA)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PostgreSQL:
+    """Slot and publication are the connector's own; they end with the stack."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._login = login = endpoints.postgres_admin
+        self._connection = psycopg2.connect(
+            host=login.host, port=login.port, user=login.user, password=login.password, dbname=login.database
+        )
+        self._connection.autocommit = True
+        self.run([f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}", f"SET search_path = {SCHEMA}"])
+
+    def run(self, statements: Iterable[str]) -> None:
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql)
+            names = [column.name for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def connector(self, name: str) -> dict[str, str]:
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "topic.prefix": name,
+            "database.hostname": self._login.host,
+            "database.port": str(self._login.port),
+            "database.user": self._login.user,
+            "database.password": self._login.password,
+            "database.dbname": self._login.database,
+            "plugin.name": "pgoutput",
+            "slot.name": name,
+            "publication.name": name,
+            "publication.autocreate.mode": "filtered",
+            "schema.include.list": SCHEMA,
+            "skipped.operations": "none",
+            "poll.interval.ms": "50",
+        }
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+SERVERS: dict[str, type[MariaDB] | type[PostgreSQL]] = {"mariadb": MariaDB, "postgres": PostgreSQL}

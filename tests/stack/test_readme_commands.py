@@ -1,0 +1,108 @@
+"""Every command of README.md is run, in its order, as a reader would copy it into a shell.
+
+Left out are ``make test``, which would run itself, and what a sentence only mentions.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests import readme
+
+pytestmark = [pytest.mark.stack, pytest.mark.spark]
+
+PARTS = ("Makefile", "README.md", "conf", "infra", "jobs", "pyproject.toml", "replicator", "requirements")
+ACTIVATE = [". .venv/bin/activate"]
+STACK = [*ACTIVATE, 'eval "$(python -m infra.local env)"']
+
+Shell = Callable[[Sequence[str]], str]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this checkout with its environment: what a reader has after ``git clone`` and ``make env``."""
+    copy = tmp_path_factory.mktemp("checkout")
+    for part in PARTS:
+        at = readme.ROOT / part
+        (shutil.copytree if at.is_dir() else shutil.copy2)(at, copy / part)
+    (copy / ".venv").symlink_to(sys.prefix)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def shell(checkout: Path) -> Shell:
+    """Runs commands in one bash that stops at the first failure; gives back what they printed."""
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "REPLICATOR_LAKE", "SPARK"))}
+
+    def run(commands: Sequence[str]) -> str:
+        script = "set -eo pipefail\n" + "\n".join(commands) + "\n"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=checkout, env=variables, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def stack(shell: Shell) -> Iterator[list[str]]:
+    """The commands of "The local stack" but for the last, run; the last one stops it."""
+    *commands, last = readme.commands("The local stack")
+    assert last == "make stack-down"
+    try:
+        yield [shell([*ACTIVATE, *commands])]
+    finally:
+        shell([*ACTIVATE, last])
+
+
+def test_the_demo_ends_equal_and_its_lake_answers(shell: Shell) -> None:
+    """``make demo``, then the queries of "Ask the lake", against what it left."""
+    demo, test, *environment = readme.commands("Two commands")
+    assert (demo, test) == ("make demo", "make test")
+    told = shell([demo])
+    assert told.count("equal") >= 14
+    answers = shell([*environment, *readme.commands("Ask the lake")])
+    assert "Vintage Cars" in answers
+    assert "order_key" in answers
+
+
+def test_your_own_events_become_tables_without_any_configuration(shell: Shell, checkout: Path) -> None:
+    """Four records: two rows and a dead letter, which the last commands of "Where everything lies" show."""
+    (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
+    told = shell([*ACTIVATE, *readme.commands("Your own captured events"), *readme.commands("Where everything lies")])
+    assert "19.90" in told
+    assert "12.50" not in told
+    assert "key_missing" in told
+
+
+def test_the_local_stack_is_filled_and_replicated_to_a_lake_on_s3(stack: list[str]) -> None:
+    """From ``make stack`` to a query."""
+    [told] = stack
+    assert "122" in told
+    assert "fact_orders" in told
+
+
+def test_the_stages_run_with_spark_submit(stack: list[str], shell: Shell) -> None:
+    """All four, from a clean shell; what is there already is not done again."""
+    assert stack
+    told = shell([*STACK, *readme.commands("The stages with spark-submit")])
+    assert "Nothing new" in told
+
+
+def test_a_model_that_the_reader_adds_is_built_and_published(stack: list[str], shell: Shell, checkout: Path) -> None:
+    """The example of "Add a gold model", beside the shipped ones."""
+    assert stack
+    for suffix in (".sql", ".yaml"):
+        name = f"conf/models/dim_offices{suffix}"
+        (checkout / name).write_text(readme.file(name), encoding="utf-8")
+    told = shell([*STACK, *readme.commands("Add a gold model")])
+    lines = [line for line in told.splitlines() if "dim_offices" in line]
+    assert [line.split()[1] for line in lines if line.startswith("│")] == ["gold", "publish"], told

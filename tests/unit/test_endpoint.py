@@ -1,0 +1,24 @@
+"""Whether a service listens, told in seconds."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from replicator.endpoint import must_answer
+from replicator.errors import Unreachable
+
+
+def test_a_service_that_listens_answers():
+    """A connection is enough."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        must_answer(f"http://127.0.0.1:{server.getsockname()[1]}", "it", "")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "127.0.0.1:9", "http://", "ftp://127.0.0.1", "http://x:y"])
+def test_what_does_not_listen_is_out_of_reach_and_named(url):
+    """Whatever stands there instead of an address is told as it stands."""
+    with pytest.raises(Unreachable, match="the store does not answer") as raised:
+        must_answer(url, "the store", "Start it.")
+    assert url in str(raised.value)
