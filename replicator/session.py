@@ -45,6 +45,9 @@ _FIXED = {
     # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.parquet.compression.codec": "zstd",
+    # one calendar for all times: else a date before 1582-10-15 or an instant before 1900 stops its table
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     # the state of a table's log is small: 50 tasks for it are 49 too many (B6)
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",

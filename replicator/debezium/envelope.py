@@ -202,9 +202,9 @@ def _rule() -> Column:
 
 def _reason() -> Column:
     """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
-    broken = (
-        F.col("_head._corrupt").isNotNull() & F.from_json("value", "_corrupt STRING", _OPTIONS)["_corrupt"].isNotNull()
-    )
+    # `from_json` reads the first object and never looks at what stands behind it
+    alone = F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))) == 1
+    broken = ~(F.coalesce(alone, F.lit(False)) & _trimmed(F.col("value")).endswith("}"))
     scalar = F.get_json_object("value", "$").isNotNull()
     return (
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")

@@ -35,7 +35,8 @@ class Example:
 class Form:
     """How to decode the records of one form.
 
-    ``fields`` are the row's columns, ``key_fields`` those of the Kafka key; ``raw`` names columns that no schema and no
+    ``fields`` are the row's columns, ``key_fields`` those of the Kafka key, ``image_fields`` those that ``before`` may
+    have: a delete without a schema block has no row to tell them. ``raw`` names columns that no schema and no
     declaration describes and that are therefore kept as exact text (types.md Y15, Y16).
     """
 
@@ -44,14 +45,22 @@ class Form:
     key_path: tuple[str, ...]
     fields: tuple[Field, ...]
     key_fields: tuple[Field, ...]
+    image_fields: tuple[Field, ...] = ()
     raw: frozenset[str] = frozenset()
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the row is the record itself and not an envelope's ``after``."""
+        return self.path[-1:] != ("after",)
 
 
 def form(example: Example, declaration: Declaration, known: Mapping[str, Logical]) -> Form:
     """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
     payload = ("payload",) if example.wrapped else ()
     path = payload if example.flat else (*payload, "after")
-    fields, raw = _row(example, declaration, known)
+    fields, raw = _row(example, example.row_names, declaration, known)
+    everything = dict.fromkeys((*example.row_names, *(column.name for column in declaration.columns), *known))
+    image_fields, raw_image = _row(example, tuple(everything), declaration, known)
     by_name = {field.name: field for field in fields}
     return Form(
         id=example.form,
@@ -59,12 +68,13 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
         key_path=("payload",) if example.key_wrapped else (),
         fields=fields,
         key_fields=_key(example, declaration, by_name, known),
-        raw=raw,
+        image_fields=image_fields,
+        raw=raw | raw_image,
     )
 
 
 def _row(
-    example: Example, declaration: Declaration, known: Mapping[str, Logical]
+    example: Example, columns: Sequence[str], declaration: Declaration, known: Mapping[str, Logical]
 ) -> tuple[tuple[Field, ...], frozenset[str]]:
     block = json.loads(example.value).get("schema") if example.wrapped else None
     if isinstance(block, dict):
@@ -73,7 +83,7 @@ def _row(
     declared = {column.name: _declared(column) for column in declaration.columns}
     fields: list[Field] = []
     raw: set[str] = set()
-    present = [name for name in example.row_names if not (example.flat and _is_metadata(name))]
+    present = [name for name in columns if not (example.flat and _is_metadata(name))]
     for name in present:
         logical = declared.get(name) or known.get(name)
         if logical is None or (name not in declared and logical.name == "string"):

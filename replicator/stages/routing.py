@@ -18,6 +18,7 @@ from replicator.errors import BronzeReplaced
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import Arrival, Table
+from replicator.transforms import changes
 
 BEGINNING = -1
 """Before the first version of bronze."""
@@ -127,6 +128,13 @@ def progress_of_tables(
             )
         found[table] = progress.version
     return found
+
+
+def as_routed(records: DataFrame, routes: Routes) -> DataFrame:
+    """Records read as their topics' modes say."""
+    by_offset = routes.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET)
+    null_deletes = {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
+    return changes.by_mode(records, by_offset, null_deletes, enveloped=routes.of_mode(ENVELOPE))
 
 
 @dataclass(frozen=True)

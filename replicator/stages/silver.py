@@ -45,10 +45,8 @@ def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News,
     """Learn the routes, then take the tables one after the other."""
     groups = changes.survey(records, at.placeholder).collect()
     learned = _learned(routes, groups, news)
-    by_offset = learned.of_mode(routing.NULL_DELETES, routing.REWRITTEN_BY_OFFSET)
-    null_deletes = {topic: learned.only(topic) for topic in learned.of_mode(routing.NULL_DELETES)}
-    records = changes.by_mode(records, by_offset, null_deletes, enveloped=learned.of_mode(routing.ENVELOPE))
-    if null_deletes or any(group["bare"] for group in groups):
+    records = routing.as_routed(records, learned)
+    if learned.of_mode(routing.NULL_DELETES) or any(group["bare"] for group in groups):
         groups = changes.survey(records, at.placeholder).collect()
         learned = _learned(learned, groups, news)
     shares: dict[str | None, list[Row]] = defaultdict(list)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,16 +20,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium import envelope, infer
+from replicator.debezium import envelope, headers, infer
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
 from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
 from replicator.spec import Declaration, Evolution, Progress, Table
-from replicator.stages import dead_letters, tuning
+from replicator.stages import dead_letters, moves, routing, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
-from replicator.transforms import changes, evolve, fold, truncate
+from replicator.transforms import changes, decode, evolve, fold, truncate
+from replicator.transforms.decode import Needs
 from replicator.transforms.evolve import Layout
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
@@ -122,9 +124,15 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     snapshots = share.any("has_snapshot")
     running = _running(share, rows) if snapshots and not share.whole else None
     ordered = changes.ordered(rows, snapshots=snapshots, running=running)
-    held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    changed = changes.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, held)
-    with tuning.kept(changed) as decoded:
+    needs = _needs(share)
+    changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
+    with ExitStack() as kept:
+        decoded = kept.enter_context(tuning.kept(changed))
+        if needs.key_changes:
+            past = _past(share, ordered, forms, layout, stored, kept)
+            done = kept.enter_context(moves.settled(decoded, share.name, past))
+            decoded = kept.enter_context(tuning.kept(done.changes))
+            account = account.ignoring("key_swap", done.swaps)
         batch = _counted(share, decoded, ordered, layout, evolution, stored)
         account = _settled(account, batch)
         if account.dead_lettered:
@@ -136,6 +144,50 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if account.residue:
         raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
     return account
+
+
+def _needs(share: Share) -> Needs:
+    """What the survey saw in some record of the batch."""
+    held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
+    return Needs(held, share.any("has_keyless_delete"), share.any("has_key_change"))
+
+
+def _past(
+    share: Share,
+    ordered: DataFrame,
+    forms: Sequence[Form],
+    layout: Layout,
+    stored: StructType | None,
+    kept: ExitStack,
+) -> moves.Past:
+    """What rows that changed their key may have to be compared with, or inherit from."""
+    needs = replace(_needs(share), key_changes=True)
+
+    def images() -> DataFrame:
+        left = ordered.where((F.col("op") == "d") & headers.is_key_change(F.col("headers")))
+        return decode.befores(left, forms, layout, share.name, needs)
+
+    def history(keys: DataFrame) -> DataFrame | None:
+        at = share.at
+        bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
+        of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
+        same = headers.key_text(of_table["key"]) == keys["_old_text"]
+        read = envelope.read(of_table.join(keys, same, how="left_semi"))
+        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes)
+        groups = tuple(changes.survey(found, at.placeholder).collect())
+        then = replace(share, groups=groups)
+        rows = _rows(then, found)
+        if not then.rows:
+            return None
+        past, _ = _forms(then, rows, stored)
+        in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
+        decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
+        good = decoded.where(F.col("_reject").isNull())
+        mark = at.control.get(at.lake.truncates(at.source.name, share.name))
+        return good if mark is None else truncate.survivors(good, str(mark["watermark"]))
+
+    present = None if stored is None else share.at.silver.read(share.spark, share.table)
+    return moves.Past(layout.keys, present, images, history)
 
 
 def _rows(share: Share, records: DataFrame) -> DataFrame:
@@ -307,10 +359,8 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         )
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
-    ignored = {**account.ignored, "truncate_by_policy": by_policy} if by_policy else account.ignored
-    return replace(
-        account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied, ignored=ignored
-    )
+    done = replace(account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied)
+    return done.ignoring("truncate_by_policy", by_policy)
 
 
 def _commit_progress(share: Share) -> None:

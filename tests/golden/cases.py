@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from replicator.sourcefile import DeclareKeys
-from replicator.spec import SourceSpec
+from replicator.spec import Declaration
 
 FOLDER = Path(__file__).parent
 _STARTS = "-- The connector starts here."
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """One folder. Its name is the connector's name and the prefix of its topics."""
+    """One folder. Its name is the connector's name and the prefix of its topics; its tables have names of their own."""
 
     folder: Path
 
@@ -43,10 +43,9 @@ class Case:
         return dict(yaml.safe_load((self.folder / "case.yaml").read_text(encoding="utf-8")))
 
     @property
-    def source(self) -> SourceSpec:
-        """The source as a user of the product declares it."""
-        declared = DeclareKeys.model_validate({"tables": self.told.get("tables", {})})
-        return SourceSpec(self.name, f"{self.name}[.].*", tables=declared.declarations())
+    def declarations(self) -> tuple[Declaration, ...]:
+        """What a user would declare of the tables."""
+        return DeclareKeys.model_validate({"tables": self.told.get("tables", {})}).declarations()
 
     @property
     def statements(self) -> tuple[list[str], list[str]]:

@@ -24,7 +24,15 @@ from tests.golden.cases import Case, cases, exact
 from tests.golden.servers import SCHEMA, SERVERS, Server
 
 SERVICES = ("kafka", "connect", "mariadb", "postgres")
-EVERY_CASE = {"extended.headers.enabled": "false", "include.schema.changes": "false"}
+EVERY_CASE = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "false",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "extended.headers.enabled": "false",
+    "include.schema.changes": "false",
+}
+"""Settings that a case may override: no schema blocks, and nothing that every record repeats."""
 LARGEST = 60_000
 PATIENCE_SECONDS, QUIET_SECONDS = 60.0, 1.0
 _MARKS = "recorder_marks"

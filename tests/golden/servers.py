@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 import psycopg2
-import pymysql
 from pymysql.constants import FIELD_TYPE
 
 from infra.local import Endpoints
@@ -34,7 +33,7 @@ class Server(Protocol):
 
 
 class MariaDB:
-    """Times are read in UTC; a TIMESTAMP is an instant, a DATETIME is not."""
+    """Read in UTC: a TIMESTAMP is an instant, a DATETIME is not; a BIT(1) is a boolean, a longer one a number."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
@@ -51,12 +50,9 @@ class MariaDB:
     def rows(self, sql: str) -> list[dict[str, Any]]:
         with self._connection.cursor() as cursor:
             cursor.execute(sql)
-            columns = [(column[0], column[1] == FIELD_TYPE.TIMESTAMP) for column in cursor.description]
+            columns = cursor.description
             return [
-                {
-                    name: value.replace(tzinfo=dt.timezone.utc) if is_instant and value is not None else value
-                    for (name, is_instant), value in zip(columns, row, strict=True)
-                }
+                {column[0]: _value(column, value) for column, value in zip(columns, row, strict=True)}
                 for row in cursor.fetchall()
             ]
 
@@ -65,6 +61,18 @@ class MariaDB:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _value(column: tuple[Any, ...], value: Any) -> Any:
+    """A value by its column: name, type, two empty ones, length."""
+    if value is None:
+        return None
+    if column[1] == FIELD_TYPE.TIMESTAMP:
+        return value.replace(tzinfo=dt.timezone.utc)
+    if column[1] == FIELD_TYPE.BIT:
+        number = int.from_bytes(value, "big")
+        return bool(number) if column[3] == 1 else number
+    return value
 
 
 class PostgreSQL:
@@ -111,4 +119,4 @@ class PostgreSQL:
         self._connection.close()
 
 
-SERVERS: dict[str, type[MariaDB] | type[PostgreSQL]] = {"mariadb": MariaDB, "postgres": PostgreSQL}
+SERVERS: dict[str, type[MariaDB | PostgreSQL]] = {"mariadb": MariaDB, "postgres": PostgreSQL}

@@ -10,27 +10,17 @@ import gzip
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from replicator import names
-from replicator.formats.control import JsonControl, MemoryControl
-from replicator.formats.delta import DeltaFormat
-from replicator.formats.memory import MemoryFormat
-from replicator.lake import Lake
-from replicator.sources.recorded import RecordedSource
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import bronze, silver
 from replicator.stages.account import Account
-from replicator.stages.bronze import Ingestion
-from replicator.stages.refinement import Refinement
-from replicator.transforms.live import live
 from tests.builders import exact_session
+from tests.golden.run import Rows, Run
 
 pytestmark = pytest.mark.spark
 
@@ -39,57 +29,6 @@ LAB = (CUSTOMERS, "classicmodels.products", "classicmodels.productlines")
 CUTS = ("snapshot", "s0_delete_501", "pk_update_customer")
 RENAMED = ("loyaltyClass", "103")
 """A column that DDL renamed, and the key of the only customer that changed since: DDL sends no rows (Z1.14)."""
-
-Rows = dict[str, dict[tuple[Any, ...], dict[str, Any]]]
-
-
-@dataclass
-class Run:
-    """A lake of its own that takes records in batches."""
-
-    spark: SparkSession
-    folder: Path
-    source: SourceSpec
-    memory: bool = True
-    batches: int = 0
-    accounts: list[Account] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        format_: Any = MemoryFormat() if self.memory else DeltaFormat()
-        control: Any = MemoryControl() if self.memory else JsonControl(self.spark)
-        self.at = Refinement(self.source, format_, format_, control, Lake(f"{self.folder}/lake"))
-
-    def take(self, records: Sequence[dict[str, Any]]) -> int:
-        """One file into bronze, then silver. Every record must be accounted for, and no table may stop."""
-        self.batches += 1
-        file = self.folder / f"{self.batches}.jsonl"
-        file.write_text("".join(json.dumps(record) + "\n" for record in records))
-        topics = sorted({record["topic"] for record in records})
-        ingestion = Ingestion(self.source.name, RecordedSource([str(file)]), self.at.bronze, self.at.lake)
-        added = bronze.ingest_files(self.spark, ingestion, topics)
-        accounts = silver.refine(self.spark, self.at)
-        assert {a.table: (a.residue, str(a.error)) for a in accounts if a.residue or a.error} == {}
-        self.accounts += accounts
-        return added
-
-    def stored(self, tables: Iterable[str] = LAB) -> Rows:
-        """Every row of silver as it is at rest, by key."""
-        return {table: self._by_key(table, self._read(table)) for table in tables}
-
-    def shown(self, table: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-        """The live rows as users see them, by key."""
-        return self._by_key(table, live(self._read(table)))
-
-    def _read(self, table: str) -> Any:
-        return self.at.silver.read(self.spark, self.at.lake.silver(self.source.name, table))
-
-    def _by_key(self, table: str, rows: Any) -> dict[tuple[Any, ...], dict[str, Any]]:
-        columns = [c for c in self._read(table).schema if "key" in c.metadata]
-        keys = [c.name for c in sorted(columns, key=lambda c: c.metadata["key"])]
-        found = [row.asDict() for row in rows.collect()]
-        by_key = {tuple(row[names.decode(key)] for key in keys): row for row in found}
-        assert len(by_key) == len(found), "a key occurs twice"
-        return by_key
 
 
 def read_gz(file: Path) -> str:
@@ -193,14 +132,14 @@ def lab_records(recorded: Path) -> list[dict[str, Any]]:
 def lab(exact, lab_records, truth, tmp_path_factory) -> Lab:
     run = Run(exact, tmp_path_factory.mktemp("lab"), SourceSpec("labschema", "labschema.*"), memory=False)
     run.take(lab_records)
-    once, accounts = run.stored(), tuple(run.accounts)
+    once, accounts = run.stored(LAB), tuple(run.accounts)
     shown = {table: run.shown(table) for table in LAB}
     added_again = run.take(lab_records)
-    again = run.stored()
+    again = run.stored(LAB)
     customers = [r for r in lab_records if r["topic"] == f"labschema.{CUSTOMERS}"]
     streamed = customers[len(before(customers, offsets(truth, "snapshot"))) :]
     run.take([r | {"offset": r["offset"] + 1000} for r in streamed])
-    return Lab(shown, once, added_again, again, run.stored(), accounts)
+    return Lab(shown, once, added_again, again, run.stored(LAB), accounts)
 
 
 @pytest.mark.parametrize("table", LAB)

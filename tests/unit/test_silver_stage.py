@@ -79,6 +79,8 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
     nested = json.dumps(envelope("c", row(8, "DEEP"), pos=9)).replace('"DEEP"', "[" * 5000 + "]" * 5000)
     poison = {
         10: (record(ORDERS, 10, {"id": 1}, "{oops"), "malformed_json"),
+        25: (record(ORDERS, 25, {"id": 1}, json.dumps(envelope("c", row(1, 1))) + " trailing"), "malformed_json"),
+        26: (record(ORDERS, 26, {"id": 1}, json.dumps(envelope("c", row(1, 1))) * 2), "malformed_json"),
         11: (record(ORDERS, 11, {"id": 1}, "[1]"), "unknown_shape"),
         12: (record(ORDERS, 12, {"id": 1}, {"x": 1}), "unknown_shape"),
         13: (record(ORDERS, 13, {"id": 1}, envelope("z", row(1, 1))), "unknown_op"),

@@ -1,0 +1,38 @@
+"""What Debezium says in the headers of a record about a change of its key (debezium.md C3).
+
+``__debezium.newkey`` is on the delete of the old key and on its tombstone, ``__debezium.oldkey`` on the insert of the
+new one. Both hold the other key as JSON, with decimals as numbers where the own key has base64 (measured Z2.4).
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+_NEW, _OLD = "__debezium.newkey", "__debezium.oldkey"
+
+
+def is_key_change(headers: Column) -> Column:
+    """Whether one of the two is there."""
+    return F.exists(F.coalesce(headers, F.array()), lambda header: header["key"].isin(_NEW, _OLD))
+
+
+def new_key(headers: Column) -> Column:
+    """The key that the row has from now on, as JSON; NULL: this is no delete of a row that moved on."""
+    return _text(headers, _NEW)
+
+
+def old_key(headers: Column) -> Column:
+    """The key that the row had before, as JSON; NULL: this is no row that came from another key."""
+    return _text(headers, _OLD)
+
+
+def key_text(json: Column) -> Column:
+    """A key without a converter's wrapper and without white space: records and headers of one key read the same."""
+    wrapped = F.get_json_object(json, "$.schema").isNotNull() & F.get_json_object(json, "$.payload").isNotNull()
+    return F.when(wrapped, F.get_json_object(json, "$.payload")).otherwise(F.get_json_object(json, "$"))
+
+
+def _text(headers: Column, name: str) -> Column:
+    found = F.filter(headers, lambda header: header["key"] == name)
+    return key_text(F.get(found, F.lit(0))["value"].cast("string"))

@@ -1,0 +1,140 @@
+"""What a table does about rows that changed their key, where its batch has some (debezium.md C5, M7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.stages import tuning
+from replicator.transforms import key_changes
+
+_MAJOR = 24
+_CHAIN = 10
+"""How many keys a row is followed back through, beyond the batch."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
+    departures of the batch took away, ``history`` the changes in bronze of the keys in column ``_old_text``, None if
+    there are none.
+    """
+
+    keys: Sequence[str]
+    stored: DataFrame | None
+    images: Callable[[], DataFrame]
+    history: Callable[[DataFrame], DataFrame | None]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Changes as the fold takes them, without MOVE_COLUMNS, and how many were ignored as ``key_swap``."""
+
+    changes: DataFrame
+    swaps: int
+
+
+@contextmanager
+def settled(changes: DataFrame, table: str, past: Past) -> Iterator[Settled]:
+    """Changes with MOVE_COLUMNS -> changes in which swaps are undone and moved rows have what they inherit."""
+    with ExitStack() as kept:
+        judged, swaps = _judged(changes, table, past, kept)
+        yield Settled(key_changes.plain(_inherited(judged, past, kept)), swaps)
+
+
+def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, int]:
+    good = changes.where(F.col("_reject").isNull())
+    arrivals = good
+    cut = _cut_transactions(good, past)
+    earlier = None if cut is None or cut.isEmpty() else past.history(cut)
+    if earlier is not None:
+        arrivals = good.unionByName(kept.enter_context(tuning.kept(earlier)))
+    suspects = kept.enter_context(tuning.kept(key_changes.overtaken(good, arrivals, past.keys)))
+    if suspects.isEmpty():
+        return changes, 0
+    at = [*map(names.spark, past.keys), "_seq"]
+    states = arrivals.select(*at, "_deleted")
+    if past.stored is not None:
+        states = states.unionByName(past.stored.select(*at, "_deleted"))
+    verdicts = kept.enter_context(tuning.kept(key_changes.judged(suspects, past.images(), states, past.keys)))
+    marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
+    letter = F.struct(
+        "_at.topic",
+        "_at.partition",
+        "_at.offset",
+        F.lit(table).alias("table"),
+        F.col("_seq").alias("seq"),
+        F.col("_verdict").alias("reason"),
+        F.lit(None).cast("string").alias("detail"),
+    )
+    ambiguous = F.col("_verdict") == "key_swap_ambiguous"
+    rejected = F.coalesce("_reject", F.when(ambiguous, letter)).alias("_reject")
+    stays = F.col("_verdict").isNull() | ambiguous
+    columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
+    swaps = verdicts.where(F.col("_verdict") == "key_swap").count()
+    return kept.enter_context(tuning.kept(marked.where(stays).select(*columns))), swaps
+
+
+def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
+    """Keys of departures whose row in silver came earlier in what may be the same transaction: bronze knows."""
+    if past.stored is None:
+        return None
+    left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
+    here = past.stored.where(~F.col("_deleted")).select(*map(names.spark, past.keys), "_seq")
+    same = F.substring("_seq", 1, _MAJOR) == F.substring("_q", 1, _MAJOR)
+    return left.join(here, list(past.keys)).where(same & (F.col("_seq") < F.col("_q"))).select("_old_text").distinct()
+
+
+def _inherited(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame:
+    """From the batch and from silver; what is still missing then from bronze."""
+    changes, missing = _adopted(changes, past, past.stored, kept)
+    if not missing:
+        return changes
+    history = _whole_history(changes, past, kept)
+    if history is None:
+        return changes
+    links = key_changes.orphans(changes, past.keys)
+    return key_changes.adopt(changes, key_changes.inherited(links, history, None, past.keys), past.keys)
+
+
+def _adopted(changes: DataFrame, past: Past, stored: DataFrame | None, kept: ExitStack) -> tuple[DataFrame, int]:
+    """Values handed on from row to row until nothing more is found; how many stay missing."""
+    missing = _missing(changes)
+    while missing:
+        links = key_changes.orphans(changes, past.keys)
+        good = changes.where(F.col("_reject").isNull())
+        found = key_changes.inherited(links, good, stored, past.keys)
+        filled = kept.enter_context(tuning.kept(key_changes.adopt(changes, found, past.keys)))
+        before, missing = missing, _missing(filled)
+        if missing == before:
+            break
+        changes = filled
+    return changes, missing
+
+
+def _whole_history(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame | None:
+    """Every change in bronze of the keys that rows without a value came from, and of those before them."""
+    wanted = key_changes.orphans(changes, past.keys).select("_old_text").distinct()
+    history: DataFrame | None = None
+    for _ in range(_CHAIN):
+        found = past.history(wanted)
+        if found is None:
+            return None
+        history = kept.enter_context(tuning.kept(found))
+        more = key_changes.orphans(history, past.keys).select("_old_text").distinct().subtract(wanted)
+        if more.isEmpty():
+            break
+        wanted = wanted.union(more)
+    return None if history is None else _adopted(history, past, None, kept)[0]
+
+
+def _missing(changes: DataFrame) -> int:
+    """How many values of moved rows are not known."""
+    moved = changes.where(F.col("_old").isNotNull() & F.col("_reject").isNull())
+    row = moved.agg(F.sum(F.size(F.coalesce("_unavailable", F.array().cast("array<string>")))).alias("missing")).first()
+    return 0 if row is None or row["missing"] is None else int(row["missing"])

@@ -1,0 +1,285 @@
+"""Records of one table -> typed changes, one row each (architecture section 6, step 3).
+
+A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
+not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
+``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
+another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5) and ``_at
+STRUCT<topic, partition, offset>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.debezium import headers, infer, types, unavailable
+from replicator.debezium.logical import Field, Logical
+from replicator.debezium.schema import Form
+from replicator.debezium.unavailable import Placeholder
+from replicator.transforms.evolve import Layout, stored_name
+
+MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
+"""What a change has besides, where keys change."""
+
+_PLACE = ("topic", "partition", "offset", "op", "_seq")
+_MAJOR = 24
+"""Characters of ``_seq`` up to the end of its major part."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What some record of the batch needs beyond its columns; each costs, and is looked for only where it occurs.
+
+    ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
+    ``key_changes``: the changes shall have MOVE_COLUMNS.
+    """
+
+    placeholder: Placeholder | None = None
+    keyless_deletes: bool = False
+    key_changes: bool = False
+
+
+def decode(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
+    """Ordered records of one table, truncates left out -> changes."""
+    changes, *more = [
+        _decode_form(records.where(F.col("form") == form.id), form, layout, table, needs) for form in forms
+    ]
+    for each in more:
+        changes = changes.unionByName(each)
+    return changes
+
+
+def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
+    """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9)."""
+    turned = [
+        replace(form, path=(*form.path[:-1], "before"), fields=form.image_fields) for form in forms if not form.is_flat
+    ]
+    as_rows = records.withColumn("op", F.lit("u"))
+    return decode(as_rows, turned, layout, table, Needs(needs.placeholder))
+
+
+def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs) -> DataFrame:
+    """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
+    parsed = records.select(
+        *_PLACE,
+        F.col("source_ts_ms").alias("_source_ts_ms"),
+        "key",
+        *_parsed("_row", "_text", F.col("value"), form.path, form.fields),
+        *_parsed("_key", "_key_text", F.col("key"), form.key_path, form.key_fields),
+        *([infer.texts(F.col("value"), form.path).alias("_raw")] if _raw_columns(form) else []),
+        *_parsed_needs(form, layout, needs),
+    )
+    decoded = parsed.select(
+        *_PLACE,
+        "_source_ts_ms",
+        "key",
+        F.col("_row").isNull().alias("_rowless"),
+        *[cell.alias(name) for name, cell in _cells(form, layout, needs).items()],
+        *(_moves(form, layout) if needs.key_changes else []),
+    )
+    values, key_problem = _values(form, layout, needs)
+    columns = [values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()]
+    judged = decoded.select(
+        *[F.col(name).alias(f"_at_{name}") for name in _PLACE],
+        *columns,
+        "_source_ts_ms",
+        _unavailable(form, needs.placeholder).alias("_unavailable"),
+        _verdict(form, key_problem).alias("_verdict"),
+        *(MOVE_COLUMNS if needs.key_changes else []),
+    )
+    return judged.select(
+        *map(names.spark, layout.types),
+        F.col("_at__seq").alias("_seq"),
+        (F.col("_at_op") == "d").alias("_deleted"),
+        "_source_ts_ms",
+        "_unavailable",
+        F.when(F.col("_verdict.reason").isNotNull(), _reject(table)).alias("_reject"),
+        *(MOVE_COLUMNS if needs.key_changes else []),
+    )
+
+
+def _reject(table: str) -> Column:
+    """A dead letter, as ``changes.rejects`` has it."""
+    place = [F.col(f"_at_{name}").alias(name) for name in _PLACE[:3]]
+    seq = F.col("_at__seq").alias("seq")
+    return F.struct(*place, F.lit(table).alias("table"), seq, "_verdict.reason", "_verdict.detail")
+
+
+def _parsed(row: str, text: str, json: Column, path: tuple[str, ...], fields: Sequence[Field]) -> list[Column]:
+    """The struct at ``path`` twice: every field in its wire type, and as STRING to see whether something was there."""
+    return [_parse(json, path, fields, wire=True).alias(row), _parse(json, path, fields, wire=False).alias(text)]
+
+
+def _parse(json: Column, path: tuple[str, ...], fields: Sequence[Field], *, wire: bool) -> Column:
+    kinds = [f"{names.spark(field.name)}: {types.wire_type(field.logical) if wire else 'STRING'}" for field in fields]
+    ddl = f"STRUCT<{', '.join(kinds)}>"
+    for step in reversed(path):
+        ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
+    return reduce(lambda column, step: column[step], path, F.from_json(json, ddl))
+
+
+def _parsed_needs(form: Form, layout: Layout, needs: Needs) -> list[Column]:
+    found: list[Column] = []
+    if needs.keyless_deletes and not form.is_flat:
+        path = (*form.path[:-1], "before")
+        found += _parsed("_before", "_before_text", F.col("value"), path, _fields_of_keys(form, layout))
+    if needs.key_changes:
+        given, is_delete = F.col("headers"), F.col("op") == "d"
+        left, old = is_delete & headers.new_key(given).isNotNull(), F.when(~is_delete, headers.old_key(given))
+        found += _parsed("_old_row", "_old_row_text", old, (), _as_in_headers(form.key_fields))
+        found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(old).alias("_old_text"))
+        found.append(left.alias("_left"))
+        found.append(F.when(headers.is_key_change(given), _transaction(form)).alias("_tx"))
+    return found
+
+
+def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
+    return [field for field in form.image_fields if stored_name(field.name) in layout.keys]
+
+
+def _as_in_headers(fields: Sequence[Field]) -> list[Field]:
+    """Headers spell decimals as numbers, whatever the record does (measured Z2.4)."""
+    return [
+        replace(field, logical=replace(field.logical, encoding="number"))
+        if field.logical.name == "decimal" and field.logical.encoding != "text"
+        else field
+        for field in fields
+    ]
+
+
+def _transaction(form: Form) -> Column:
+    """The source's id of the transaction; without one the position's major part (C5)."""
+    inside = form.path if form.is_flat else form.path[:-1]
+    fields = ("__source_txId", "__txId") if form.is_flat else ("source.txId",)
+    told = [F.get_json_object("value", ".".join(["$", *inside, field])) for field in fields]
+    return F.coalesce(*told, F.substring("_seq", 1, _MAJOR))
+
+
+def _cells(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
+    """Every value by a short name: ``_c`` of the row, ``_k`` of the key, ``_b`` of the key in ``before``."""
+    raw = _raw_columns(form)
+    cells = {
+        f"_c{i}": _cell(field.name, field.logical, field.name in raw, needs.placeholder)
+        for i, field in enumerate(form.fields)
+    }
+    keys = {f"_k{i}": _value("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
+    gone = {}
+    if needs.keyless_deletes and not form.is_flat:
+        fields = _fields_of_keys(form, layout)
+        gone = {f"_b{i}": _value("_before", field.name, field.logical) for i, field in enumerate(fields)}
+    return cells | keys | gone
+
+
+def _raw_columns(form: Form) -> frozenset[str]:
+    return form.raw & {field.name for field in form.fields}
+
+
+@lru_cache(maxsize=4096)
+def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> Column:
+    """STRUCT<value, problem, unsent> of one column of the row; built once, since a Column only names its inputs."""
+    wire, text = F.col("_row").getField(name), F.col("_text").getField(name)
+    if is_raw:
+        wire = text = F.col("_raw")[F.lit(name)]
+    decoded = types.decode(logical, wire, text)
+    unsent = F.lit(False) if placeholder is None else unavailable.is_unavailable(text, placeholder)
+    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), unsent.alias("unsent"))
+
+
+@lru_cache(maxsize=1024)
+def _value(of: str, name: str, logical: Logical) -> Column:
+    """One column of a key; a part that does not fit its type is NULL, and so the key cannot be read."""
+    return types.decode(logical, F.col(of).getField(name), F.col(f"{of}_text").getField(name)).value
+
+
+def _old(form: Form, layout: Layout) -> Column:
+    """The old key's columns as a struct, as the table has them; NULL for a row that came from no other key."""
+    told = {
+        stored_name(field.name): _value("_old_row", field.name, field.logical)
+        for field in _as_in_headers(form.key_fields)
+    }
+    parts = [told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys]
+    return F.when(F.col("_old_text").isNotNull() & ~F.col("_left"), F.struct(*parts))
+
+
+def _moves(form: Form, layout: Layout) -> list[Column]:
+    """MOVE_COLUMNS."""
+    told = [F.col(name) for name in ("_old_text", "_left", "_tx")]
+    return [_old(form, layout).alias("_old"), *told, F.struct(*_PLACE[:3]).alias("_at")]
+
+
+def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
+    """Values by stored name, keys from the Kafka key (C1), from ``before`` (B4) or declared ones from the row; what is
+    wrong with the key.
+    """
+    values = {
+        stored_name(field.name): F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
+        for i, field in enumerate(form.fields)
+    }
+    in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
+    missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
+    known = in_key
+    if layout.keys_from_row and not set(layout.keys) <= set(in_key):
+        known = values | in_key
+        missing = F.when(F.lit(not set(layout.keys) <= set(known)), "key_missing")
+    keys = {column: known.get(column, F.lit(None)) for column in layout.keys}
+    problem = F.coalesce(missing, F.when(~_complete(keys), "key_undecodable"))
+    if needs.keyless_deletes and layout.keys:
+        taken, nowhere = _keys_of_before(form, layout, values)
+        keyless = (F.col("op") == "d") & F.col("key").isNull()
+        keys = {column: F.when(keyless, taken[column]).otherwise(key) for column, key in keys.items()}
+        problem = F.when(keyless, nowhere).otherwise(problem)
+    return values | keys, problem
+
+
+def _keys_of_before(form: Form, layout: Layout, row: dict[str, Column]) -> tuple[dict[str, Column], Column]:
+    """The key of a deleted row from its last image; a flattened delete is that image itself (F3)."""
+    gone = {stored_name(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
+    found = row if form.is_flat else gone
+    keys = {column: found.get(column, F.lit(None)) for column in layout.keys}
+    return keys, F.when(~_complete(keys), "key_missing")
+
+
+def _complete(keys: dict[str, Column]) -> Column:
+    return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
+
+
+def _unavailable(form: Form, placeholder: Placeholder | None) -> Column:
+    """Stored names of the columns that were not sent."""
+    if placeholder is None or not form.fields:
+        return F.lit(None).cast("array<string>")
+    unsent = [
+        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(stored_name(field.name)))
+        for i, field in enumerate(form.fields)
+    ]
+    return F.array_compact(F.array(*unsent))
+
+
+def _verdict(form: Form, key_problem: Column) -> Column:
+    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is."""
+    nothing = F.lit(None).cast("string")
+    is_row = F.col("op") != "d"
+
+    def because(condition: Column, reason: Column, detail: Column = nothing) -> Column:
+        return F.when(condition, F.struct(reason.alias("reason"), detail.alias("detail")))
+
+    wrong = [
+        because(
+            is_row & ~F.col(f"_c{i}.unsent") & F.col(f"_c{i}.problem").isNotNull(),
+            F.col(f"_c{i}.problem"),
+            F.lit(field.name),
+        )
+        for i, field in enumerate(form.fields)
+    ]
+    rowless = F.col("_rowless") if form.fields else F.lit(True)
+    return F.coalesce(
+        because(key_problem.isNotNull(), key_problem),
+        because(is_row & rowless, F.lit("after_missing")),
+        *wrong,
+        because(F.col("_seq").isNull(), F.lit("position_missing")),
+        F.struct(nothing.alias("reason"), nothing.alias("detail")),
+    )
