@@ -1,0 +1,67 @@
+"""The plain rule and Spark's expressions are one rule, on the same vectors."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from replicator.transforms import fold, merge
+from replicator.transforms.registers import State, join
+from tests.builders import UNSENT, changes, delete, exact_session, upsert
+from tests.property.test_laws import EVERY, History, told
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+def plain(history: History) -> State:
+    return reduce(join, map(told, history))
+
+
+def rows_of(spark, histories):
+    """One folded silver row per history; its key is the history's number."""
+    sent = [
+        (
+            at,
+            delete(seq)
+            if kind == "delete"
+            else upsert(seq, int(seq), UNSENT if kind in ("arrive", "partial") else seq),
+        )
+        for at, history in histories
+        for kind, seq in history
+    ]
+    return fold.fold(changes(spark, sent), ["k"], partial=True)
+
+
+def as_state(row) -> State:
+    default = row["_seq"] + ("-" if row["_deleted"] else "")
+    places = {column: (row["_column_seq"] or {}).get(column, default) for column in ("a", "b")}
+    return State(row["_seq"], row["_deleted"], places)
+
+
+def check(rows) -> None:
+    for row in rows:
+        expected = plain(EVERY[row["k"]])
+        assert as_state(row) == expected, EVERY[row["k"]]
+        known = expected.places["b"] and not expected.places["b"].endswith("-")
+        assert row["b"] == (expected.places["b"] if known else None)
+    assert len(rows) == len(EVERY)
+
+
+def test_folding_a_whole_history_is_joining_its_changes(exact) -> None:
+    """M5, for all 516 histories in one job: positions and values."""
+    check(rows_of(exact, enumerate(EVERY)).collect())
+
+
+def test_merging_the_halves_of_a_history_is_joining_its_changes(exact) -> None:
+    """M2: older half stored, newer half incoming, and the other way round."""
+    halves = [(history[: len(history) // 2], history[len(history) // 2 :]) for history in EVERY]
+    old, new = (rows_of(exact, ((at, half[which]) for at, half in enumerate(halves))) for which in (0, 1))
+    for stored, incoming in ((old, new), (new, old)):
+        columns = [*stored.columns]
+        check(merge.join_rows(stored.localCheckpoint(), incoming.select(columns).localCheckpoint(), ["k"]).collect())
