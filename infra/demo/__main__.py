@@ -154,7 +154,7 @@ def _closing_table(driver: Driver) -> None:
         counts = [
             f"{int(sums[key]):,}" for key in ("passes", "rows_in", "applied", "superseded", "dead_lettered", "ignored")
         ]
-        table.add_row(stage, name, *counts, f"{sums['seconds']:.1f}")
+        table.add_row(stage, name.rpartition("/")[2], *counts, f"{sums['seconds']:.1f}")
     console.print(table)
 
 
