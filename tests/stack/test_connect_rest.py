@@ -6,7 +6,7 @@ import time
 from contextlib import closing
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from infra.sample_source import connector, log_in
@@ -50,13 +50,24 @@ def connect(endpoints):
     rest.forget(NAME)
 
 
+def end_of_offices(consumer: Consumer) -> int:
+    """The end of the topic; -1 where it does not exist."""
+    try:
+        _, end = consumer.get_watermark_offsets(TopicPartition(OFFICES, 0), timeout=20, cached=False)
+    except KafkaException as error:
+        if error.args[0].code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+            return -1
+        raise
+    return end
+
+
 def records_of_offices(endpoints, at_least: int) -> int:
-    """The end of the topic, once it has been reached and is quiet."""
+    """The end of the topic, once it has been reached and is quiet; the topic itself appears with its first record."""
     consumer = Consumer({"bootstrap.servers": endpoints.kafka, "group.id": NAME})
-    deadline, seen = time.monotonic() + 60, -1
+    deadline, seen = time.monotonic() + 180, -1
     try:
         while time.monotonic() < deadline:
-            _, end = consumer.get_watermark_offsets(TopicPartition(OFFICES, 0), timeout=20, cached=False)
+            end = end_of_offices(consumer)
             if end == seen and end >= at_least:
                 return end
             seen = end
