@@ -21,8 +21,7 @@ _BODY = (
     f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
     f"aggregate_type STRING, additional_data STRING, {_FLAT}"
 )
-_HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}, _corrupt STRING"
-_OPTIONS = {"columnNameOfCorruptRecord": "_corrupt"}
+_HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}"
 _JSON_SPACE = " \t\r\n"
 
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
@@ -69,7 +68,7 @@ _SAID = (
 @cache
 def _heads() -> tuple[Column, ...]:
     """What the texts of value and key hold, parsed."""
-    head = F.from_json(F.col("value"), _HEAD, _OPTIONS)
+    head = F.from_json(F.col("value"), _HEAD)
     key_head = F.from_json(F.col("key"), "schema STRING, payload STRING")
     is_object = _trimmed(F.col("value")).startswith("{")
     return head.alias("_head"), key_head.alias("_key"), is_object.alias("_object")

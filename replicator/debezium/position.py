@@ -20,6 +20,8 @@ LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
 
 _EPOCH = "0000"
+_EPOCH_AND_MAJOR = len(_EPOCH) + 20
+_BEFORE_OFFSET = len(_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 
@@ -56,6 +58,21 @@ def _typed(text: Column, kind: str) -> Column:
 def seq(position_text: Column, offset: Column) -> Column:
     """``_seq`` from a position and the Kafka offset (Q1); NULL if the position is."""
     return F.concat(F.lit(_EPOCH), position_text, _hex(offset, 16))
+
+
+def major(seq_text: Column) -> Column:
+    """Epoch and major part of a ``_seq``: what changes of one transaction share where the source says no more (C5)."""
+    return F.substring(seq_text, 1, _EPOCH_AND_MAJOR)
+
+
+def place(seq_text: Column) -> Column:
+    """A ``_seq`` without the offset: what records of one source position share."""
+    return F.substring(seq_text, 1, _BEFORE_OFFSET)
+
+
+def is_by_offset(seq_text: Column) -> Column:
+    """Whether nothing but the offset orders the change (Q8)."""
+    return F.substring(seq_text, len(_EPOCH) + 1, len(LOWEST)) == LOWEST
 
 
 def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Column:

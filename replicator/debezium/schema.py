@@ -58,9 +58,11 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
     payload = ("payload",) if example.wrapped else ()
     path = payload if example.flat else (*payload, "after")
-    fields, raw = _row(example, example.row_names, declaration, known)
-    everything = dict.fromkeys((*example.row_names, *(column.name for column in declaration.columns), *known))
-    image_fields, raw_image = _row(example, tuple(everything), declaration, known)
+    fields, raw = _described(example), frozenset[str]()
+    image_fields = fields or ()
+    if fields is None:
+        image_fields, raw = _undescribed(example, declaration, known)
+        fields = tuple(field for field in image_fields if field.name in example.row_names)
     by_name = {field.name: field for field in fields}
     return Form(
         id=example.form,
@@ -69,22 +71,29 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
         fields=fields,
         key_fields=_key(example, declaration, by_name, known),
         image_fields=image_fields,
-        raw=raw | raw_image,
+        raw=raw,
     )
 
 
-def _row(
-    example: Example, columns: Sequence[str], declaration: Declaration, known: Mapping[str, Logical]
-) -> tuple[tuple[Field, ...], frozenset[str]]:
+def _described(example: Example) -> tuple[Field, ...] | None:
+    """The columns that the record's own schema block names; None without one."""
     block = json.loads(example.value).get("schema") if example.wrapped else None
-    if isinstance(block, dict):
-        described = row_fields(block)
-        return tuple(field for field in described if not (example.flat and _is_metadata(field.name))), frozenset()
+    if not isinstance(block, dict):
+        return None
+    return tuple(field for field in row_fields(block) if not (example.flat and _is_metadata(field.name)))
+
+
+def _undescribed(
+    example: Example, declaration: Declaration, known: Mapping[str, Logical]
+) -> tuple[tuple[Field, ...], frozenset[str]]:
+    """Every column that such a record may have, those of the example first, and which of them are raw."""
     declared = {column.name: _declared(column) for column in declaration.columns}
     fields: list[Field] = []
     raw: set[str] = set()
-    present = [name for name in columns if not (example.flat and _is_metadata(name))]
-    for name in present:
+    columns = dict.fromkeys((*example.row_names, *declared, *known))
+    for name in columns:
+        if example.flat and _is_metadata(name):
+            continue
         logical = declared.get(name) or known.get(name)
         if logical is None or (name not in declared and logical.name == "string"):
             raw.add(name)
@@ -124,6 +133,6 @@ def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[E
     return [
         example
         for example in examples
-        if not (example.wrapped and isinstance(json.loads(example.value).get("schema"), dict))
+        if _described(example) is None
         and any(name not in declared and not _is_metadata(name) for name in example.row_names)
     ]

@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.debezium import position
 from replicator.stages import tuning
-from replicator.transforms import key_changes
+from replicator.transforms import decode, key_changes
+from replicator.transforms.letters import PLACE, letter
 
-_MAJOR = 24
 _CHAIN = 10
 """How many keys a row is followed back through, beyond the batch."""
 
@@ -63,17 +64,10 @@ def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tupl
         states = states.unionByName(past.stored.select(*at, "_deleted"))
     verdicts = kept.enter_context(tuning.kept(key_changes.judged(suspects, past.images(), states, past.keys)))
     marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
-    letter = F.struct(
-        "_at.topic",
-        "_at.partition",
-        "_at.offset",
-        F.lit(table).alias("table"),
-        F.col("_seq").alias("seq"),
-        F.col("_verdict").alias("reason"),
-        F.lit(None).cast("string").alias("detail"),
-    )
+    place = [F.col(f"_at.{name}") for name in PLACE]
+    told = letter(place, table, F.col("_verdict"), F.col("_seq"), detail=F.lit(None))
     ambiguous = F.col("_verdict") == "key_swap_ambiguous"
-    rejected = F.coalesce("_reject", F.when(ambiguous, letter)).alias("_reject")
+    rejected = F.coalesce("_reject", F.when(ambiguous, told)).alias("_reject")
     stays = F.col("_verdict").isNull() | ambiguous
     columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
     swaps = verdicts.where(F.col("_verdict") == "key_swap").count()
@@ -86,7 +80,7 @@ def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
         return None
     left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
     here = past.stored.where(~F.col("_deleted")).select(*map(names.spark, past.keys), "_seq")
-    same = F.substring("_seq", 1, _MAJOR) == F.substring("_q", 1, _MAJOR)
+    same = position.major(F.col("_seq")) == position.major(F.col("_q"))
     return left.join(here, list(past.keys)).where(same & (F.col("_seq") < F.col("_q"))).select("_old_text").distinct()
 
 
@@ -136,5 +130,5 @@ def _whole_history(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame
 def _missing(changes: DataFrame) -> int:
     """How many values of moved rows are not known."""
     moved = changes.where(F.col("_old").isNotNull() & F.col("_reject").isNull())
-    row = moved.agg(F.sum(F.size(F.coalesce("_unavailable", F.array().cast("array<string>")))).alias("missing")).first()
+    row = moved.agg(F.sum(F.size(decode.unsent())).alias("missing")).first()
     return 0 if row is None or row["missing"] is None else int(row["missing"])

@@ -291,7 +291,7 @@ def _counted(
     evolution: Evolution,
     stored: StructType | None,
 ) -> Batch:
-    incomplete = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
+    incomplete = F.size(decode.unsent()) > 0
     tally = decoded.groupBy(F.col("_reject.reason").alias("reason")).agg(
         F.count("*").alias("count"), F.max(incomplete).alias("partial")
     )

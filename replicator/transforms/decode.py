@@ -17,18 +17,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import headers, infer, types, unavailable
+from replicator.debezium import headers, infer, position, types, unavailable
 from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 from replicator.transforms.evolve import Layout, stored_name
+from replicator.transforms.letters import PLACE, letter
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
 """What a change has besides, where keys change."""
 
-_PLACE = ("topic", "partition", "offset", "op", "_seq")
-_MAJOR = 24
-"""Characters of ``_seq`` up to the end of its major part."""
+_CARRIED = (*PLACE, "op", "_seq")
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,11 @@ def decode(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str
     return changes
 
 
+def unsent() -> Column:
+    """Names of the columns that a change does not know; empty where it knows them all."""
+    return F.coalesce("_unavailable", F.array().cast("array<string>"))
+
+
 def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
     """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9)."""
     turned = [
@@ -66,7 +70,7 @@ def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: st
 def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs) -> DataFrame:
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
     parsed = records.select(
-        *_PLACE,
+        *_CARRIED,
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
         *_parsed("_row", "_text", F.col("value"), form.path, form.fields),
@@ -75,7 +79,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         *_parsed_needs(form, layout, needs),
     )
     decoded = parsed.select(
-        *_PLACE,
+        *_CARRIED,
         "_source_ts_ms",
         "key",
         F.col("_row").isNull().alias("_rowless"),
@@ -85,7 +89,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
     values, key_problem = _values(form, layout, needs)
     columns = [values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()]
     judged = decoded.select(
-        *[F.col(name).alias(f"_at_{name}") for name in _PLACE],
+        *[F.col(name).alias(f"_at_{name}") for name in _CARRIED],
         *columns,
         "_source_ts_ms",
         _unavailable(form, needs.placeholder).alias("_unavailable"),
@@ -104,10 +108,8 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
 
 
 def _reject(table: str) -> Column:
-    """A dead letter, as ``changes.rejects`` has it."""
-    place = [F.col(f"_at_{name}").alias(name) for name in _PLACE[:3]]
-    seq = F.col("_at__seq").alias("seq")
-    return F.struct(*place, F.lit(table).alias("table"), seq, "_verdict.reason", "_verdict.detail")
+    place = [F.col(f"_at_{name}") for name in PLACE]
+    return letter(place, table, F.col("_verdict.reason"), F.col("_at__seq"), F.col("_verdict.detail"))
 
 
 def _parsed(row: str, text: str, json: Column, path: tuple[str, ...], fields: Sequence[Field]) -> list[Column]:
@@ -157,7 +159,7 @@ def _transaction(form: Form) -> Column:
     inside = form.path if form.is_flat else form.path[:-1]
     fields = ("__source_txId", "__txId") if form.is_flat else ("source.txId",)
     told = [F.get_json_object("value", ".".join(["$", *inside, field])) for field in fields]
-    return F.coalesce(*told, F.substring("_seq", 1, _MAJOR))
+    return F.coalesce(*told, position.major(F.col("_seq")))
 
 
 def _cells(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
@@ -209,7 +211,7 @@ def _old(form: Form, layout: Layout) -> Column:
 def _moves(form: Form, layout: Layout) -> list[Column]:
     """MOVE_COLUMNS."""
     told = [F.col(name) for name in ("_old_text", "_left", "_tx")]
-    return [_old(form, layout).alias("_old"), *told, F.struct(*_PLACE[:3]).alias("_at")]
+    return [_old(form, layout).alias("_old"), *told, F.struct(*PLACE).alias("_at")]
 
 
 def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:

@@ -13,12 +13,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms import fold, merge
+from replicator.debezium import position
+from replicator.transforms import decode, fold, merge
 from replicator.transforms.decode import MOVE_COLUMNS
-
-_PLACE = 40
-"""Characters of ``_seq`` before the offset: two records of one source position share them."""
-_OFFSET_MODE = "0" * 36
 
 
 def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
@@ -82,7 +79,7 @@ def overtaken(changes: DataFrame, arrivals: DataFrame, keys: Sequence[str]) -> D
         F.struct(
             F.col("_seq").alias("_taken"),
             F.struct(*map(names.spark, columns)).alias("_came"),
-            F.coalesce("_unavailable", F.array().cast("array<string>")).alias("_unsent"),
+            decode.unsent().alias("_unsent"),
         ).alias("_arrival"),
         F.col("_tx").alias("_came_in"),
     )
@@ -141,9 +138,8 @@ def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: S
     below = links.select("_link", "_q", "_old").join(past, _is_old(keys, past) & (past["_seq"] < F.col("_q")))
     newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
     below = below.withColumn("_newest", newest)
-    same_place = F.substring("_seq", 1, _PLACE) == F.substring("_q", 1, _PLACE)
-    by_offset = F.substring("_q", 5, 36) == _OFFSET_MODE
-    own = F.col("_left") & (F.col("_seq") == F.col("_newest")) & (same_place | by_offset)
+    same_place = position.place(F.col("_seq")) == position.place(F.col("_q"))
+    own = F.col("_left") & (F.col("_seq") == F.col("_newest")) & (same_place | position.is_by_offset(F.col("_q")))
     return below.where(~F.coalesce(own, F.lit(False))).select(
         "_link", *map(names.spark, columns), "_seq", "_deleted", "_source_ts_ms", "_unavailable"
     )

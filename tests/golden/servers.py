@@ -32,6 +32,12 @@ class Server(Protocol):
         """Log out."""
 
 
+def _execute(connection: Any, statements: Iterable[str]) -> None:
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
 class MariaDB:
     """Read in UTC: a TIMESTAMP is an instant, a DATETIME is not; a BIT(1) is a boolean, a longer one a number."""
 
@@ -43,9 +49,7 @@ class MariaDB:
         self._connection.select_db(SCHEMA)
 
     def run(self, statements: Iterable[str]) -> None:
-        with self._connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+        _execute(self._connection, statements)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         with self._connection.cursor() as cursor:
@@ -87,9 +91,7 @@ class PostgreSQL:
         self.run([f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}", f"SET search_path = {SCHEMA}"])
 
     def run(self, statements: Iterable[str]) -> None:
-        with self._connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
+        _execute(self._connection, statements)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         with self._connection.cursor() as cursor:
