@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from replicator import registry
+from replicator import names, registry
 from replicator.lake import Lake
 from replicator.operate.status import Surroundings
 from replicator.spec import Declaration, SourceSpec
@@ -66,6 +66,19 @@ def recorded(
         sinks={},
     )
     return made, {Ingestion(name, reader, delta, lake): topics for name, topics in by_source.items()}
+
+
+def refinements(
+    spark: SparkSession, settings: Settings, declared: Sequence[Declaration] = ()
+) -> tuple[Refinement, ...]:
+    """Silver of every source: those of the configuration, and what the lake has besides, with what is ``declared``."""
+    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    configured = {source.name: source for source in settings.sources}
+    present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
+    others = {name: SourceSpec(name, "", tables=tuple(declared)) for name in present if name not in configured}
+    share = settings.dead_letter.max_share
+    every = sorted((configured | others).items())
+    return tuple(Refinement(source, delta, delta, control, lake, share) for _, source in every)
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:

@@ -44,6 +44,13 @@ class Lake:
         keys = ("topic", "partition", "offset")
         return Table(f"dead_letters/{source}", self._join("dead_letters", names.encode(source)), keys)
 
+    def dropped_letters(self, source: str) -> Table:
+        """Dead letters of one source that somebody gave up, with when and by which filter."""
+        keys = ("topic", "partition", "offset", "first_seen")
+        return Table(
+            f"dropped_letters/{source}", self._join("_replicator", "dropped_letters", names.encode(source)), keys
+        )
+
     def checkpoint(self, source: str) -> str:
         """The streaming checkpoint of Kafka -> bronze; never inside a table (F-C4)."""
         return self._join("_replicator", "checkpoints", names.encode(source))

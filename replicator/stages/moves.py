@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.stages import tuning
 from replicator.transforms import key_changes
+from replicator.transforms.letters import letter
 
 _MAJOR = 24
 _CHAIN = 10
@@ -63,17 +64,9 @@ def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tupl
         states = states.unionByName(past.stored.select(*at, "_deleted"))
     verdicts = kept.enter_context(tuning.kept(key_changes.judged(suspects, past.images(), states, past.keys)))
     marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
-    letter = F.struct(
-        "_at.topic",
-        "_at.partition",
-        "_at.offset",
-        F.lit(table).alias("table"),
-        F.col("_seq").alias("seq"),
-        F.col("_verdict").alias("reason"),
-        F.lit(None).cast("string").alias("detail"),
-    )
+    swapped = letter(table, F.col("_verdict"), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
     ambiguous = F.col("_verdict") == "key_swap_ambiguous"
-    rejected = F.coalesce("_reject", F.when(ambiguous, letter)).alias("_reject")
+    rejected = F.coalesce("_reject", F.when(ambiguous, swapped)).alias("_reject")
     stays = F.col("_verdict").isNull() | ambiguous
     columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
     swaps = verdicts.where(F.col("_verdict") == "key_swap").count()

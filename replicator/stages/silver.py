@@ -38,11 +38,18 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
     with tuning.kept(envelope.read(records)) as described:
-        return _refine(spark, at, described, news, routes)
+        return distribute(spark, at, described, news, routes)
 
 
-def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes) -> list[Account]:
-    """Learn the routes, then take the tables one after the other."""
+def distribute(
+    spark: SparkSession,
+    at: Refinement,
+    records: DataFrame,
+    news: News,
+    routes: Routes,
+    again: list[DataFrame] | None = None,
+) -> list[Account]:
+    """Learn the routes, then take the tables one after the other. For ``again`` see Share."""
     groups = changes.survey(records, at.placeholder).collect()
     learned = _learned(routes, groups, news)
     records = routing.as_routed(records, learned)
@@ -53,11 +60,11 @@ def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News,
     for group in groups:
         is_change = group["rule"] is None and group["reason"] is None
         shares[group["table"] if is_change else learned.home(group["topic"])].append(group)
-    strays = _strays(spark, at, records, shares.pop(None, []))
+    strays = _strays(spark, at, records, shares.pop(None, []), again)
     if learned != routes:
         at.control.put(at.lake.routes(at.source.name), learned.value())
     tables = sorted((table, share) for table, share in shares.items() if table is not None)
-    done = [apply(Share(spark, at, learned, news, table, tuple(share)), records) for table, share in tables]
+    done = [apply(Share(spark, at, learned, news, table, tuple(share), again), records) for table, share in tables]
     return [*strays, *done]
 
 
@@ -70,12 +77,18 @@ def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     partial = {group["table"] for group in rows if group["has_placeholder"]}
     pairs = {(group["topic"], group["table"]) for group in rows}
-    return routes.learned(pairs, modes, dict.fromkeys(by_topic, news.upto), partial)
+    return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
 
 
-def _strays(spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row]) -> list[Account]:
+def _strays(
+    spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row], again: list[DataFrame] | None
+) -> list[Account]:
     """Records of topics that never carried a table: control topics, and what cannot be read at all."""
     topics = sorted({group["topic"] for group in groups})
     if any(group["reason"] is not None for group in groups):
-        dead_letters.bury(spark, at, changes.rejects(records.where(F.col("topic").isin(topics)), None))
+        rejects = changes.rejects(records.where(F.col("topic").isin(topics)), None)
+        if again is None:
+            dead_letters.bury(spark, at, rejects)
+        else:
+            again.append(rejects.localCheckpoint())
     return [counted(Account(f"topic {topic}"), [g for g in groups if g["topic"] == topic]) for topic in topics]

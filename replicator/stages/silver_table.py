@@ -8,8 +8,8 @@ next run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -23,7 +23,7 @@ from replicator import names
 from replicator.debezium import envelope, headers, infer
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
-from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
+from replicator.errors import ConfigError, ReplicatorError, Residue, TableMissing, TableStopped
 from replicator.spec import Declaration, Evolution, Progress, Table
 from replicator.stages import dead_letters, moves, routing, tuning
 from replicator.stages.account import Account, counted
@@ -37,7 +37,12 @@ from replicator.transforms.merge import SYSTEM_COLUMNS
 
 @dataclass(frozen=True)
 class Share:
-    """What one table does in one tick: its groups of the survey, and bronze up to which version."""
+    """What one table does in one tick: its groups of the survey, and bronze up to which version.
+
+    ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
+    tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
+    per call.
+    """
 
     spark: SparkSession
     at: Refinement
@@ -45,6 +50,7 @@ class Share:
     news: News
     name: str
     groups: tuple[Row, ...]
+    again: list[DataFrame] | None = None
 
     @property
     def upto(self) -> int:
@@ -52,9 +58,18 @@ class Share:
         return self.news.upto
 
     @property
+    def progress(self) -> Progress:
+        """What the table's commit records. A retry counts for itself and moves nothing that a tick relies on."""
+        if self.again is None:
+            return Progress(self.routes.bronze, self.upto)
+        version = self.at.silver.version(self.spark, self.table)
+        return Progress(f"{self.routes.bronze}/dead letters", 0 if version is None else version + 1)
+
+    @property
     def whole(self) -> bool:
         """Whether every topic of the table is read from its beginning."""
-        return all(self.news.after.get(topic, BEGINNING) == BEGINNING for topic in self.routes.topics(self.name))
+        starts = (self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
+        return self.again is None and all(start == BEGINNING for start in starts)
 
     @property
     def table(self) -> Table:
@@ -74,6 +89,22 @@ class Share:
     def any(self, flag: str) -> bool:
         """Whether some group of rows has the flag."""
         return any(group[flag] for group in self.rows)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the table
+    must become for them. ``guessed`` names columns whose types nobody described; ``swaps`` counts the records that
+    were ignored as ``key_swap`` and are no changes.
+    """
+
+    ordered: DataFrame
+    changes: DataFrame
+    layout: Layout
+    evolution: Evolution
+    stored: StructType | None
+    guessed: frozenset[str]
+    swaps: int
 
 
 @dataclass(frozen=True)
@@ -109,16 +140,33 @@ def apply(share: Share, records: DataFrame) -> Account:
 
 def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if not share.rows:
-        _commit_progress(share)
         if account.dead_lettered:
-            dead_letters.bury(share.spark, share.at, changes.rejects(_outside(share, records), share.name))
+            _bury(share, changes.rejects(_outside(share, records), share.name), account)
+        _commit_progress(share)
         return account
+    with decoded(share, records) as read:
+        if read.guessed:
+            warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
+            account = replace(account, warnings=(*account.warnings, warning))
+        account = account.ignoring("key_swap", read.swaps)
+        batch = _counted(share, read.changes, read.ordered, read.layout, read.evolution, read.stored)
+        account = _settled(account, batch)
+        if account.dead_lettered:
+            inside = read.changes.where(F.col("_reject").isNotNull()).select("_reject.*")
+            outside = changes.rejects(_outside(share, records), share.name)
+            _bury(share, outside.unionByName(inside), account)
+        account = _written(share, batch, account)
+    if account.residue:
+        raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
+    return account
+
+
+@contextmanager
+def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
+    """The share's changes, kept for the time of the block. Raises SchemaRefused where the table cannot follow."""
     rows = _rows(share, records)
     stored = _stored(share)
     forms, guessed = _forms(share, rows, stored)
-    if guessed:
-        warning = f"no types are known for {', '.join(sorted(guessed))}: they were inferred; declare them"
-        account = replace(account, warnings=(*account.warnings, warning))
     layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
     layout = replace(layout, keys_from_row=bool(share.declaration.keys))
     snapshots = share.any("has_snapshot")
@@ -127,23 +175,21 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     needs = _needs(share)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     with ExitStack() as kept:
-        decoded = kept.enter_context(tuning.kept(changed))
+        made, swaps = kept.enter_context(tuning.kept(changed)), 0
         if needs.key_changes:
             past = _past(share, ordered, forms, layout, stored, kept)
-            done = kept.enter_context(moves.settled(decoded, share.name, past))
-            decoded = kept.enter_context(tuning.kept(done.changes))
-            account = account.ignoring("key_swap", done.swaps)
-        batch = _counted(share, decoded, ordered, layout, evolution, stored)
-        account = _settled(account, batch)
-        if account.dead_lettered:
-            inside = decoded.where(F.col("_reject").isNotNull()).select("_reject.*")
-            outside = changes.rejects(_outside(share, records), share.name)
-            dead_letters.bury(share.spark, share.at, outside.unionByName(inside))
-        dead_letters.refuse_too_many(account, share.at.dead_letter_share)
-        account = _written(share, batch, account)
-    if account.residue:
-        raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
-    return account
+            done = kept.enter_context(moves.settled(made, share.name, past))
+            made, swaps = kept.enter_context(tuning.kept(done.changes)), done.swaps
+        yield Decoded(ordered, made, layout, evolution, stored, frozenset(guessed), swaps)
+
+
+def _bury(share: Share, letters: DataFrame, account: Account) -> None:
+    """Effect 1, and the refusal of a batch with too many of them; a retry only takes note."""
+    if share.again is not None:
+        share.again.append(letters.localCheckpoint())
+        return
+    dead_letters.bury(share.spark, share.at, letters)
+    dead_letters.refuse_too_many(account, share.at.dead_letter_share)
 
 
 def _needs(share: Share) -> Needs:
@@ -339,6 +385,12 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     table = replace(share.table, keys=batch.layout.keys, complete=complete)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject")
     removed = 0
+    if share.again is not None and batch.stored is None and batch.good:
+        raise TableMissing(
+            "the table was never written",
+            where=share.table.name,
+            mend="`replicator run silver` builds it from bronze, these records included.",
+        )
     if batch.evolution:
         at.silver.evolve(spark, table, batch.evolution)
     if batch.mark is not None:
@@ -354,9 +406,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         applied = 0
     else:
         folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
-        result = at.silver.apply(
-            evolve.described(folded, batch.layout), table, Progress(share.routes.bronze, share.upto)
-        )
+        result = at.silver.apply(evolve.described(folded, batch.layout), table, share.progress)
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied)
@@ -366,7 +416,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
 def _commit_progress(share: Share) -> None:
     """The range held nothing for this table: say in the table that it was read."""
     at = share.at
-    if at.silver.version(share.spark, share.table) is None:
+    if share.again is not None or at.silver.version(share.spark, share.table) is None:
         return
     nothing = at.silver.read(share.spark, share.table).limit(0)
-    at.silver.append(nothing, share.table, Progress(share.routes.bronze, share.upto))
+    at.silver.append(nothing, share.table, share.progress)

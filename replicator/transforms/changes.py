@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.unavailable import Placeholder
+from replicator.transforms.letters import letter
 
 
 def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
@@ -83,12 +84,5 @@ def ordered(records: DataFrame, *, snapshots: bool, running: DataFrame | None) -
 
 def rejects(records: DataFrame, table: str | None) -> DataFrame:
     """Dead letters of records whose outside already tells that they cannot be applied."""
-    return records.where(F.col("reason").isNotNull()).select(
-        "topic",
-        "partition",
-        "offset",
-        F.lit(table).alias("table"),
-        F.lit(None).cast("string").alias("seq"),
-        "reason",
-        F.lit(None).cast("string").alias("detail"),
-    )
+    buried = letter(table, F.col("reason"), detail=F.lit(None), seq=F.lit(None))
+    return records.where(F.col("reason").isNotNull()).select(buried.alias("letter")).select("letter.*")

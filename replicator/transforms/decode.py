@@ -4,7 +4,7 @@ A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavaila
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
 ``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
 another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5) and ``_at
-STRUCT<topic, partition, offset>``.
+STRUCT<topic, topic_id, partition, offset>``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 from replicator.transforms.evolve import Layout, stored_name
+from replicator.transforms.letters import letter
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
 """What a change has besides, where keys change."""
 
-_PLACE = ("topic", "partition", "offset", "op", "_seq")
+_PLACE = ("topic", "topic_id", "partition", "offset", "op", "_seq")
 _MAJOR = 24
 """Characters of ``_seq`` up to the end of its major part."""
 
@@ -104,10 +105,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
 
 
 def _reject(table: str) -> Column:
-    """A dead letter, as ``changes.rejects`` has it."""
-    place = [F.col(f"_at_{name}").alias(name) for name in _PLACE[:3]]
-    seq = F.col("_at__seq").alias("seq")
-    return F.struct(*place, F.lit(table).alias("table"), seq, "_verdict.reason", "_verdict.detail")
+    return letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
 
 
 def _parsed(row: str, text: str, json: Column, path: tuple[str, ...], fields: Sequence[Field]) -> list[Column]:
@@ -209,7 +207,7 @@ def _old(form: Form, layout: Layout) -> Column:
 def _moves(form: Form, layout: Layout) -> list[Column]:
     """MOVE_COLUMNS."""
     told = [F.col(name) for name in ("_old_text", "_left", "_tx")]
-    return [_old(form, layout).alias("_old"), *told, F.struct(*_PLACE[:3]).alias("_at")]
+    return [_old(form, layout).alias("_old"), *told, F.struct(*_PLACE[:4]).alias("_at")]
 
 
 def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:

@@ -1,0 +1,33 @@
+"""The dead letter as a noun: one Kafka place and why its record cannot be applied (debezium.md R4)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+PLACE = ("topic", "partition", "offset")
+"""What makes a letter unique."""
+
+COLUMNS = {
+    "topic": "string",
+    "topic_id": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "table": "string",
+    "seq": "string",
+    "reason": "string",
+    "detail": "string",
+    "first_seen": "timestamp",
+}
+"""A letter at rest, with Spark's types; ``first_seen`` (UTC) is when it was buried first, and stays."""
+
+
+def letter(table: str | None, reason: Column, detail: Column, seq: Column, at: str = "") -> Column:
+    """STRUCT of all COLUMNS but ``first_seen``. ``at`` is what the names of the record's place begin with."""
+    return F.struct(
+        *[F.col(f"{at}{name}").alias(name) for name in ("topic", "topic_id", "partition", "offset")],
+        F.lit(table).cast("string").alias("table"),
+        seq.cast("string").alias("seq"),
+        reason.alias("reason"),
+        detail.cast("string").alias("detail"),
+    )
