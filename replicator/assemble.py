@@ -6,13 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from replicator import names, registry
+from replicator.errors import ConfigError
 from replicator.lake import Lake
+from replicator.operate.epoch import Place
 from replicator.operate.status import Surroundings
 from replicator.spec import Declaration, SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.gold import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,6 +82,14 @@ def refinements(
     share = settings.dead_letter.max_share
     every = sorted((configured | others).items())
     return tuple(Refinement(source, delta, delta, control, lake, share) for _, source in every)
+
+
+def place(spark: SparkSession, settings: Settings, source: str) -> Place:
+    """A source where ``epoch`` works on it. Raises ConfigError for a name that the configuration does not have."""
+    known = [each.name for each in settings.sources]
+    if known and source not in known:
+        raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
+    return Place(source, Lake(settings.lake.root), _delta(), _control(spark))
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:

@@ -63,6 +63,14 @@ class Lake:
         """Control row of a source: which tables each topic has carried."""
         return self._join("_replicator", "routes", f"{names.encode(source)}.json")
 
+    def epochs(self, source: str) -> str:
+        """Control row of a source: from which offsets its order starts anew."""
+        return self._join("_replicator", "epochs", f"{names.encode(source)}.json")
+
+    def reached(self, source: str) -> str:
+        """Control row of a source: how far each partition had got in the source's order."""
+        return self._join("_replicator", "reached", f"{names.encode(source)}.json")
+
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")

@@ -105,6 +105,7 @@ def single_names(found: list[str], what: str) -> None:
 Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
+SequenceBy = Literal["position", "source.ts_ms"]
 
 
 class ColumnKeys(Strict):
@@ -122,6 +123,7 @@ class TableKeys(Strict):
     keys: tuple[ColumnName, ...] = ()
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
+    sequence_by: SequenceBy | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
@@ -159,6 +161,7 @@ class SourceKeys(DeclareKeys):
     include: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None
     placeholder: str = Field(default=_PLACEHOLDER, min_length=1)
+    sequence_by: SequenceBy = "position"
     options: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("options")
@@ -210,6 +213,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         tables=keys.declarations(),
         placeholder=keys.placeholder,
         options={**options, **keys.options},
+        sequence_by=keys.sequence_by,
     )
 
 
@@ -232,7 +236,7 @@ def _literal(name: str) -> str:
 
 def _declaration(name: str, table: TableKeys) -> Declaration:
     columns = tuple(Column(column.name, column.type, column.unsigned) for column in table.columns)
-    return Declaration(name, columns, table.keys, table.truncate, table.unavailable)
+    return Declaration(name, columns, table.keys, table.truncate, table.unavailable, table.sequence_by)
 
 
 def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:

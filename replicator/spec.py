@@ -84,13 +84,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the user declares about one source table (types.md Y13); all of it optional."""
+    """What the user declares about one source table (types.md Y13); all of it optional.
+
+    ``sequence_by`` is ``position`` or ``source.ts_ms`` (debezium.md Q9), None where the source's own holds.
+    """
 
     table: str
     columns: tuple[Column, ...] = ()
     keys: tuple[str, ...] = ()
     truncate: str = "apply"
     unavailable: bool = True
+    sequence_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,11 @@ class SourceSpec:
     tables: tuple[Declaration, ...] = ()
     placeholder: str = "__debezium_unavailable_value"
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sequence_by: str = "position"
+
+    def by_time(self, table: str) -> bool:
+        """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""
+        return (self.declaration(table).sequence_by or self.sequence_by) == "source.ts_ms"
 
     def declaration(self, table: str) -> Declaration:
         """What is declared about ``<database or schema>.<table>``; an empty declaration if nothing is."""

@@ -33,10 +33,11 @@ def read(records: DataFrame) -> DataFrame:
 
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
-    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
-    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
-    object without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten``
-    (it has ``__deleted``, so that its topic's deletes are rows, F2).
+    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
+    where they need not), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block
+    says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of Debezium's:
+    a flattened row only where the topic has no envelopes) and ``rewritten`` (it has ``__deleted``, so that its topic's
+    deletes are rows, F2).
     """
     described = records
     for step in (_heads, _bodies, _operations, _names, _positions, _forms, _judgements):
@@ -51,6 +52,7 @@ _SAID = (
     "source_ts_ms",
     "is_snapshot",
     "position",
+    "stream",
     "flat",
     "wrapped",
     "key_wrapped",
@@ -149,6 +151,7 @@ def _positions() -> tuple[Column, ...]:
     """Where in the source's order, and what the row is made of."""
     return (
         position.position(F.col("_source"), F.col("is_snapshot")).alias("position"),
+        position.stream(F.col("_source")).alias("stream"),
         _row_names().alias("row_names"),
         F.col("_body.__deleted").isNotNull().alias("rewritten"),
     )

@@ -14,12 +14,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from replicator import names
-from replicator.debezium import envelope, terms
+from replicator.debezium import terms
 from replicator.errors import ConfigError
 from replicator.operate import dead_letters, key
 from replicator.operate.retry import placed
-from replicator.stages import routing, silver_table, tuning
+from replicator.stages import epochs, routing, silver_table, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
 from replicator.stages.routing import News
 from replicator.stages.silver_table import Share
 from replicator.transforms import changes
@@ -82,11 +83,15 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     is_row = _is_row({keys[name]: text for name, text in wanted.items()})
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*routes.topics(table)))
-    described = routing.as_routed(placed(envelope.read(whole.where(key.may_be(wanted, kinds))), whole), routes)
+    topics = routes.topics(table)
+    whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
+    by_time = [table] if at.source.by_time(table) else []
+    watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    of_key = watch.described(whole.where(key.may_be(wanted, kinds)), topics)
+    described = routing.as_routed(placed(of_key, watch.described(whole, topics)), routes, by_time=by_time)
     with tuning.kept(described) as records:
         groups = tuple(g for g in changes.survey(records, at.placeholder).collect() if g["table"] == table)
-        share = Share(session, at, routes, News(upto, {}), table, groups, again=[])
+        share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)
         seqs, mine = _decoded(share, records, is_row)
         every = records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD)
         return History(

@@ -12,11 +12,12 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope, position
+from replicator.debezium import position
 from replicator.operate.dead_letters import Choice, letters, write
-from replicator.stages import dead_letters, routing, silver, tuning
+from replicator.stages import dead_letters, epochs, routing, silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.transforms.letters import COLUMNS, PLACE
 
@@ -40,8 +41,11 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
     history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     records = history.join(F.broadcast(chosen.select(*PLACE)), list(PLACE), how="left_semi")
     again: list[DataFrame] = []
-    with tuning.kept(placed(envelope.read(records), history)) as described:
-        accounts = silver.distribute(session, at, described, News(upto, {}), routes, again)
+    watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    at.reached.open(at.control, at.lake.reached(at.source.name), identity)
+    in_place = placed(watch.described(records, topics), watch.described(history, topics))
+    with tuning.kept(in_place) as described:
+        accounts = silver.distribute(watch, described, routes, again=again)
         stopped = {account.table for account in accounts if account.error is not None}
         learned = routing.load_routes(at.control, path, identity)
         held = _topics_of(at, learned, stopped)
@@ -53,14 +57,12 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
 def placed(records: DataFrame, history: DataFrame) -> DataFrame:
     """Described records of which snapshot rows stand where they stood when their topics were read whole (Q5).
 
-    ``history`` are the bronze records of those topics.
+    ``history`` are all described records of those topics.
     """
     if records.where("is_snapshot").isEmpty():
         return records
     own, lowest = F.col("position"), F.lit(position.LOWEST)
-    raised = envelope.read(history).select(
-        *PLACE, position.with_running_maximum(own, F.col("is_snapshot"), lowest).alias("_raised")
-    )
+    raised = history.select(*PLACE, position.with_running_maximum(own, F.col("is_snapshot"), lowest).alias("_raised"))
     joined = records.join(raised, list(PLACE), how="left")
     return joined.withColumn("position", F.coalesce("_raised", "position")).drop("_raised")
 

@@ -70,6 +70,11 @@ class Routes:
         tables = self.tables.get(topic, ())
         return tables[0] if len(tables) == 1 else None
 
+    @property
+    def by_offset(self) -> list[str]:
+        """Topics without positions (Q8)."""
+        return self.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET)
+
     def of_mode(self, *modes: str) -> list[str]:
         """Topics that are read in one of these modes."""
         return [topic for topic, mode in self.modes.items() if mode in modes]
@@ -130,11 +135,21 @@ def progress_of_tables(
     return found
 
 
-def as_routed(records: DataFrame, routes: Routes) -> DataFrame:
-    """Records read as their topics' modes say."""
-    by_offset = routes.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET)
+def as_routed(
+    records: DataFrame, routes: Routes, *, by_time: Sequence[str] = (), scattered: Sequence[str] = ()
+) -> DataFrame:
+    """Records read as their topics' modes say. Tables ``by_time`` have the order of ``source.ts_ms``; topics by offset
+    are ``scattered`` over several partitions.
+    """
     null_deletes = {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
-    return changes.by_mode(records, by_offset, null_deletes, enveloped=routes.of_mode(ENVELOPE))
+    return changes.by_mode(
+        records,
+        routes.by_offset,
+        null_deletes,
+        enveloped=routes.of_mode(ENVELOPE),
+        by_time=by_time,
+        scattered=scattered,
+    )
 
 
 @dataclass(frozen=True)

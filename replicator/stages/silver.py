@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
-from replicator.stages import dead_letters, routing, tuning
+from replicator.errors import TableStopped
+from replicator.stages import dead_letters, epochs, rewind, routing, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.stages.silver_table import Share, apply
-from replicator.transforms import changes
+from replicator.transforms import changes, reach
+
+_BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions: times tie, run backwards and are late"
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
@@ -37,23 +41,30 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     records = news.records(spark, at.bronze, bronze)
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
-    with tuning.kept(envelope.read(records)) as described:
-        return distribute(spark, at, described, news, routes)
+    watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    with tuning.kept(watch.described(records, news.after)) as described:
+        rewind.prepare(watch, identity, described)
+        return distribute(watch, described, routes, progress)
 
 
 def distribute(
-    spark: SparkSession,
-    at: Refinement,
+    watch: Watch,
     records: DataFrame,
-    news: News,
     routes: Routes,
+    existing: Collection[str] = (),
     again: list[DataFrame] | None = None,
 ) -> list[Account]:
-    """Learn the routes, then take the tables one after the other. For ``again`` see Share."""
-    groups = changes.survey(records, at.placeholder).collect()
+    """Learn the routes, then take the tables one after the other. For ``again`` see Share: records that a tick has read
+    before say nothing about the order of the source.
+    """
+    spark, at, news = watch.spark, watch.at, watch.news
+    groups, found = _surveyed(watch, records)
     learned = _learned(routes, groups, news)
-    records = routing.as_routed(records, learned)
-    if learned.of_mode(routing.NULL_DELETES) or any(group["bare"] for group in groups):
+    timed = {group["table"]: at.source.by_time(group["table"]) for group in groups if group["table"] is not None}
+    by_time = [table for table, is_by_time in timed.items() if is_by_time]
+    records = routing.as_routed(records, learned, by_time=by_time, scattered=_scattered(watch, found, learned))
+    null_deletes = learned.of_mode(routing.NULL_DELETES)
+    if null_deletes or by_time or any(group["bare"] or group["truncates"] for group in groups):
         groups = changes.survey(records, at.placeholder).collect()
         learned = _learned(learned, groups, news)
     shares: dict[str | None, list[Row]] = defaultdict(list)
@@ -63,9 +74,69 @@ def distribute(
     strays = _strays(spark, at, records, shares.pop(None, []), again)
     if learned != routes:
         at.control.put(at.lake.routes(at.source.name), learned.value())
-    tables = sorted((table, share) for table, share in shares.items() if table is not None)
-    done = [apply(Share(spark, at, learned, news, table, tuple(share), again), records) for table, share in tables]
-    return [*strays, *done]
+    stops = {} if again is not None else rewind.stops(watch, found, learned, timed, existing)
+    done = {}
+    for table, share in sorted((table, share) for table, share in shares.items() if table is not None):
+        one = Share(spark, at, learned, news, table, tuple(share), again, watch.epochs)
+        done[table] = _stopped(one, stops[table]) if table in stops else apply(one, records)
+    if again is None:
+        failed = {table for table, account in done.items() if account.error is not None}
+        _remember(watch, found, learned, timed, failed)
+    return [*strays, *(_warned(at, account, timed.get(table, False)) for table, account in done.items())]
+
+
+def _surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
+    """The groups of the range and the marks of its partitions, in one job."""
+    groups = changes.survey(records, watch.at.placeholder).select(F.struct("*").alias("group"))
+    marks = reach.reached(reach.placed(records), watch.at.reached.marks(_continued(watch))).select(
+        F.struct("*").alias("mark")
+    )
+    rows = groups.unionByName(marks, allowMissingColumns=True).collect()
+    return [row["group"] for row in rows if row["group"]], [row["mark"] for row in rows if row["mark"]]
+
+
+def _continued(watch: Watch) -> list[str]:
+    """Topics that are not read from their beginning."""
+    return [topic for topic, start in watch.news.after.items() if start != routing.BEGINNING]
+
+
+def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:
+    """Topics by offset that have several partitions."""
+    partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
+    for row in found:
+        partitions.get(row["topic"], set()).add(row["partition"])
+    for topic, level in watch.at.reached.levels.items():
+        if watch.news.after.get(topic) == routing.BEGINNING:
+            continue
+        partitions.get(topic, set()).update(level.partitions)
+    return [topic for topic, seen in partitions.items() if len(seen) > 1]
+
+
+def _stopped(share: Share, error: TableStopped) -> Account:
+    """The account of a table that must not go on."""
+    return replace(counted(Account(share.table.name), share.groups), error=error)
+
+
+def _warned(at: Refinement, account: Account, by_time: bool) -> Account:
+    """The account, with a word about a weaker order once in a run (Q9)."""
+    if not by_time or account.table in at.reached.warned:
+        return account
+    at.reached.warned.add(account.table)
+    return replace(account, warnings=(*account.warnings, _BY_TIME))
+
+
+def _remember(
+    watch: Watch, found: Sequence[Row], routes: Routes, timed: Mapping[str, bool], failed: Collection[str]
+) -> None:
+    """What the next range is measured against: topics whose tables all went on."""
+    at, reached, upto = watch.at, watch.at.reached, watch.news.upto
+    done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
+    changed = reached.raise_to(upto, found, done)
+    reached.quiet(upto, watch.news.after)
+    went_on = {table: by_time for table, by_time in timed.items() if table not in failed}
+    by_time = (reached.by_time - set(went_on)) | {table for table, is_by_time in went_on.items() if is_by_time}
+    changed, reached.by_time = changed or by_time != reached.by_time, by_time
+    reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
 
 
 def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:

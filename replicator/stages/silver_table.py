@@ -27,6 +27,7 @@ from replicator.errors import ConfigError, ReplicatorError, Residue, TableMissin
 from replicator.spec import Declaration, Evolution, Progress, Table
 from replicator.stages import dead_letters, moves, routing, tuning
 from replicator.stages.account import Account, counted
+from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.transforms import changes, decode, evolve, fold, truncate
@@ -51,6 +52,7 @@ class Share:
     name: str
     groups: tuple[Row, ...]
     again: list[DataFrame] | None = None
+    epochs: Epochs = field(default_factory=Epochs)
 
     @property
     def upto(self) -> int:
@@ -85,6 +87,11 @@ class Share:
     def rows(self) -> list[Row]:
         """Groups of records that may change a row."""
         return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
+
+    def described(self, records: DataFrame) -> DataFrame:
+        """Bronze records of the table's topics with what they say about themselves, and their epoch."""
+        topics = self.routes.topics(self.name)
+        return envelope.read(records).withColumn("epoch", self.epochs.column(topics))
 
     def any(self, flag: str) -> bool:
         """Whether some group of rows has the flag."""
@@ -218,8 +225,9 @@ def _past(
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
-        read = envelope.read(of_table.join(keys, same, how="left_semi"))
-        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes)
+        read = share.described(of_table.join(keys, same, how="left_semi"))
+        by_time = [share.name] if at.source.by_time(share.name) else []
+        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes, by_time=by_time)
         groups = tuple(changes.survey(found, at.placeholder).collect())
         then = replace(share, groups=groups)
         rows = _rows(then, found)
@@ -317,7 +325,7 @@ def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logi
 
 
 def _running(share: Share, rows: DataFrame) -> DataFrame:
-    """The greatest position below the range, per (topic, partition): snapshot rows rank above it (Q5)."""
+    """The greatest position below the range, per (topic, partition, epoch): snapshot rows rank above it (Q5)."""
     at, spark = share.at, share.spark
     topics = share.routes.topics(share.name)
     lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
@@ -325,8 +333,8 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
     before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
         F.col("offset") < F.col("lowest")
     )
-    placed = envelope.read(before.drop("lowest"))
-    return placed.groupBy("topic", "partition").agg(F.max("position").alias("maximum"))
+    placed = share.described(before.drop("lowest"))
+    return placed.groupBy("topic", "partition", "epoch").agg(F.max("position").alias("maximum"))
 
 
 def _counted(
@@ -343,7 +351,7 @@ def _counted(
     )
     counts = {row["reason"]: row for row in tally.collect()}
     good = counts.pop(None, None)
-    truncates = sum(group["truncates"] or 0 for group in share.groups)
+    truncates = sum(group["truncates"] or 0 for group in share.rows)
     return Batch(
         decoded,
         layout,
