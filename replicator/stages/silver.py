@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
-from replicator.stages import dead_letters, routing, tuning
+from replicator.spec import SourceSpec
+from replicator.stages import dead_letters, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import News, Routes
 from replicator.stages.silver_table import Share, apply
-from replicator.transforms import changes
+from replicator.transforms import changes, exempt
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
@@ -37,18 +37,20 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     records = news.records(spark, at.bronze, bronze)
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
-    with tuning.kept(envelope.read(records)) as described:
-        return _refine(spark, at, described, news, routes)
+    with shaping.described(spark, at, records, news, routes) as (described, groups):
+        return _refine(spark, at, described, groups, news, routes)
 
 
-def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes) -> list[Account]:
+def _refine(
+    spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row], news: News, routes: Routes
+) -> list[Account]:
     """Learn the routes, then take the tables one after the other."""
-    groups = changes.survey(records, at.placeholder).collect()
-    learned = _learned(routes, groups, news)
-    records = routing.as_routed(records, learned)
+    learned = _learned(routes, groups, news, at.source)
+    records = routing.as_routed(records, learned, at.source)
     if learned.of_mode(routing.NULL_DELETES) or any(group["bare"] for group in groups):
+        records = exempt.by_declaration(records, at.source)
         groups = changes.survey(records, at.placeholder).collect()
-        learned = _learned(learned, groups, news)
+        learned = _learned(learned, groups, news, at.source)
     shares: dict[str | None, list[Row]] = defaultdict(list)
     for group in groups:
         is_change = group["rule"] is None and group["reason"] is None
@@ -61,12 +63,17 @@ def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News,
     return [*strays, *done]
 
 
-def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:
+def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSpec) -> Routes:
     """The routes with what a survey shows."""
     by_topic: dict[str, list[Row]] = defaultdict(list)
     for group in groups:
         by_topic[group["topic"]].append(group)
-    modes = {topic: mode for topic, seen in by_topic.items() if (mode := routing.mode(seen)) is not None}
+    modes = {}
+    for topic, seen in by_topic.items():
+        deletes = routing.declared_deletes(routes, topic, seen, source)
+        mode = routing.mode(seen, deletes)
+        if mode is not None:
+            modes[topic] = mode
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     partial = {group["table"] for group in rows if group["has_placeholder"]}
     pairs = {(group["topic"], group["table"]) for group in rows}

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium import envelope, headers, infer
+from replicator.debezium import headers, infer, shapes
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
 from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
@@ -172,8 +172,8 @@ def _past(
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
-        read = envelope.read(of_table.join(keys, same, how="left_semi"))
-        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes)
+        read = shapes.read(of_table.join(keys, same, how="left_semi"), at.source, is_unusual=share.any("shape"))
+        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes, at.source)
         groups = tuple(changes.survey(found, at.placeholder).collect())
         then = replace(share, groups=groups)
         rows = _rows(then, found)
@@ -238,7 +238,7 @@ def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[li
         )
         for g in share.rows
     ]
-    known = _known(stored)
+    known = known_types(stored)
     unknown = undescribed(examples, share.declaration)
     guessed: set[str] = set()
     if stored is None and unknown:
@@ -248,7 +248,7 @@ def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[li
     return [form(example, share.declaration, known) for example in examples], guessed
 
 
-def _known(stored: StructType | None) -> dict[str, Logical]:
+def known_types(stored: StructType | None) -> dict[str, Logical]:
     """What the table's own columns say about columns that nothing else describes."""
     known: dict[str, Logical] = {}
     for column in stored or ():
@@ -279,7 +279,7 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
     before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
         F.col("offset") < F.col("lowest")
     )
-    placed = envelope.read(before.drop("lowest"))
+    placed = shapes.read(before.drop("lowest"), at.source, is_unusual=share.any("shape"))
     return placed.groupBy("topic", "partition").agg(F.max("position").alias("maximum"))
 
 
