@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replicator import registry
 from replicator.lake import Lake
 from replicator.operate.status import Surroundings
-from replicator.spec import Declaration, SourceSpec
+from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.gold import Warehouse
 from replicator.stages.pipeline import Pipeline
@@ -48,15 +49,18 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
 
 
 def recorded(
-    spark: SparkSession, settings: Settings, files: Sequence[str], declared: Sequence[Declaration]
+    spark: SparkSession, settings: Settings, files: Sequence[str], declared: SourceSpec
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
-    """A pipeline over captured events, without gold and targets; and which topics of the files each source has."""
+    """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
+
+    ``declared`` says what is declared of each source, whatever its name.
+    """
     lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
         by_source.setdefault(source, []).append(topic)
-    specs = [SourceSpec(name, "", tables=tuple(declared)) for name in by_source]
+    specs = [replace(declared, name=name, topics="") for name in by_source]
     share = settings.dead_letter.max_share
     made = Pipeline(
         ingestions=(),

@@ -234,16 +234,29 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("give topics or include, not both: each says which topics are read")
         if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
             raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
+        own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
+        unread = next(
+            (t for t in own if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
+        )
+        if unread is not None:
+            raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")
         return self
 
 
 def declarations(path: Path | str) -> tuple[Declaration, ...]:
     """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
+    return template(path).tables
+
+
+def template(path: Path | str) -> SourceSpec:
+    """A ``--declare`` file as a source for recorded events of any name. Raises ConfigError as ``declarations`` does."""
     problems = Problems()
     document = read(Path(path), problems)
     keys = None if problems.found else check(_model(document), document, problems)
     problems.raise_if_any()
-    return () if keys is None else keys.declarations()
+    if isinstance(keys, SourceKeys):
+        return _source(keys, "", {})
+    return SourceSpec("", "", tables=() if keys is None else keys.declarations())
 
 
 def sources(

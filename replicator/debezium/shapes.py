@@ -20,7 +20,7 @@ from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
 from replicator.debezium.logical import parse_logical
 from replicator.debezium.outbox import Routed
-from replicator.debezium.unions import Types, Unions, table_of
+from replicator.debezium.unions import Types, Unions, is_from_avro, table_of
 from replicator.spec import Outbox, SourceSpec
 
 _CONTROL = "__debezium"
@@ -75,8 +75,10 @@ class Shapes:
             identity, document = mongodb.plain(_parsed(key), record)
             return _text(identity, key), dumps(document)
         plain = self.unions.record(record, topic)
-        body = plain["payload"] if set(plain) == {"schema", "payload"} else plain
-        return _text(self.unions.key(_parsed(key), table_of(body, topic)), key), dumps(plain)
+        is_wrapped = set(record) == {"schema", "payload"} and isinstance(record["payload"], dict)
+        body, was = (plain["payload"], record["payload"]) if is_wrapped else (plain, record)
+        identity = self.unions.key(_parsed(key), table_of(body, topic), from_avro=is_from_avro(was))
+        return _text(identity, key), dumps(plain)
 
 
 def _parsed(key: str | None) -> Any:

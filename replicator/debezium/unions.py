@@ -53,18 +53,20 @@ class Unions:
             return {"schema": value["schema"], "payload": self._body(value["payload"], topic, block)}
         return self._body(value, topic, None)
 
-    def key(self, key: Any, table: str | None) -> Any:
-        """A record's key without unions: no part of a key is an object."""
+    def key(self, key: Any, table: str | None, *, from_avro: bool = False) -> Any:
+        """A record's key without unions: no part of a key is an object. ``from_avro``: the record's value shows it."""
         if not isinstance(key, dict):
             return key
         if set(key) == {"schema", "payload"}:
-            return {"schema": key["schema"], "payload": self.key(key["payload"], table)}
+            return {"schema": key["schema"], "payload": self.key(key["payload"], table, from_avro=from_avro)}
         types = self.types.get(table or "", {})
-        parts = _row(key, types)
-        return {name: self._column(part, types.get(name), from_avro=True) for name, part in parts.items()}
+        return {
+            name: self._column(part, types[name], from_avro) if name in types else _unwrapped(part)
+            for name, part in _row(key, types).items()
+        }
 
     def _body(self, body: dict[str, Any], topic: str, block: Mapping[str, Any] | None) -> dict[str, Any]:
-        from_avro = _is_from_avro(body)
+        from_avro = is_from_avro(body)
         head = {name: _unwrapped(held) for name, held in body.items() if name not in _SIDES}
         types = _described(block) or self.types.get(table_of(head, topic) or "", {})
         if head.get("op") is None and not isinstance(head.get("source"), dict):
@@ -131,8 +133,11 @@ def table_of(head: Mapping[str, Any], topic: str) -> str | None:
     return f"{schema}.{table}" if schema and table else None
 
 
-def _is_from_avro(body: Mapping[str, Any]) -> bool:
-    """Whether the record itself shows it: a row under its type's name, or a field of Debezium's own in a union."""
+def is_from_avro(body: Mapping[str, Any]) -> bool:
+    """Whether a record shows it, by a row under its type's name or a field of Debezium's own in a union.
+
+    ``body`` is the record without a schema wrapper.
+    """
     sides = [body.get(side) for side in _SIDES]
     if any(isinstance(side, dict) and _row(side, {}) is not side for side in sides):
         return True

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, shapes
 from replicator.debezium.jsontext import loads
-from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.logical import Logical
 from replicator.debezium.unions import Unions
 from replicator.spec import EVENT_ID, SourceSpec
 from replicator.stages import tuning
@@ -59,7 +59,7 @@ def _shows_unions(group: Row) -> bool:
 def _types(
     spark: SparkSession, at: Refinement, groups: Sequence[Row], routes: Routes
 ) -> dict[str, Mapping[str, Logical]]:
-    """What is known of the columns of tables that unusual records may be of: as declared, else as stored.
+    """The types of stored columns of the tables that unusual records may be of.
 
     A stored text may have been made for want of a type, so it says nothing.
     """
@@ -71,11 +71,6 @@ def _types(
         if at.silver.version(spark, place) is not None:
             types = known_types(at.silver.read(spark, place).schema)
             found[table] = {name: kind for name, kind in types.items() if kind.name != "string"}
-        own = {
-            column.name: parse_logical(column.type, unsigned=column.unsigned)
-            for column in at.source.declaration(table).columns
-        }
-        found[table] = {name: kind for name, kind in types.items() if kind.name != "string"} | own
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from replicator.errors import ConfigError
-from replicator.sourcefile import sources
+from replicator.sourcefile import sources, template
 from replicator.spec import AGGREGATE_ID, Outbox, SourceSpec
 from replicator.yamlfile import Problems
 
@@ -34,7 +34,7 @@ def test_an_outbox_is_declared_by_its_mode(tmp_path: Path) -> None:
     """I4: it must be chosen; a word alone is enough."""
     told = source(
         tmp_path,
-        "name: s\ntables:\n"
+        "name: s\ntopics: .*\ntables:\n"
         "  shop.events: {outbox: log}\n"
         "  shop.image: {outbox: current}\n"
         "  event.order: {outbox: router, columns: {payload: bytes}}\n"
@@ -67,6 +67,18 @@ def test_the_signal_table_is_named_as_in_the_connector(tmp_path: Path) -> None:
     assert source(tmp_path, "name: s\nsignal_data_collection: s.signals\n").signals == "s.signals"
 
 
+def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
+    """What holds for the whole source is not lost with `run --recorded --declare`."""
+    path = tmp_path / "declare.yaml"
+    path.write_text("name: s\nsignal_data_collection: s.signals\noutbox: log\ntables: {a.b: {}}\n")
+    told = template(path)
+    assert (told.signals, told.declaration("a.b").outbox, told.declaration("x.y").outbox) == (
+        "s.signals",
+        Outbox("log"),
+        Outbox("log"),
+    )
+
+
 def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     """A1: overridable."""
     told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
@@ -85,6 +97,7 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: router, keys: [x]}}", "the key id or aggregate_id"),
         ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload is declared"),
         ("outbox: {mode: router, topic: x}", "a mode alone"),
+        ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
         ("avro_bytes: utf8", "'base64' or 'latin1'"),
         ("signal_data_collection: signals", "<database or schema>.<table>"),
         ("tables: {a.b: {shape: flat}}", "'envelope' or 'flattened'"),

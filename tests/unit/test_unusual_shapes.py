@@ -140,6 +140,15 @@ def test_parts_of_a_key_are_plain_again() -> None:
     assert unions.key("x", None) == "x"
 
 
+def test_bytes_in_the_key_of_a_record_that_is_not_from_avro_stay_base64() -> None:
+    """Promise D: what only looks like a union changes nothing else."""
+    latin1 = Unions({"shop.orders": {"id": parse_logical("bytes"), "m": parse_logical("hstore")}}, latin1=True)
+    value = json.dumps({"after": {"id": "EtaH", "m": {"string": "x"}}, "source": SOURCE, "op": "c"})
+    written = Shapes(latin1).texts(TOPIC, UNIONS, Routed("", '{"id":"EtaH"}', value))
+    assert written is not None
+    assert (written[0], json.loads(str(written[1]))) == ('{"id":"EtaH"}', json.loads(value))
+
+
 EVENT = {
     "id": "name:s;lsn:9;txId:5",
     "source": "/debezium/postgresql/s",
