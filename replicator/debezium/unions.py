@@ -98,7 +98,7 @@ class Unions:
             parts = held if name == "array" else value
             element = logical.element
             return [self._column(part, element, from_avro) for part in parts] if isinstance(parts, list) else value
-        is_union = name != "" and not isinstance(held, dict | list)
+        is_union = _holds(name, held) and not isinstance(held, dict | list)
         scalar = held if is_union else value
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 

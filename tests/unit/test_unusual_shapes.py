@@ -69,6 +69,8 @@ def test_numbers_are_written_as_they_were_read() -> None:
         ("place", {"io.debezium.data.geometry.Point": {"x": 1.0, "wkb": {"bytes": "AQ=="}}}, {"x": 1.0, "wkb": "AQ=="}),
         ("place", {"x": 1.0, "y": 2.0}, {"x": 1.0, "y": 2.0}),
         ("v", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+        ("name", {"color": "red"}, {"color": "red"}),
+        ("v", {"int": "5"}, {"int": "5"}),
     ],
 )
 def test_a_union_is_unwrapped_where_the_declaration_says_what_it_holds(column: str, wrapped: Any, plain: Any) -> None:
