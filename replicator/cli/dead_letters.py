@@ -9,15 +9,13 @@ import typer
 
 from replicator.cli import console, letter, options
 from replicator.errors import ConfigError, ReplicatorError
+from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark.sql import SparkSession
 
     from replicator.operate.dead_letters import Choice
     from replicator.settings import Settings
-    from replicator.spec import Declaration
     from replicator.stages.account import Account
     from replicator.stages.refinement import Refinement
 
@@ -166,13 +164,13 @@ def drop(
 
 
 def _opened(
-    context: typer.Context, settings: Settings, source: str | None, declared: Sequence[Declaration] = ()
+    context: typer.Context, settings: Settings, source: str | None, declared: SourceSpec | None = None
 ) -> tuple[SparkSession, list[Refinement]]:
     from replicator import assemble
     from replicator.session import session
 
     spark = session(settings, debug=options.debugging(context))
-    return spark, options.of_source(assemble.refinements(spark, settings, declared), source)
+    return spark, options.of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
 
 
 def _chosen(choice: Choice, *, everything: bool) -> Choice:

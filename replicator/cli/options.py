@@ -10,13 +10,13 @@ import typer
 
 from replicator import settings as configuration
 from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
 from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from replicator.settings import Settings
-    from replicator.spec import Declaration
     from replicator.stages.refinement import Refinement
 
 Env = Annotated[
@@ -55,15 +55,15 @@ def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
 
 
-def declared(declare: Path | None, lake: str | None) -> tuple[Declaration, ...]:
-    """What a ``--declare`` file says about tables. Raises ConfigError where a configuration has the say."""
+def declared(declare: Path | None, lake: str | None) -> SourceSpec:
+    """What a ``--declare`` file says of any source. Raises ConfigError where a configuration has the say."""
     if declare is None:
-        return ()
+        return SourceSpec("", "")
     if lake is None:
         raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations of conf/sources hold.")
     from replicator import sourcefile
 
-    return sourcefile.declarations(declare)
+    return sourcefile.template(declare)
 
 
 def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:

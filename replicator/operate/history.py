@@ -87,8 +87,8 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     by_time = [table] if at.source.by_time(table) else []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    of_key = watch.described(whole.where(key.may_be(wanted, kinds)), topics)
-    described = routing.as_routed(placed(of_key, watch.described(whole, topics)), routes, by_time=by_time)
+    of_key = watch.any_shape(whole.where(key.may_be(wanted, kinds)), topics)
+    described = routing.as_routed(placed(of_key, watch.any_shape(whole, topics)), routes, at.source, by_time=by_time)
     with tuning.kept(described) as records:
         groups = tuple(g for g in changes.survey(records, at.placeholder).collect() if g["table"] == table)
         share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)

@@ -43,9 +43,9 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
     again: list[DataFrame] = []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     at.reached.open(at.control, at.lake.reached(at.source.name), identity)
-    in_place = placed(watch.described(records, topics), watch.described(history, topics))
+    in_place = placed(watch.any_shape(records, topics), watch.any_shape(history, topics))
     with tuning.kept(in_place) as described:
-        accounts = silver.distribute(watch, described, routes, again=again)
+        accounts = silver.again(watch, described, routes, again)
         stopped = {account.table for account in accounts if account.error is not None}
         learned = routing.load_routes(at.control, path, identity)
         held = _topics_of(at, learned, stopped)

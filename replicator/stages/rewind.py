@@ -15,7 +15,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
+from replicator.debezium import shapes
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
 from replicator.stages import tuning
 from replicator.stages.epochs import Epochs
@@ -35,7 +35,15 @@ class Watch:
 
     def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
         """Bronze records of these topics with what they say about themselves, and their epoch."""
-        return envelope.read(records).withColumn("epoch", self.epochs.column(topics))
+        return shapes.read(self.in_epochs(records, topics), self.at.source, is_unusual=False)
+
+    def any_shape(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """The same of records that may have to be written anew first."""
+        return shapes.read(self.in_epochs(records, topics), self.at.source, is_unusual=True)
+
+    def in_epochs(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """Bronze records of these topics with their epoch."""
+        return records.withColumn("epoch", self.epochs.column(topics))
 
 
 def prepare(watch: Watch, bronze: str, records: DataFrame) -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
-from replicator.stages import dead_letters, epochs, rewind, routing, tuning
+from replicator.spec import SourceSpec
+from replicator.stages import dead_letters, epochs, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.stages.silver_table import Share, apply
-from replicator.transforms import changes, reach
+from replicator.transforms import changes, exempt, reach
 
 _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions: times tie, run backwards and are late"
 
@@ -42,31 +44,42 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    with tuning.kept(watch.described(records, news.after)) as described:
-        rewind.prepare(watch, identity, described)
-        return distribute(watch, described, routes, progress)
+    records = watch.in_epochs(records, news.after)
+    rewind.prepare(watch, identity, records)
+    survey = partial(_surveyed, watch)
+    with shaping.described(spark, at, records, news, routes, survey) as (described, groups, found):
+        return _refine(watch, described, (groups, found), routes, progress)
 
 
-def distribute(
+def again(watch: Watch, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
+    """Described records that a tick has read before: they say nothing about the order of the source, and what is
+    rejected goes to ``rejects``.
+    """
+    marked = exempt.by_declaration(records, watch.at.source)
+    return _refine(watch, marked, _surveyed(watch, marked), routes, (), rejects)
+
+
+def _refine(
     watch: Watch,
     records: DataFrame,
+    surveyed: tuple[list[Row], list[Row]],
     routes: Routes,
-    existing: Collection[str] = (),
+    existing: Collection[str],
     again: list[DataFrame] | None = None,
 ) -> list[Account]:
-    """Learn the routes, then take the tables one after the other. For ``again`` see Share: records that a tick has read
-    before say nothing about the order of the source.
-    """
+    """Learn the routes, then take the tables one after the other. For ``again`` see Share."""
     spark, at, news = watch.spark, watch.at, watch.news
-    groups, found = _surveyed(watch, records)
-    learned = _learned(routes, groups, news)
+    groups, found = surveyed
+    learned = _learned(routes, groups, news, at.source)
     timed = {group["table"]: at.source.by_time(group["table"]) for group in groups if group["table"] is not None}
     by_time = [table for table, is_by_time in timed.items() if is_by_time]
-    records = routing.as_routed(records, learned, by_time=by_time, scattered=_scattered(watch, found, learned))
+    scattered = _scattered(watch, found, learned)
+    records = routing.as_routed(records, learned, at.source, by_time=by_time, scattered=scattered)
     null_deletes = learned.of_mode(routing.NULL_DELETES)
     if null_deletes or by_time or any(group["bare"] or group["truncates"] for group in groups):
+        records = exempt.by_declaration(records, at.source)
         groups = changes.survey(records, at.placeholder).collect()
-        learned = _learned(learned, groups, news)
+        learned = _learned(learned, groups, news, at.source)
     shares: dict[str | None, list[Row]] = defaultdict(list)
     for group in groups:
         is_change = group["rule"] is None and group["reason"] is None
@@ -139,12 +152,17 @@ def _remember(
     reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
 
 
-def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:
+def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSpec) -> Routes:
     """The routes with what a survey shows."""
     by_topic: dict[str, list[Row]] = defaultdict(list)
     for group in groups:
         by_topic[group["topic"]].append(group)
-    modes = {topic: mode for topic, seen in by_topic.items() if (mode := routing.mode(seen)) is not None}
+    modes = {}
+    for topic, seen in by_topic.items():
+        deletes = routing.declared_deletes(routes, topic, seen, source)
+        mode = routing.mode(seen, deletes)
+        if mode is not None:
+            modes[topic] = mode
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     partial = {group["table"] for group in rows if group["has_placeholder"]}
     pairs = {(group["topic"], group["table"]) for group in rows}

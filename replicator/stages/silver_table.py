@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
-from replicator.debezium import envelope, headers, infer
+from replicator.debezium import headers, infer, shapes
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.schema import Example, Form, form, undescribed
 from replicator.errors import ConfigError, ReplicatorError, Residue, TableMissing, TableStopped
@@ -91,7 +91,8 @@ class Share:
     def described(self, records: DataFrame) -> DataFrame:
         """Bronze records of the table's topics with what they say about themselves, and their epoch."""
         topics = self.routes.topics(self.name)
-        return envelope.read(records).withColumn("epoch", self.epochs.column(topics))
+        with_epoch = records.withColumn("epoch", self.epochs.column(topics))
+        return shapes.read(with_epoch, self.at.source, is_unusual=self.any("shape"))
 
     def any(self, flag: str) -> bool:
         """Whether some group of rows has the flag."""
@@ -227,7 +228,7 @@ def _past(
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
         read = share.described(of_table.join(keys, same, how="left_semi"))
         by_time = [share.name] if at.source.by_time(share.name) else []
-        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes, by_time=by_time)
+        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes, at.source, by_time=by_time)
         groups = tuple(changes.survey(found, at.placeholder).collect())
         then = replace(share, groups=groups)
         rows = _rows(then, found)
@@ -292,7 +293,7 @@ def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[li
         )
         for g in share.rows
     ]
-    known = _known(stored)
+    known = known_types(stored)
     unknown = undescribed(examples, share.declaration)
     guessed: set[str] = set()
     if stored is None and unknown:
@@ -302,7 +303,7 @@ def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[li
     return [form(example, share.declaration, known) for example in examples], guessed
 
 
-def _known(stored: StructType | None) -> dict[str, Logical]:
+def known_types(stored: StructType | None) -> dict[str, Logical]:
     """What the table's own columns say about columns that nothing else describes."""
     known: dict[str, Logical] = {}
     for column in stored or ():

@@ -30,6 +30,7 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
         F.sum((F.col("op") == "t").cast("int")).alias("truncates"),
         F.max("bare").alias("bare"),
         F.max("rewritten").alias("rewritten"),
+        F.max("shape").alias("shape"),
         F.max(F.col("position").isNotNull()).alias("positioned"),
         F.max((F.col("op") == "d") & F.col("key").isNull()).alias("has_keyless_delete"),
         F.max(headers.is_key_change(F.col("headers"))).alias("has_key_change"),
