@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from replicator import registry
+from replicator import names, registry
 from replicator.lake import Lake
 from replicator.operate.status import Surroundings
 from replicator.spec import Declaration, SourceSpec
@@ -66,6 +66,20 @@ def recorded(
         sinks={},
     )
     return made, {Ingestion(name, reader, delta, lake): topics for name, topics in by_source.items()}
+
+
+def refinements(
+    spark: SparkSession, settings: Settings, declared: Sequence[Declaration] = ()
+) -> tuple[Refinement, ...]:
+    """What silver is made from: the configured sources, or where there are none all that the lake's bronze has, with
+    these declarations.
+    """
+    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    sources = settings.sources or tuple(
+        SourceSpec(names.decode(folder), "", tables=tuple(declared))
+        for folder in delta.tables(spark, lake.bronze_root())
+    )
+    return tuple(Refinement(source, delta, delta, control, lake, settings.dead_letter.max_share) for source in sources)
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:

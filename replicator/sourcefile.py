@@ -122,6 +122,7 @@ class TableKeys(Strict):
     keys: tuple[ColumnName, ...] = ()
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
+    schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
 
     @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
@@ -232,7 +233,7 @@ def _literal(name: str) -> str:
 
 def _declaration(name: str, table: TableKeys) -> Declaration:
     columns = tuple(Column(column.name, column.type, column.unsigned) for column in table.columns)
-    return Declaration(name, columns, table.keys, table.truncate, table.unavailable)
+    return Declaration(name, columns, table.keys, table.truncate, table.unavailable, table.schema_changes)
 
 
 def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:

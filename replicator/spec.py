@@ -62,13 +62,17 @@ class Arrival:
 class Evolution:
     """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
     type).
+
+    ``moved`` columns give their values to another name, all at once: (name, new name, type there). A name that none
+    moves to is empty afterwards, with the type that ``added`` gives it.
     """
 
     added: tuple[tuple[str, str], ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
+    moved: tuple[tuple[str, str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.widened)
+        return bool(self.added or self.widened or self.moved)
 
 
 @dataclass(frozen=True)
@@ -84,13 +88,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the user declares about one source table (types.md Y13); all of it optional."""
+    """What the user declares about one source table (types.md Y13); all of it optional.
+
+    ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
+    """
 
     table: str
     columns: tuple[Column, ...] = ()
     keys: tuple[str, ...] = ()
     truncate: str = "apply"
     unavailable: bool = True
+    schema_changes: str = "evolve"
 
 
 @dataclass(frozen=True)

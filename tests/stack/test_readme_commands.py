@@ -77,7 +77,9 @@ def test_the_demo_ends_equal_and_its_lake_answers(shell: Shell) -> None:
 def test_your_own_events_become_tables_without_any_configuration(shell: Shell, checkout: Path) -> None:
     """Four records: two rows and a dead letter, which the last commands of "Where everything lies" show."""
     (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
-    told = shell([*ACTIVATE, *readme.commands("Your own captured events"), *readme.commands("Where everything lies")])
+    sections = ("Your own captured events", "When the source's columns change", "Where everything lies")
+    told = shell([*ACTIVATE, *(command for section in sections for command in readme.commands(section))])
+    assert "decimal(10,2)" in told
     assert "19.90" in told
     assert "12.50" not in told
     assert "key_missing" in told

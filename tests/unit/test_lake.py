@@ -31,6 +31,7 @@ def test_no_name_leaves_its_folder() -> None:
         LAKE.inputs("../x", 1),
         LAKE.routes("../x"),
         LAKE.truncates("../x", "a/.b/../c"),
+        LAKE.schema("../x", "a/.b/../c"),
     ):
         assert "../" not in location
 
