@@ -17,7 +17,7 @@ from replicator import names
 from replicator.debezium import envelope
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
-from replicator.stages import routing, schema_ledger
+from replicator.stages import routing, schema_ledger, tuning
 from replicator.stages.schema_ledger import Ledger
 from replicator.transforms import changes, evolve
 from replicator.transforms.evolve import Change, Plan, Policy
@@ -127,8 +127,9 @@ def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
     topics = share.routes.topics(share.name)
     bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), share.upto).where(F.col("topic").isin(*topics))
     usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
-    rows = routing.as_routed(envelope.read(bronze), share.routes).where(usable)
-    groups = changes.survey(rows, at.placeholder).collect()
-    forms, _ = forms_of.read(groups, rows, share.declaration, stored)
-    snapshots = any(group["has_snapshot"] for group in groups)
-    return evolve.sightings(forms, _firsts(changes.ordered(rows, snapshots=snapshots, running=None)))
+    with tuning.kept(envelope.read(bronze)) as described:
+        rows = routing.as_routed(described, share.routes).where(usable)
+        groups = changes.survey(rows, at.placeholder).collect()
+        forms, _ = forms_of.read(groups, rows, share.declaration, stored)
+        snapshots = any(group["has_snapshot"] for group in groups)
+        return evolve.sightings(forms, _firsts(changes.ordered(rows, snapshots=snapshots, running=None)))

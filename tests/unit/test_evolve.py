@@ -21,7 +21,7 @@ def form(columns: dict[str, str], keys: tuple[str, ...] = ("id",), number: int =
     """A form whose row has these columns and whose Kafka key has those of them."""
     fields = tuple(Field(name, parse_logical(kind)) for name, kind in columns.items())
     key_fields = tuple(field for field in fields if field.name in keys)
-    return Form(number, ("after",), (), fields, key_fields, frozenset(raw))
+    return Form(number, ("after",), (), fields, key_fields, raw=frozenset(raw))
 
 
 def with_v(kind: str, number: int = 1) -> Form:
