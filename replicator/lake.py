@@ -75,6 +75,10 @@ class Lake:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def schema(self, source: str, table: str) -> str:
+        """Control row of a table: how its columns came to be."""
+        return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
+
     def lock(self, stage: str) -> str:
         """The lock file of one stage (local lakes only)."""
         return self._join("_replicator", "locks", stage)

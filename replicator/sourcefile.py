@@ -161,6 +161,7 @@ class TableKeys(ShapeKeys):
     keys: tuple[ColumnName, ...] = ()
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
+    schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
 
@@ -320,7 +321,16 @@ def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -
     outbox = _outbox(source if table.outbox is None and source is not None else table, table.keys, table.columns)
     deletes = source.deletes if table.deletes is None and source is not None else table.deletes
     return Declaration(
-        name, columns, table.keys, table.truncate, table.unavailable, table.sequence_by, outbox, table.shape, deletes
+        name,
+        columns,
+        table.keys,
+        table.truncate,
+        table.unavailable,
+        sequence_by=table.sequence_by,
+        outbox=outbox,
+        shape=table.shape,
+        deletes=deletes,
+        schema_changes=table.schema_changes,
     )
 
 

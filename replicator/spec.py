@@ -62,13 +62,17 @@ class Arrival:
 class Evolution:
     """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
     type).
+
+    ``moved`` columns give their values to another name, all at once: (name, new name, type there). A name that none
+    moves to is empty afterwards, with the type that ``added`` gives it.
     """
 
     added: tuple[tuple[str, str], ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
+    moved: tuple[tuple[str, str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.widened)
+        return bool(self.added or self.widened or self.moved)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ class Declaration:
     ``sequence_by`` is ``position`` or ``source.ts_ms`` (debezium.md Q9), None where the source's own holds.
     ``shape`` (``envelope``, ``flattened``) and ``deletes`` (a ``delete.tombstone.handling.mode``) take the place of
     what its records show by themselves.
+    ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
     """
 
     table: str
@@ -122,6 +127,7 @@ class Declaration:
     outbox: Outbox | None = None
     shape: str | None = None
     deletes: str | None = None
+    schema_changes: str = "evolve"
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from replicator.debezium.logical import Logical
 from replicator.debezium.unions import Unions
 from replicator.spec import EVENT_ID, SourceSpec
 from replicator.stages import tuning
+from replicator.stages.forms import known_types
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import News, Routes
-from replicator.stages.silver_table import known_types
 from replicator.transforms import exempt
 
 Survey = Callable[[DataFrame], tuple[list[Row], list[Row]]]

@@ -1,8 +1,8 @@
 """One table's share of a tick.
 
-Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema evolution, 3. the truncate watermark, 4. the
-merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere is repaired by the
-next run.
+Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema ledger and evolution, 3. the truncate
+watermark, 4. the merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere
+is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,21 +18,21 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import names
-from replicator.debezium import headers, infer, shapes
-from replicator.debezium.logical import Logical, parse_logical
-from replicator.debezium.schema import Example, Form, form, undescribed
-from replicator.errors import ConfigError, ReplicatorError, Residue, TableMissing, TableStopped
-from replicator.spec import Declaration, Evolution, Progress, Table
-from replicator.stages import dead_letters, moves, routing, tuning
+from replicator.debezium import headers, shapes
+from replicator.debezium.schema import Form
+from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
+from replicator.spec import Declaration, Progress, Table
+from replicator.stages import dead_letters, moves, routing, schema_change, tuning
+from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.schema_change import SchemaChange
 from replicator.transforms import changes, decode, evolve, fold, truncate
 from replicator.transforms.decode import Needs
-from replicator.transforms.evolve import Layout
-from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.evolve import Plan
+from replicator.transforms.layout import Layout, described
 
 
 @dataclass(frozen=True)
@@ -108,8 +107,7 @@ class Decoded:
 
     ordered: DataFrame
     changes: DataFrame
-    layout: Layout
-    evolution: Evolution
+    schema: SchemaChange
     stored: StructType | None
     guessed: frozenset[str]
     swaps: int
@@ -120,14 +118,18 @@ class Batch:
     """Decoded changes (persisted) of one table with what was counted in them."""
 
     changes: DataFrame
-    layout: Layout
-    evolution: Evolution
+    schema: SchemaChange
     stored: StructType | None
     good: int
     partial: bool
     truncates: int
     mark: str | None
     rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the changes."""
+        return self.schema.plan.layout
 
 
 def apply(share: Share, records: DataFrame) -> Account:
@@ -146,6 +148,16 @@ def apply(share: Share, records: DataFrame) -> Account:
     return replace(account, seconds=time.monotonic() - started)
 
 
+def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
+    """What :func:`apply` would do to the schema, or what would stop the table there. Changes nothing."""
+    rows, stored = _rows(share, records), _stored(share)
+    try:
+        forms, _ = forms_of.read(share.rows, rows, share.declaration, stored)
+        return schema_change.foresee(share, _ordered(share, rows), forms, stored).plan
+    except ReplicatorError as error:
+        return error
+
+
 def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if not share.rows:
         if account.dead_lettered:
@@ -157,7 +169,8 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
             warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
             account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
-        batch = _counted(share, read.changes, read.ordered, read.layout, read.evolution, read.stored)
+        account = replace(account, warnings=(*account.warnings, *read.schema.plan.warnings))
+        batch = _counted(share, read.changes, read.ordered, read.schema, read.stored)
         account = _settled(account, batch)
         if account.dead_lettered:
             inside = read.changes.where(F.col("_reject").isNotNull()).select("_reject.*")
@@ -174,12 +187,11 @@ def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
     """The share's changes, kept for the time of the block. Raises SchemaRefused where the table cannot follow."""
     rows = _rows(share, records)
     stored = _stored(share)
-    forms, guessed = _forms(share, rows, stored)
-    layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
-    layout = replace(layout, keys_from_row=bool(share.declaration.keys))
-    snapshots = share.any("has_snapshot")
-    running = _running(share, rows) if snapshots and not share.whole else None
-    ordered = changes.ordered(rows, snapshots=snapshots, running=running)
+    forms, guessed = forms_of.read(share.rows, rows, share.declaration, stored)
+    ordered = _ordered(share, rows)
+    schema = schema_change.foresee(share, ordered, forms, stored)
+    evolve.refuse(share.name, schema.plan, schema.policy)
+    layout = schema.plan.layout
     needs = _needs(share)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     with ExitStack() as kept:
@@ -188,7 +200,7 @@ def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
             past = _past(share, ordered, forms, layout, stored, kept)
             done = kept.enter_context(moves.settled(made, share.name, past))
             made, swaps = kept.enter_context(tuning.kept(done.changes)), done.swaps
-        yield Decoded(ordered, made, layout, evolution, stored, frozenset(guessed), swaps)
+        yield Decoded(ordered, made, schema, stored, frozenset(guessed), swaps)
 
 
 def _bury(share: Share, letters: DataFrame, account: Account) -> None:
@@ -234,7 +246,7 @@ def _past(
         rows = _rows(then, found)
         if not then.rows:
             return None
-        past, _ = _forms(then, rows, stored)
+        past, _ = forms_of.read(then.rows, rows, share.declaration, stored)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
         good = decoded.where(F.col("_reject").isNull())
@@ -266,63 +278,11 @@ def _stored(share: Share) -> StructType | None:
     return silver.read(share.spark, share.table).schema
 
 
-def _types(stored: StructType | None) -> dict[str, str] | None:
-    return None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
-
-
-def _keys(share: Share, stored: StructType | None) -> tuple[str, ...]:
-    """Key columns by source name: declared, else those the table was made with, else none (the records say)."""
-    if share.declaration.keys or stored is None:
-        return share.declaration.keys
-    keys = [(column.metadata["key"], column.name) for column in stored if "key" in column.metadata]
-    return tuple(names.decode(name) for _, name in sorted(keys))
-
-
-def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[list[Form], set[str]]:
-    """The forms of the batch, and the columns whose types nobody described."""
-    examples = [
-        Example(
-            g["form"],
-            g["flat"],
-            g["wrapped"],
-            g["key_wrapped"],
-            g["value"] or "{}",
-            g["key"],
-            tuple(g["key_names"] or ()),
-            tuple(g["row_names"] or ()),
-        )
-        for g in share.rows
-    ]
-    known = known_types(stored)
-    unknown = undescribed(examples, share.declaration)
-    guessed: set[str] = set()
-    if stored is None and unknown:
-        known = dict(_inferred(rows, unknown))
-        declared = {column.name for column in share.declaration.columns}
-        guessed = {name for example in unknown for name in example.row_names if name not in declared}
-    return [form(example, share.declaration, known) for example in examples], guessed
-
-
-def known_types(stored: StructType | None) -> dict[str, Logical]:
-    """What the table's own columns say about columns that nothing else describes."""
-    known: dict[str, Logical] = {}
-    for column in stored or ():
-        if column.name not in SYSTEM_COLUMNS:
-            try:
-                known[names.decode(column.name)] = parse_logical(column.dataType.simpleString())
-            except ConfigError:
-                continue  # a nested type: its text is kept
-    return known
-
-
-def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
-    """Kinds over the whole first range (architecture 9.7)."""
-    found: set[tuple[str, str]] = set()
-    for example in examples:
-        path = form(example, Declaration(""), {}).path
-        texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
-        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).distinct().collect())
-    return infer.settle(found)
+def _ordered(share: Share, rows: DataFrame) -> DataFrame:
+    """Records that may change a row, in the source's order."""
+    snapshots = share.any("has_snapshot")
+    running = _running(share, rows) if snapshots and not share.whole else None
+    return changes.ordered(rows, snapshots=snapshots, running=running)
 
 
 def _running(share: Share, rows: DataFrame) -> DataFrame:
@@ -342,8 +302,7 @@ def _counted(
     share: Share,
     decoded: DataFrame,
     ordered: DataFrame,
-    layout: Layout,
-    evolution: Evolution,
+    schema: SchemaChange,
     stored: StructType | None,
 ) -> Batch:
     incomplete = F.size(F.coalesce("_unavailable", F.array().cast("array<string>"))) > 0
@@ -355,8 +314,7 @@ def _counted(
     truncates = sum(group["truncates"] or 0 for group in share.rows)
     return Batch(
         decoded,
-        layout,
-        evolution,
+        schema,
         stored,
         good=0 if good is None else good["count"],
         partial=good is not None and bool(good["partial"]),
@@ -400,8 +358,10 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
             where=share.table.name,
             mend="`replicator run silver` builds it from bronze, these records included.",
         )
-    if batch.evolution:
-        at.silver.evolve(spark, table, batch.evolution)
+    if batch.schema.ledger is not None:
+        schema_change.save(share, batch.schema.ledger)
+    if batch.schema.plan.evolution:
+        at.silver.evolve(spark, table, batch.schema.plan.evolution)
     if batch.mark is not None:
         if batch.truncates:
             at.control.put(at.lake.truncates(at.source.name, share.name), {"watermark": batch.mark})
@@ -415,7 +375,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         applied = 0
     else:
         folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
-        result = at.silver.apply(evolve.described(folded, batch.layout), table, share.progress)
+        result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied)

@@ -21,7 +21,7 @@ from replicator.debezium import headers, infer, types, unavailable
 from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms.evolve import Layout, stored_name
+from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import letter
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
@@ -89,8 +89,8 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         *[F.col(name).alias(f"_at_{name}") for name in _PLACE],
         *columns,
         "_source_ts_ms",
-        _unavailable(form, needs.placeholder).alias("_unavailable"),
-        _verdict(form, key_problem).alias("_verdict"),
+        _unavailable(form, layout, needs.placeholder).alias("_unavailable"),
+        _verdict(form, key_problem, layout.misfit(form)).alias("_verdict"),
         *(MOVE_COLUMNS if needs.key_changes else []),
     )
     return judged.select(
@@ -215,8 +215,9 @@ def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
     wrong with the key.
     """
     values = {
-        stored_name(field.name): F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
+        home: F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
         for i, field in enumerate(form.fields)
+        if (home := layout.home(field)) is not None
     }
     in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
@@ -246,19 +247,22 @@ def _complete(keys: dict[str, Column]) -> Column:
     return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
 
 
-def _unavailable(form: Form, placeholder: Placeholder | None) -> Column:
+def _unavailable(form: Form, layout: Layout, placeholder: Placeholder | None) -> Column:
     """Stored names of the columns that were not sent."""
     if placeholder is None or not form.fields:
         return F.lit(None).cast("array<string>")
     unsent = [
-        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(stored_name(field.name)))
+        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(home))
         for i, field in enumerate(form.fields)
+        if (home := layout.home(field)) is not None
     ]
-    return F.array_compact(F.array(*unsent))
+    return F.array_compact(F.array(*unsent).cast("array<string>"))
 
 
-def _verdict(form: Form, key_problem: Column) -> Column:
-    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is."""
+def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
+    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is. ``misfit`` is a column
+    that the table does not follow; a delete needs only the key.
+    """
     nothing = F.lit(None).cast("string")
     is_row = F.col("op") != "d"
 
@@ -277,6 +281,7 @@ def _verdict(form: Form, key_problem: Column) -> Column:
     return F.coalesce(
         because(key_problem.isNotNull(), key_problem),
         because(is_row & rowless, F.lit("after_missing")),
+        *([because(is_row, F.lit("incompatible_schema"), F.lit(misfit))] if misfit is not None else []),
         *wrong,
         because(F.col("_seq").isNull(), F.lit("position_missing")),
         F.struct(nothing.alias("reason"), nothing.alias("detail")),

@@ -79,9 +79,15 @@ def test_your_own_events_become_tables_without_any_configuration(shell: Shell, c
     an epoch for what may follow.
     """
     (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
-    sections = ("Your own captured events", "When a source starts anew", "Where everything lies")
+    sections = (
+        "Your own captured events",
+        "When the source's columns change",
+        "When a source starts anew",
+        "Where everything lies",
+    )
     told = shell([*ACTIVATE, *(command for section in sections for command in readme.commands(section))])
     assert "bronze ends here" in told
+    assert "decimal(10,2)" in told
     assert "19.90" in told
     assert "12.50" not in told
     assert "Declare the table's `keys`" in told

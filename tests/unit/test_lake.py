@@ -33,6 +33,7 @@ def test_no_name_leaves_its_folder() -> None:
         LAKE.routes("../x"),
         LAKE.dropped_letters("../x").location,
         LAKE.truncates("../x", "a/.b/../c"),
+        LAKE.schema("../x", "a/.b/../c"),
     ):
         assert "../" not in location
 
