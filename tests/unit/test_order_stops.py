@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from replicator.operate import epoch
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from tests.builders import Record, bronze, envelope, exact_session, record
 
@@ -84,10 +83,10 @@ class Silver:
 
     def rebuilt(self) -> Silver:
         """The same bronze, read from its beginning into a new silver by another process."""
-        other = Silver(self.spark, self.folder, self.sequence_by, control=self.control)
-        [records] = [self.format.read(self.spark, self.at.lake.bronze("s"))]
-        other.format.append(records, self.at.lake.bronze("s"), None)
-        accounts = silver.refine(self.spark, replace(other.at, reached=Reached()))
+        other = Silver(self.spark, self.folder, self.sequence_by)
+        other.control.put(self.at.lake.epochs("s"), self.control.get(self.at.lake.epochs("s")) or {})
+        other.format.append(self.format.read(self.spark, self.at.lake.bronze("s")), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, other.at)
         assert [account.error for account in accounts if account.error] == []
         return other
 
