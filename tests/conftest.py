@@ -50,3 +50,9 @@ def endpoints() -> Iterator[object]:
     finally:
         stack.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with servers come first: their files are the longest, and two workers shall end together."""
+    items.sort(key=lambda item: item.get_closest_marker("stack") is None)

@@ -53,6 +53,14 @@ def _file(cache: Path, coordinate: str) -> Path:
 
 
 def _jvms_that_know(folder: Path) -> list[str]:
+    """What is left of the JVMs that worked there; one whose asker has gone needs a moment to notice."""
+    until = time.monotonic() + 10
+    while (found := _running(folder)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return found
+
+
+def _running(folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
