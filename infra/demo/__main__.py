@@ -30,7 +30,7 @@ from replicator.settings import cache_dir
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
 
-_PATIENCE_SECONDS = 120
+_PATIENCE_SECONDS = 300
 _POLL_SECONDS = 0.1
 console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 

@@ -25,7 +25,7 @@ from replicator.connect.rest import Connect
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 BIN = Path(sys.executable).parent
 
 
