@@ -112,7 +112,7 @@ def test_each_stage_runs_under_spark_submit_with_the_lake_on_s3(source: Any, end
     def submit(stage: str) -> str:
         command = [str(BIN / "spark-submit"), "--jars", class_path, f"jobs/{stage}.py", "--env", "local"]
         done = subprocess.run(
-            command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=900, check=False
         )
         log.write_text(done.stderr)
         assert done.returncode == 0, done.stdout + done.stderr[-3000:]
