@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from replicator import registry
+from replicator import names, registry
+from replicator.errors import ConfigError
 from replicator.lake import Lake
+from replicator.operate.epoch import Place
 from replicator.operate.status import Surroundings
-from replicator.spec import Declaration, SourceSpec
+from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.gold import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,15 +52,18 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
 
 
 def recorded(
-    spark: SparkSession, settings: Settings, files: Sequence[str], declared: Sequence[Declaration]
+    spark: SparkSession, settings: Settings, files: Sequence[str], declared: SourceSpec
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
-    """A pipeline over captured events, without gold and targets; and which topics of the files each source has."""
+    """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
+
+    ``declared`` says what is declared of each source, whatever its name.
+    """
     lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
         by_source.setdefault(source, []).append(topic)
-    specs = [SourceSpec(name, "", tables=tuple(declared)) for name in by_source]
+    specs = [replace(declared, name=name, topics="") for name in by_source]
     share = settings.dead_letter.max_share
     made = Pipeline(
         ingestions=(),
@@ -66,6 +73,25 @@ def recorded(
         sinks={},
     )
     return made, {Ingestion(name, reader, delta, lake): topics for name, topics in by_source.items()}
+
+
+def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -> tuple[Refinement, ...]:
+    """Silver of every source: those of the configuration, and what the lake has besides, with what is ``declared``."""
+    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    configured = {source.name: source for source in settings.sources}
+    present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
+    others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
+    share = settings.dead_letter.max_share
+    every = sorted((configured | others).items())
+    return tuple(Refinement(source, delta, delta, control, lake, share) for _, source in every)
+
+
+def place(spark: SparkSession, settings: Settings, source: str) -> Place:
+    """A source where ``epoch`` works on it. Raises ConfigError for a name that the configuration does not have."""
+    known = [each.name for each in settings.sources]
+    if known and source not in known:
+        raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
+    return Place(source, Lake(settings.lake.root), _delta(), _control(spark))
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:

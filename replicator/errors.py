@@ -11,6 +11,8 @@
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
         ├── TopicsMissing                       no topic matches what the source names
         ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
+        ├── SourceRewound                       the source's order went back: restored, reset, replaced (J4)
+        ├── PartitionsGrew                      more partitions where only offsets tell the order (Q8)
         ├── TopicRecreated                      the topic is another one now (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
         ├── BronzeReplaced                      silver's progress names another bronze (F-C6)
@@ -104,6 +106,18 @@ class OffsetsLost(TableStopped):
     """Retention removed records that were never read; only a new snapshot repairs this."""
 
     code = "OFFSETS_LOST"
+
+
+class SourceRewound(TableStopped):
+    """A new change stands below what its partition had reached: a backup, a reset log, another server."""
+
+    code = "SOURCE_REWOUND"
+
+
+class PartitionsGrew(TableStopped):
+    """A topic whose records only their offsets order has more partitions: keys may have moved between them."""
+
+    code = "PARTITIONS_GREW"
 
 
 class TopicRecreated(TableStopped):

@@ -44,6 +44,13 @@ class Lake:
         keys = ("topic", "partition", "offset")
         return Table(f"dead_letters/{source}", self._join("dead_letters", names.encode(source)), keys)
 
+    def dropped_letters(self, source: str) -> Table:
+        """Dead letters of one source that somebody gave up, with when and by which filter."""
+        keys = ("topic", "partition", "offset", "first_seen")
+        return Table(
+            f"dropped_letters/{source}", self._join("_replicator", "dropped_letters", names.encode(source)), keys
+        )
+
     def checkpoint(self, source: str) -> str:
         """The streaming checkpoint of Kafka -> bronze; never inside a table (F-C4)."""
         return self._join("_replicator", "checkpoints", names.encode(source))
@@ -56,9 +63,21 @@ class Lake:
         """Control row of a source: which tables each topic has carried."""
         return self._join("_replicator", "routes", f"{names.encode(source)}.json")
 
+    def epochs(self, source: str) -> str:
+        """Control row of a source: from which offsets its order starts anew."""
+        return self._join("_replicator", "epochs", f"{names.encode(source)}.json")
+
+    def reached(self, source: str) -> str:
+        """Control row of a source: how far each partition had got in the source's order."""
+        return self._join("_replicator", "reached", f"{names.encode(source)}.json")
+
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
+
+    def schema(self, source: str, table: str) -> str:
+        """Control row of a table: how its columns came to be."""
+        return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
     def lock(self, stage: str) -> str:
         """The lock file of one stage (local lakes only)."""

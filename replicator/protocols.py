@@ -87,8 +87,9 @@ class TableFormat(Protocol):
         """
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
-        """Add columns (behind the table's own, before the system columns) and widen types; existing rows keep
-        their values, new columns are NULL there. Repeating it changes nothing.
+        """Add columns (behind the table's own, before the system columns), widen types and move columns to other
+        names, in ``_column_seq`` too; existing rows keep their values, new columns are NULL there, columns what is
+        known of their source. Repeating it changes nothing.
         """
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, field
 from replicator import names
 from replicator.debezium.logical import parse_logical
 from replicator.errors import ConfigError
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox, SourceSpec
 from replicator.strict import Strict, check
 from replicator.yamlfile import Document, Problems, nearest, read
 
@@ -105,6 +105,7 @@ def single_names(found: list[str], what: str) -> None:
 Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
+SequenceBy = Literal["position", "source.ts_ms"]
 
 
 class ColumnKeys(Strict):
@@ -115,20 +116,78 @@ class ColumnKeys(Strict):
     unsigned: bool = False
 
 
-class TableKeys(Strict):
+class OutboxKeys(Strict):
+    """Where events come from that stand in an outbox table (debezium.md section I); a word alone is the ``mode``."""
+
+    mode: Literal["router", "log", "current"]
+    empty_payload: Literal["ignore", "delete"] = "ignore"
+    topic: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _of_router(self) -> OutboxKeys:
+        if self.mode != "router" and (self.topic is not None or self.empty_payload != "ignore"):
+            raise ValueError("topic and empty_payload belong to mode router")
+        return self
+
+
+def _as_block(value: Any) -> Any:
+    return {"mode": value} if isinstance(value, str) else value
+
+
+OutboxBlock = Annotated[OutboxKeys | None, BeforeValidator(_as_block)]
+
+
+class ShapeKeys(Strict):
+    """How the records of a table, or of all of a source, are to be read where that is not as they look."""
+
+    outbox: OutboxBlock = None
+    deletes: Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"] | None = None
+    accept_lost_deletes: bool = False
+
+    @model_validator(mode="after")
+    def _told(self) -> ShapeKeys:
+        if self.deletes == "drop" and not self.accept_lost_deletes:
+            raise ValueError(
+                "with deletes: drop no delete ever arrives and its row stays for good: choose another "
+                "delete.tombstone.handling.mode in the connector, or say accept_lost_deletes: true"
+            )
+        return self
+
+
+class TableKeys(ShapeKeys):
     """What is declared about a table; all of it optional."""
 
     columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed)] = ()
     keys: tuple[ColumnName, ...] = ()
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
+    schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
+    sequence_by: SequenceBy | None = None
+    shape: Literal["envelope", "flattened"] | None = None
+
+    @model_validator(mode="after")
+    def _events(self) -> TableKeys:
+        if self.outbox is None or self.outbox.mode != "router":
+            return self
+        if self.keys not in ((), (EVENT_ID,), (AGGREGATE_ID,)):
+            raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
+        if self.outbox.empty_payload == "delete" and self.keys != (AGGREGATE_ID,):
+            raise ValueError(
+                f"empty_payload: delete needs keys: [{AGGREGATE_ID}]: it deletes an aggregate, and the row of an event "
+                "is none"
+            )
+        declared = {column.name: column.type for column in self.columns}
+        if declared and declared not in ({"payload": "bytes"}, {"payload": "string"}):
+            raise ValueError("of the outbox router's columns only the payload is declared, as bytes or string")
+        return self
 
     @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
         declared = [column.name for column in self.columns]
         single_names(declared, "the list of columns")
         single_names(list(self.keys), "the list of keys")
-        unknown = next((key for key in self.keys if declared and key not in declared), None)
+        has_own = self.outbox is not None and self.outbox.mode == "router"
+        unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
             raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
         return self
@@ -151,14 +210,21 @@ class DeclareKeys(Strict):
         return tuple(_declaration(name, table) for name, table in self.tables.items())
 
 
-class SourceKeys(DeclareKeys):
-    """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read."""
+class SourceKeys(DeclareKeys, ShapeKeys):
+    """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
+
+    ``outbox`` and ``deletes`` hold for every table that does not say otherwise. ``signal_data_collection`` is the
+    connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro writes bytes.
+    """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
     topics: str | None = None
     include: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None
     placeholder: str = Field(default=_PLACEHOLDER, min_length=1)
+    sequence_by: SequenceBy = "position"
+    signal_data_collection: TableName | None = None
+    avro_bytes: Literal["base64", "latin1"] = "base64"
     options: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("options")
@@ -170,16 +236,31 @@ class SourceKeys(DeclareKeys):
     def _one_of(self) -> SourceKeys:
         if self.topics is not None and self.include:
             raise ValueError("give topics or include, not both: each says which topics are read")
+        if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
+            raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
+        own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
+        unread = next(
+            (t for t in own if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
+        )
+        if unread is not None:
+            raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")
         return self
 
 
 def declarations(path: Path | str) -> tuple[Declaration, ...]:
     """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
+    return template(path).tables
+
+
+def template(path: Path | str) -> SourceSpec:
+    """A ``--declare`` file as a source for recorded events of any name. Raises ConfigError as ``declarations`` does."""
     problems = Problems()
     document = read(Path(path), problems)
     keys = None if problems.found else check(_model(document), document, problems)
     problems.raise_if_any()
-    return () if keys is None else keys.declarations()
+    if isinstance(keys, SourceKeys):
+        return _source(keys, "", {})
+    return SourceSpec("", "", tables=() if keys is None else keys.declarations())
 
 
 def sources(
@@ -207,9 +288,13 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         name=keys.name,
         topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include),
         bootstrap_servers=servers,
-        tables=keys.declarations(),
+        tables=tuple(_declaration(name, table, keys) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
         options={**options, **keys.options},
+        sequence_by=keys.sequence_by,
+        default=Declaration("", outbox=_outbox(keys, (), ()), deletes=keys.deletes),
+        signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
+        latin1_bytes=keys.avro_bytes == "latin1",
     )
 
 
@@ -230,9 +315,40 @@ def _literal(name: str) -> str:
     return re.sub(r"[^a-zA-Z0-9._-]", "_", name).replace(".", "[.]")
 
 
-def _declaration(name: str, table: TableKeys) -> Declaration:
+def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -> Declaration:
+    """What a table's entry declares, and for what it leaves open its source."""
     columns = tuple(Column(column.name, column.type, column.unsigned) for column in table.columns)
-    return Declaration(name, columns, table.keys, table.truncate, table.unavailable)
+    outbox = _outbox(source if table.outbox is None and source is not None else table, table.keys, table.columns)
+    deletes = source.deletes if table.deletes is None and source is not None else table.deletes
+    return Declaration(
+        name,
+        columns,
+        table.keys,
+        table.truncate,
+        table.unavailable,
+        sequence_by=table.sequence_by,
+        outbox=outbox,
+        shape=table.shape,
+        deletes=deletes,
+        schema_changes=table.schema_changes,
+    )
+
+
+def _outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
+    if told.outbox is None:
+        return None
+    return Outbox(
+        told.outbox.mode,
+        key=AGGREGATE_ID if AGGREGATE_ID in keys else EVENT_ID,
+        null_deletes=told.outbox.empty_payload == "delete",
+        binary=any(column.name == "payload" and column.type == "bytes" for column in columns),
+        topic=told.outbox.topic,
+    )
+
+
+def _last_two(name: str) -> str:
+    """``<schema>.<table>`` of a name that may begin with a database."""
+    return ".".join(name.split(".")[-2:])
 
 
 def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,17 @@ class Arrival:
 class Evolution:
     """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
     type).
+
+    ``moved`` columns give their values to another name, all at once: (name, new name, type there). A name that none
+    moves to is empty afterwards, with the type that ``added`` gives it.
     """
 
     added: tuple[tuple[str, str], ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
+    moved: tuple[tuple[str, str, str], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.widened)
+        return bool(self.added or self.widened or self.moved)
 
 
 @dataclass(frozen=True)
@@ -82,20 +86,57 @@ class Column:
     unsigned: bool = False
 
 
+EVENT_ID, AGGREGATE_ID = "id", "aggregate_id"
+"""Columns of a table of outbox events, of which one is its key."""
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """A table of outbox events (debezium.md section I).
+
+    ``mode``: ``router`` reads what Debezium's event router sends; ``log`` a captured outbox table as a log of its
+    inserts; ``current`` a captured outbox table as any other. Of the router's table ``key`` is EVENT_ID (a row per
+    event) or AGGREGATE_ID (the newest event per aggregate); ``null_deletes`` says that an event without payload deletes
+    its aggregate's row; ``binary`` that payloads are bytes; ``topic`` where the events come from, None for the topic
+    ``<source>.<table>``.
+    """
+
+    mode: str
+    key: str = EVENT_ID
+    null_deletes: bool = False
+    binary: bool = False
+    topic: str | None = None
+
+
 @dataclass(frozen=True)
 class Declaration:
-    """What the user declares about one source table (types.md Y13); all of it optional."""
+    """What the user declares about one source table (types.md Y13); all of it optional.
+
+    ``sequence_by`` is ``position`` or ``source.ts_ms`` (debezium.md Q9), None where the source's own holds.
+    ``shape`` (``envelope``, ``flattened``) and ``deletes`` (a ``delete.tombstone.handling.mode``) take the place of
+    what its records show by themselves.
+    ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
+    """
 
     table: str
     columns: tuple[Column, ...] = ()
     keys: tuple[str, ...] = ()
     truncate: str = "apply"
     unavailable: bool = True
+    sequence_by: str | None = None
+    outbox: Outbox | None = None
+    shape: str | None = None
+    deletes: str | None = None
+    schema_changes: str = "evolve"
 
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex."""
+    """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
+
+    ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
+    ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
+    """
 
     name: str
     topics: str
@@ -103,10 +144,31 @@ class SourceSpec:
     tables: tuple[Declaration, ...] = ()
     placeholder: str = "__debezium_unavailable_value"
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sequence_by: str = "position"
+    default: Declaration = field(default=Declaration(""))
+    signals: str | None = None
+    latin1_bytes: bool = False
+
+    def by_time(self, table: str) -> bool:
+        """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""
+        return (self.declaration(table).sequence_by or self.sequence_by) == "source.ts_ms"
+
+    @property
+    def flattened(self) -> tuple[str, ...]:
+        """Topics whose records are flattened rows by declaration, whatever they look like."""
+        return self._topics_of_shape("flattened")
+
+    @property
+    def enveloped(self) -> tuple[str, ...]:
+        """Topics whose records are envelopes by declaration."""
+        return self._topics_of_shape("envelope")
+
+    def _topics_of_shape(self, shape: str) -> tuple[str, ...]:
+        return tuple(f"{self.name}.{declared.table}" for declared in self.tables if declared.shape == shape)
 
     def declaration(self, table: str) -> Declaration:
-        """What is declared about ``<database or schema>.<table>``; an empty declaration if nothing is."""
-        return next((d for d in self.tables if d.table == table), Declaration(table))
+        """What is declared about ``<database or schema>.<table>``; the source's default if nothing is."""
+        return next((d for d in self.tables if d.table == table), replace(self.default, table=table))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from replicator import __version__
-from replicator.cli import config, doctor, jars, run, sql, status, validate
+from replicator.cli import config, dead_letters, doctor, epoch, explain, jars, run, schema, sql, status, validate
 from replicator.cli.console import narrate, print_text
 from replicator.errors import ReplicatorError, Unreachable
 
@@ -26,7 +26,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(config.app, name="config")
+app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(epoch.app, name="epoch")
+app.add_typer(schema.app, name="schema")
 app.command()(doctor.doctor)
+app.command()(explain.explain)
 app.command()(jars.jars)
 app.command()(run.run)
 app.command()(sql.sql)

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator import settings as configuration
+from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
+from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from replicator.settings import Settings
+    from replicator.stages.refinement import Refinement
 
 Env = Annotated[
     str, typer.Option("--env", envvar="REPLICATOR_ENV", help="Which <env>.yaml is laid over base.yaml.", metavar="NAME")
@@ -24,6 +30,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 LakeRoot = Annotated[
     Optional[str],  # noqa: UP045 - as above
     typer.Option("--lake", help="A lake to use without any configuration.", metavar="DIR"),
+]
+SourceName = Annotated[
+    Optional[str],  # noqa: UP045 - as above
+    typer.Option("--source", help="Only this source (a topic prefix); all of the lake without it.", metavar="NAME"),
+]
+Declare = Annotated[
+    Optional[Path],  # noqa: UP045 - as above
+    typer.Option("--declare", help="With --lake: YAML with column types, as for run --recorded.", metavar="FILE"),
 ]
 DEFAULT_ENV = "local"
 
@@ -39,6 +53,25 @@ class Rows(str, Enum):
 def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     """The configuration of an environment, or with *lake* the defaults over that lake."""
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
+
+
+def declared(declare: Path | None, lake: str | None) -> SourceSpec:
+    """What a ``--declare`` file says of any source. Raises ConfigError where a configuration has the say."""
+    if declare is None:
+        return SourceSpec("", "")
+    if lake is None:
+        raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations of conf/sources hold.")
+    from replicator import sourcefile
+
+    return sourcefile.template(declare)
+
+
+def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
+    """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
+    known = [each.source.name for each in refinements]
+    if source is not None and source not in known:
+        raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
+    return [each for each in refinements if source in (None, each.source.name)]
 
 
 def debugging(context: typer.Context) -> bool:

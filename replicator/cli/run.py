@@ -92,9 +92,10 @@ def _run_recorded(
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
+    from replicator.spec import SourceSpec
     from replicator.stages import bronze, pipeline
 
-    declared = sourcefile.declarations(declare) if declare is not None else ()
+    declared = sourcefile.template(declare) if declare is not None else SourceSpec("", "")
     with exclusive(Lake(settings.lake.root), ("bronze", "silver")):
         spark: SparkSession = session(settings, debug=debug)
         made, shares = assemble.recorded(spark, settings, files, declared)

@@ -6,7 +6,8 @@ row: that needs the record's schema, which the columns ``form`` and ``wrapped`` 
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,37 +20,47 @@ _FLAT = ", ".join(
 )
 _BODY = (
     f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
-    f"aggregate_type STRING, additional_data STRING, {_FLAT}"
+    f"aggregate_type STRING, additional_data STRING, specversion STRING, {_FLAT}"
 )
 _HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}"
 _JSON_SPACE = " \t\r\n"
 
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
 
+CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
+"""Shapes that must be written anew before their rows can be read (A5, A6, K1)."""
 
-def read(records: DataFrame) -> DataFrame:
-    """Bronze records with what they say about themselves; one row per record, nothing dropped.
+_AVRO = r'\{"(?:string|int|long|float|double|boolean|bytes|array|map|Value|[^"\\]*\.[^"\\]*)":'
+
+
+def read(records: DataFrame, flattened: Sequence[str] = ()) -> DataFrame:
+    """Bronze records with what they say about themselves; one row per record, nothing dropped. Records of the topics
+    in ``flattened`` are rows, whatever their columns are called.
 
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
-    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``,
-    ``row_names`` (where no schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an
-    object without any field of Debezium's: a flattened row only where the topic has no envelopes) and ``rewritten``
-    (it has ``__deleted``, so that its topic's deletes are rows, F2).
+    ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
+    where they need not), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block
+    says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of Debezium's:
+    a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's
+    deletes are rows, F2) and ``shape`` (it may be no plain record, and of which kind; NULL nearly always).
     """
     described = records
-    for step in (_heads, _bodies, _operations, _names, _positions, _forms, _judgements):
-        described = described.select("*", *step())
-    return described.select(*records.columns, *_SAID, _kept_reason())
+    topics = tuple(flattened)
+    steps = (_heads(), _bodies(), _operations(topics), _names(), _positions(), _forms(), _judgements(topics))
+    for step in steps:
+        described = described.select("*", *step)
+    return described.select(*records.columns, *SAID, _kept_reason())
 
 
-_SAID = (
+SAID = (
     "op",
     "source_name",
     "table",
     "source_ts_ms",
     "is_snapshot",
     "position",
+    "stream",
     "flat",
     "wrapped",
     "key_wrapped",
@@ -58,8 +69,10 @@ _SAID = (
     "form",
     "bare",
     "rewritten",
+    "shape",
     "rule",
 )
+"""What :func:`read` adds, beside ``reason``."""
 
 
 # Each step is built once for all batches: a Column names its inputs, and making one costs a talk with the JVM.
@@ -109,13 +122,15 @@ def _split(ddl: str) -> list[str]:
 
 
 @cache
-def _operations() -> tuple[Column, ...]:
+def _operations(flattened: tuple[str, ...]) -> tuple[Column, ...]:
     """Operation and source block, of envelopes and of flattened rows alike."""
     body = F.col("_body")
     flat_source = position.flattened_source(
         {name: F.coalesce(body[f"__source_{name}"], body[f"__{name}"]) for name in _METADATA if name != "name"}
     )
     flat = body["source"].isNull() & body["op"].isNull()
+    if flattened:
+        flat = flat | F.col("topic").isin(*flattened)
     deleted = F.lower(body["__deleted"]) == "true"
     op = F.when(~flat, body["op"]).when(deleted, F.lit("d")).otherwise(F.coalesce(body["__op"], F.lit("u")))
     source = F.when(flat, flat_source).otherwise(body["source"])
@@ -140,6 +155,8 @@ def _names() -> tuple[Column, ...]:
         F.coalesce(F.col("op") == "r", F.lit(False)).alias("is_snapshot"),
         key_wrapped.alias("key_wrapped"),
         key_names.alias("key_names"),
+        key_text.alias("_key_text"),
+        _row_text().alias("_row_text"),
     )
 
 
@@ -148,7 +165,8 @@ def _positions() -> tuple[Column, ...]:
     """Where in the source's order, and what the row is made of."""
     return (
         position.position(F.col("_source"), F.col("is_snapshot")).alias("position"),
-        _row_names().alias("row_names"),
+        position.stream(F.col("_source")).alias("stream"),
+        F.json_object_keys("_row_text").alias("row_names"),
         F.col("_body.__deleted").isNotNull().alias("rewritten"),
     )
 
@@ -158,16 +176,38 @@ def _forms() -> tuple[Column, ...]:
     """What is decoded alike, and what carries no mark of Debezium's."""
     form = F.xxhash64("flat", "wrapped", "_head.schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_body.__op").isNotNull() | F.col("_body.__deleted").isNotNull() | F.col("position").isNotNull()
-    return form.alias("form"), (F.col("flat") & ~marked).alias("bare")
+    return form.alias("form"), (F.col("flat") & ~marked).alias("bare"), _shape().alias("shape")
 
 
 @cache
-def _judgements() -> tuple[Column, ...]:
-    return _rule().alias("rule"), _reason().alias("reason")
+def _judgements(flattened: tuple[str, ...]) -> tuple[Column, ...]:
+    rule = _rule()
+    if flattened:
+        rule = F.when(~F.col("topic").isin(*flattened) | (rule == "tombstone"), rule)
+    # without the looked-up document an update of MongoDB's says only what changed (K2)
+    is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
+    return rule.alias("rule"), F.coalesce(_reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
 
 
-def _row_names() -> Column:
-    """The row's columns as the record spells them, only where no schema block names them."""
+def _shape() -> Column:
+    """What the record may be beside a plain one, by cheap signs of it: ``shapes.plain`` looks closer.
+
+    ``get_json_object`` writes compact JSON, so that a column that holds an object is seen by its colon.
+    """
+    body, row = F.col("_body"), F.col("_row_text")
+    own = (F.col("_source.snapshot"), body["op"], body["__op"], body["__deleted"])
+    in_head = reduce(lambda found, held: found | F.coalesce(held.startswith("{"), F.lit(False)), own, F.lit(False))
+    in_row = (row.contains(':{"') | row.contains(':[{"')) & row.rlike(_AVRO)
+    in_key = F.col("_key_text").rlike(r"^\s*\{.*\{")
+    return (
+        F.when(F.col("flat") & body["specversion"].isNotNull(), CLOUDEVENT)
+        .when(F.lower(F.col("_source.connector")) == "mongodb", MONGODB)
+        .when(in_head | in_row | in_key, UNIONS)
+    )
+
+
+def _row_text() -> Column:
+    """The row as compact JSON, only where no schema block names its columns."""
     value, flat = F.col("value"), F.col("flat")
     row = (
         F.when(flat & F.col("wrapped"), F.get_json_object(value, "$.payload"))
@@ -175,7 +215,7 @@ def _row_names() -> Column:
         .when(F.col("wrapped"), F.get_json_object(value, "$.payload.after"))
         .otherwise(F.get_json_object(value, "$.after"))
     )
-    return F.when(F.col("_head.schema").isNull(), F.json_object_keys(row))
+    return F.when(F.col("_head.schema").isNull(), row)
 
 
 def _is_null_value() -> Column:
@@ -193,7 +233,7 @@ def _rule() -> Column:
         F.when(_is_null_value(), "tombstone")
         .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
         .when(F.col("topic").endswith(".transaction") & body["status"].isin("BEGIN", "END"), "transaction")
-        .when(no_row & body["ddl"].isNotNull(), "schema_change")
+        .when(no_row & body["ddl"].isNotNull() & body["source"].isNotNull(), "schema_change")
         .when(no_row & body["aggregate_type"].isNotNull() & body["additional_data"].isNotNull(), "notification")
         .when(body["op"] == "m", "message")
     )

@@ -313,6 +313,30 @@ def widen(stored: str, incoming: str) -> str | None:
     return right if _holds(right, left) else None
 
 
+def common(left: str, right: str) -> str | None:
+    """The smallest Spark DDL type that holds every value of both exactly, None if there is none.
+
+    Where neither type holds the other, two exact numbers may still meet: DECIMAL(10,2) and DECIMAL(10,4) in
+    DECIMAL(12,4). Within one :func:`family` the result does not depend on the order in which types are met.
+    """
+    wider = widen(left, right)
+    one, other = _digits(_canonical(left)), _digits(_canonical(right))
+    if wider is not None or one is None or other is None:
+        return wider
+    before, behind = max(one[0], other[0]), max(one[1], other[1])
+    return f"DECIMAL({before + behind},{behind})" if before + behind <= MAX_PRECISION else None
+
+
+def family(ddl: str) -> str:
+    """Only types of one family have a :func:`common` one: ``number`` (integers, DECIMAL), ``float``, else the type
+    itself.
+    """
+    kind = _canonical(ddl)
+    if _digits(kind) is not None:
+        return "number"
+    return "float" if kind in ("FLOAT", "DOUBLE") else kind
+
+
 def _holds(wide: str, narrow: str) -> bool:
     if wide == narrow or (wide, narrow) == ("DOUBLE", "FLOAT"):
         return True

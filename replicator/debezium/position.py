@@ -19,9 +19,11 @@ SOURCE_FIELDS = (
 LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
 
-_EPOCH = "0000"
-_EPOCH_AND_MAJOR = len(_EPOCH) + 20
-_BEFORE_OFFSET = len(_EPOCH) + len(LOWEST)
+FIRST_EPOCH = "0000"
+"""The epoch of a source that never started anew (Q2)."""
+
+_EPOCH_AND_MAJOR = len(FIRST_EPOCH) + 20
+_BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 
@@ -36,8 +38,29 @@ def position(source: Column, is_snapshot: Column) -> Column:
         F.when(connector.isin("mysql", "mariadb"), _binlog(source))
         .when(connector == "postgresql", _postgres(source, is_snapshot))
         .when(connector == "sqlserver", _sqlserver(source))
-        .when(connector == "oracle", _oracle(source))
+        .when(connector == "oracle", _oracle(source, is_snapshot))
+        .when(connector == "mongodb", F.lit(LOWEST))
     )
+
+
+def stream(source: Column) -> Column:
+    """Whose positions rise with the offsets of a partition: connector and database server (Q4).
+
+    NULL where they need not: LSNs of records alone (no ``sequence``) interleave, and offset mode has none.
+    """
+    connector = F.lower(source["connector"])
+    per_database = F.when(connector == "sqlserver", source["db"])
+    in_commit_order = connector.isin("mysql", "mariadb", "sqlserver", "oracle") | (
+        (connector == "postgresql") & source["sequence"].isNotNull()
+    )
+    return F.when(in_commit_order, F.concat_ws("/", connector, source["name"], per_database))
+
+
+def by_time(ts_ms: Column) -> Column:
+    """The position of a change in ``sequence_by: source.ts_ms`` (Q9): the source's time, so that the offset decides
+    ties.
+    """
+    return _pair(ts_ms, F.lit(0))
 
 
 def flattened_source(field: dict[str, Column]) -> Column:
@@ -55,9 +78,9 @@ def _typed(text: Column, kind: str) -> Column:
     return text if kind == "STRING" else F.when(text.rlike("^-?[0-9]{1,18}$"), text.cast(kind))
 
 
-def seq(position_text: Column, offset: Column) -> Column:
-    """``_seq`` from a position and the Kafka offset (Q1); NULL if the position is."""
-    return F.concat(F.lit(_EPOCH), position_text, _hex(offset, 16))
+def seq(position_text: Column, offset: Column, epoch: Column | None = None) -> Column:
+    """``_seq`` from a position and the Kafka offset (Q1); NULL if the position is. ``epoch``: four hex digits (Q2)."""
+    return F.concat(F.lit(FIRST_EPOCH) if epoch is None else epoch, position_text, _hex(offset, 16))
 
 
 def major(seq_text: Column) -> Column:
@@ -72,17 +95,16 @@ def place(seq_text: Column) -> Column:
 
 def is_by_offset(seq_text: Column) -> Column:
     """Whether nothing but the offset orders the change (Q8)."""
-    return F.substring(seq_text, len(_EPOCH) + 1, len(LOWEST)) == LOWEST
+    return F.substring(seq_text, len(FIRST_EPOCH) + 1, len(LOWEST)) == LOWEST
 
 
 def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Column:
-    """A snapshot row ranks above everything before it in its partition: max(own, running maximum) (Q5).
+    """A snapshot row ranks above everything before it in its partition and epoch: max(own, running maximum) (Q5).
 
-    ``before`` is the maximum of the partition below the range that is being read, LOWEST if none.
+    ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none.
     """
-    lower_offsets = (
-        Window.partitionBy("topic", "partition").orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    )
+    places = Window.partitionBy("topic", "partition", "epoch")
+    lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     running = F.greatest(F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST)), before)
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
 
@@ -110,9 +132,10 @@ def _sqlserver(source: Column) -> Column:
     return F.when(digits.rlike("^[0-9a-f]{20}$"), F.concat(digits, F.lit("0" * 16)))
 
 
-def _oracle(source: Column) -> Column:
-    scn = _number(F.coalesce(source["commit_scn"], source["scn"]))
-    return F.when(scn > 0, _pair(scn, F.lit(0)))
+def _oracle(source: Column, is_snapshot: Column) -> Column:
+    """The commit's SCN; of a snapshot row the one that the snapshot was taken at."""
+    commit, own = (F.when(number > 0, number) for number in (_number(source["commit_scn"]), _number(source["scn"])))
+    return _pair(F.coalesce(commit, F.when(is_snapshot, own)), F.lit(0))
 
 
 def _pair(major: Column, minor: Column) -> Column:

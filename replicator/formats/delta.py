@@ -22,6 +22,7 @@ from replicator.formats import control
 from replicator.formats.delta_log import Log
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
+from replicator.transforms.reshape import reshaped
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
@@ -157,32 +158,23 @@ class DeltaFormat:
         return self._merged(spark, table, before)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
-        """Add columns by ALTER TABLE; widen by rewriting the table in one commit, since this line of Delta cannot widen
-        decimals in place.
+        """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
+        cannot widen decimals in place.
         """
-        stored = dict(self.read(spark, table).dtypes)
-        last = [column for column in stored if column not in merge.SYSTEM_COLUMNS][-1]
+        rows = self.read(spark, table)
+        wanted = reshaped(rows, evolution)
+        if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
+            writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+            writer.save(table.location)
+            return
+        last = [column for column in rows.columns if column not in merge.SYSTEM_COLUMNS][-1]
         for column, kind in evolution.added:
-            if column not in stored:
+            if column not in rows.columns:
                 spark.sql(
                     f"ALTER TABLE delta.{names.spark(table.location)} "
                     f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
                 )
                 last = column
-        wider = {column: kind for column, kind in evolution.widened if stored[column] != kind}
-        if wider:
-            rows = self.read(spark, table)
-            casts = [
-                F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c))
-                for c in rows.columns
-            ]
-            (
-                rows.select(*casts)
-                .write.format("delta")
-                .mode("overwrite")
-                .option("overwriteSchema", "true")
-                .save(table.location)
-            )
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """The ``txn`` action of this input."""

@@ -14,6 +14,7 @@ from replicator import names
 from replicator.errors import TableMissing
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
+from replicator.transforms.reshape import reshaped
 
 
 @dataclass
@@ -118,16 +119,9 @@ class MemoryFormat:
         return self._replace(stored, result.select(*stored.schema.names).collect(), table, progress)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
-        """Add and widen columns in place."""
+        """Reshape the newest rows in place."""
         stored = self._tables[table.location]
-        rows = self.read(spark, table)
-        own = [c for c in rows.columns if c not in merge.SYSTEM_COLUMNS]
-        added = [(c, kind) for c, kind in evolution.added if c not in rows.columns]
-        wider = dict(evolution.widened)
-        columns = [F.col(names.spark(c)).cast(wider[c]).alias(c) if c in wider else F.col(names.spark(c)) for c in own]
-        columns += [F.lit(None).cast(kind).alias(c) for c, kind in added]
-        columns += [F.col(c) for c in merge.SYSTEM_COLUMNS if c in rows.columns]
-        evolved = rows.select(*columns)
+        evolved = reshaped(self.read(spark, table), evolution)
         stored.schema = evolved.schema
         stored.versions = [evolved.collect()] * len(stored.versions)
 

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator.errors import DeadLetterShare
+from replicator.spec import Evolution
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
+from replicator.transforms.letters import COLUMNS, PLACE
 
 _COUNTED_FROM = 100
 _MOST = 1000
 
 
 def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
-    """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5)."""
-    table = at.lake.dead_letters(at.source.name)
+    """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5).
+
+    One that was dropped stays so, unless there is another reason now.
+    """
+    table, dropped = at.lake.dead_letters(at.source.name), at.lake.dropped_letters(at.source.name)
     if at.bronze.version(spark, table) is not None:
-        letters = letters.join(at.bronze.read(spark, table).select(*table.keys), list(table.keys), how="left_anti")
+        complete(spark, at)
+        letters = letters.join(at.bronze.read(spark, table).select(*PLACE), list(PLACE), how="left_anti")
+    if at.bronze.version(spark, dropped) is not None:
+        given_up = [*PLACE, "reason"]
+        letters = letters.join(at.bronze.read(spark, dropped).select(*given_up), given_up, how="left_anti")
     if not letters.isEmpty():
-        at.bronze.append(letters, table, None)
+        at.bronze.append(letters.withColumn("first_seen", F.current_timestamp()), table, None)
+
+
+def complete(spark: SparkSession, at: Refinement) -> None:
+    """Give a table of an earlier release the columns that it lacks: NULL in its letters."""
+    table = at.lake.dead_letters(at.source.name)
+    present = at.bronze.read(spark, table).columns
+    added = tuple((name, kind) for name, kind in COLUMNS.items() if name not in present)
+    if added:
+        at.bronze.evolve(spark, table, Evolution(added))
 
 
 def refuse_too_many(account: Account, share: float) -> None:

@@ -13,7 +13,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
 from replicator.transforms import decode, key_changes
-from replicator.transforms.letters import PLACE, letter
+from replicator.transforms.letters import letter
 
 _CHAIN = 10
 """How many keys a row is followed back through, beyond the batch."""
@@ -64,10 +64,9 @@ def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tupl
         states = states.unionByName(past.stored.select(*at, "_deleted"))
     verdicts = kept.enter_context(tuning.kept(key_changes.judged(suspects, past.images(), states, past.keys)))
     marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
-    place = [F.col(f"_at.{name}") for name in PLACE]
-    told = letter(place, table, F.col("_verdict"), F.col("_seq"), detail=F.lit(None))
+    swapped = letter(table, F.col("_verdict"), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
     ambiguous = F.col("_verdict") == "key_swap_ambiguous"
-    rejected = F.coalesce("_reject", F.when(ambiguous, told)).alias("_reject")
+    rejected = F.coalesce("_reject", F.when(ambiguous, swapped)).alias("_reject")
     stays = F.col("_verdict").isNull() | ambiguous
     columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
     swaps = verdicts.where(F.col("_verdict") == "key_swap").count()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replicator.debezium.unavailable import Placeholder
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import SourceSpec
+from replicator.stages.reached import Reached
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5)."""
+    """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5).
+
+    ``reached`` is what the process remembers of the order so far.
+    """
 
     source: SourceSpec
     bronze: TableFormat
@@ -20,6 +24,7 @@ class Refinement:
     control: Control
     lake: Lake
     dead_letter_share: float = 0.01
+    reached: Reached = field(default_factory=Reached, compare=False, repr=False)
 
     @property
     def placeholder(self) -> Placeholder:

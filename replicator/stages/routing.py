@@ -14,30 +14,60 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import BronzeReplaced
+from replicator.debezium.envelope import CLOUDEVENT, MONGODB
+from replicator.errors import BronzeReplaced, ConfigError
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
-from replicator.spec import Arrival, Table
+from replicator.spec import Arrival, SourceSpec, Table
 from replicator.transforms import changes
 
 BEGINNING = -1
 """Before the first version of bronze."""
 
 ENVELOPE, REWRITTEN, REWRITTEN_BY_OFFSET, NULL_DELETES = "envelope", "rewritten", "rewritten_by_offset", "null_deletes"
-"""How a topic is read: envelopes; flattened with deletes as rows, by position or by offset; flattened with nulls
-as deletes."""
+ENVELOPE_BY_OFFSET = "envelope_by_offset"
+"""How a topic is read: envelopes, by position or by offset; flattened with deletes as rows, by position or by offset;
+flattened with nulls as deletes."""
+
+_NULL_DELETES = ("tombstone", "delete-to-tombstone")
+_WITHOUT_POSITIONS = (CLOUDEVENT, MONGODB)
 
 
-def mode(groups: Sequence[Row]) -> str | None:
-    """The mode of one topic from the groups of a survey; None while nothing in it is a row (Q7: once, for all)."""
+def mode(groups: Sequence[Row], deletes: str | None = None) -> str | None:
+    """The mode of one topic from the groups of a survey; None while nothing in it is a row (Q7: once, for all).
+
+    ``deletes`` is how deletes appear in it if it is flattened (F2), None where the records are to tell.
+    """
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     if not rows:
         return None
     if any(not group["flat"] for group in rows):
-        return ENVELOPE
-    if not any(group["rewritten"] for group in rows):
+        has_none = not any(group["positioned"] for group in rows)
+        return ENVELOPE_BY_OFFSET if has_none and rows[0]["shape"] in _WITHOUT_POSITIONS else ENVELOPE
+    null_deletes = not any(group["rewritten"] for group in rows) if deletes is None else deletes in _NULL_DELETES
+    if null_deletes:
         return NULL_DELETES
     return REWRITTEN if all(group["positioned"] for group in rows) else REWRITTEN_BY_OFFSET
+
+
+def declared_deletes(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> str | None:
+    """How the source's file says that deletes appear in a flattened topic; None if it does not.
+
+    Raises ConfigError where the topic has been read in another way: rows by offset and rows by position have no common
+    order (Q7).
+    """
+    rows = [group for group in groups if group["rule"] is None and group["reason"] is None and group["flat"]]
+    told = {source.declaration(group["table"]).deletes for group in rows} - {None}
+    deletes = min(told, key=str) if told else None
+    before = routes.modes.get(topic)
+    is_other = deletes is not None and (before == NULL_DELETES) != (deletes in _NULL_DELETES)
+    if is_other and before in (NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET):
+        raise ConfigError(
+            f"the topic was read with {'nulls' if before == NULL_DELETES else 'marked rows'} as deletes until now",
+            where=topic,
+            mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
+        )
+    return deletes
 
 
 @dataclass(frozen=True)
@@ -69,6 +99,11 @@ class Routes:
         """The one table that the topic carries; None if it carries several, or none yet."""
         tables = self.tables.get(topic, ())
         return tables[0] if len(tables) == 1 else None
+
+    @property
+    def by_offset(self) -> list[str]:
+        """Topics without positions (Q8)."""
+        return self.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET, ENVELOPE_BY_OFFSET)
 
     def of_mode(self, *modes: str) -> list[str]:
         """Topics that are read in one of these modes."""
@@ -130,11 +165,27 @@ def progress_of_tables(
     return found
 
 
-def as_routed(records: DataFrame, routes: Routes) -> DataFrame:
-    """Records read as their topics' modes say."""
-    by_offset = routes.of_mode(NULL_DELETES, REWRITTEN_BY_OFFSET)
+def as_routed(
+    records: DataFrame,
+    routes: Routes,
+    source: SourceSpec,
+    *,
+    by_time: Sequence[str] = (),
+    scattered: Sequence[str] = (),
+) -> DataFrame:
+    """Records read as their topics' modes say, and as the source's file declares them. Tables ``by_time`` have the
+    order of ``source.ts_ms``; topics by offset are ``scattered`` over several partitions.
+    """
     null_deletes = {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
-    return changes.by_mode(records, by_offset, null_deletes, enveloped=routes.of_mode(ENVELOPE))
+    enveloped = {*routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.enveloped}
+    return changes.by_mode(
+        records,
+        routes.by_offset,
+        null_deletes,
+        enveloped=sorted(enveloped),
+        by_time=by_time,
+        scattered=scattered,
+    )
 
 
 @dataclass(frozen=True)

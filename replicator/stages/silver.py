@@ -3,79 +3,237 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
-from replicator.stages import dead_letters, routing, tuning
+from replicator.errors import ReplicatorError, TableStopped
+from replicator.spec import SourceSpec
+from replicator.stages import dead_letters, epochs, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
-from replicator.stages.silver_table import Share, apply
-from replicator.transforms import changes
+from replicator.stages.silver_table import Share, apply, foresee
+from replicator.transforms import changes, exempt, reach
+from replicator.transforms.evolve import Plan
+
+_BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions: times tie, run backwards and are late"
+
+
+@dataclass(frozen=True)
+class _Tick:
+    """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
+
+    ``existing`` are tables of silver. ``again``: a tick has read them before, and rejects go there (see Share).
+    """
+
+    watch: Watch
+    records: DataFrame
+    surveyed: tuple[list[Row], list[Row]]
+    routes: Routes
+    existing: Collection[str] = ()
+    again: list[DataFrame] | None = None
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """The records of a tick, each read as its topic is, and whose they are; ``strays`` are groups of no table,
+    ``timed`` says of each table with news whether time orders it.
+    """
+
+    records: DataFrame
+    routes: Routes
+    shares: tuple[Share, ...]
+    strays: tuple[Row, ...]
+    timed: Mapping[str, bool]
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     """One tick: every table with news goes to bronze's newest version. One account per table that read something.
 
-    A table that stops is in the list with its error; the others go on. Decoding happens in a session of its own, with
-    exact names (G4).
+    A table that stops is in the list with its error; the others go on.
     """
+    with _unread(spark, at) as tick:
+        return [] if tick is None else _applied(tick)
+
+
+def again(watch: Watch, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
+    """Described records that a tick has read before: they say nothing about the order of the source, and what is
+    rejected goes to ``rejects``.
+    """
+    marked = exempt.by_declaration(records, watch.at.source)
+    return _applied(_Tick(watch, marked, _surveyed(watch, marked), routes, again=rejects))
+
+
+def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> dict[str, Plan | ReplicatorError]:
+    """What the next tick would make of each table's schema, or of one's, where it reads rows; or what would stop the
+    table before that. Changes nothing.
+    """
+    with _unread(spark, at) as tick:
+        if tick is None:
+            return {}
+        shared = _shared(tick)
+        shares = [share for share in shared.shares if share.rows and table in (None, share.name)]
+        return {share.name: foresee(share, shared.records) for share in shares}
+
+
+@contextmanager
+def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
+    """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4)."""
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     if upto is None or identity is None:
-        return []
-    path = at.lake.routes(at.source.name)
-    routes = routing.load_routes(at.control, path, identity)
+        yield None
+        return
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source.name, identity)
     news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
     if not news.after:
-        return []
+        yield None
+        return
     spark = tuning.session_for(spark, news.size, exact_names=True)
     records = news.records(spark, at.bronze, bronze)
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
-    with tuning.kept(envelope.read(records)) as described:
-        return _refine(spark, at, described, news, routes)
+    watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    records = watch.in_epochs(records, news.after)
+    rewind.prepare(watch, identity, records)
+    survey = partial(_surveyed, watch)
+    with shaping.described(spark, at, records, news, routes, survey) as (described, groups, found):
+        yield _Tick(watch, described, (groups, found), routes, progress)
 
 
-def _refine(spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes) -> list[Account]:
-    """Learn the routes, then take the tables one after the other."""
-    groups = changes.survey(records, at.placeholder).collect()
-    learned = _learned(routes, groups, news)
-    records = routing.as_routed(records, learned)
-    if learned.of_mode(routing.NULL_DELETES) or any(group["bare"] for group in groups):
+def _shared(tick: _Tick) -> _Shared:
+    """Learn the routes, and give each table its share."""
+    watch, at, news = tick.watch, tick.watch.at, tick.watch.news
+    groups, found = tick.surveyed
+    learned = _learned(tick.routes, groups, news, at.source)
+    timed = {group["table"]: at.source.by_time(group["table"]) for group in groups if group["table"] is not None}
+    by_time = [table for table, is_by_time in timed.items() if is_by_time]
+    scattered = _scattered(watch, found, learned)
+    records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
+    null_deletes = learned.of_mode(routing.NULL_DELETES)
+    if null_deletes or by_time or any(group["bare"] or group["truncates"] for group in groups):
+        records = exempt.by_declaration(records, at.source)
         groups = changes.survey(records, at.placeholder).collect()
-        learned = _learned(learned, groups, news)
-    shares: dict[str | None, list[Row]] = defaultdict(list)
+        learned = _learned(learned, groups, news, at.source)
+    by_table: dict[str | None, list[Row]] = defaultdict(list)
     for group in groups:
         is_change = group["rule"] is None and group["reason"] is None
-        shares[group["table"] if is_change else learned.home(group["topic"])].append(group)
-    strays = _strays(spark, at, records, shares.pop(None, []))
-    if learned != routes:
-        at.control.put(at.lake.routes(at.source.name), learned.value())
-    tables = sorted((table, share) for table, share in shares.items() if table is not None)
-    done = [apply(Share(spark, at, learned, news, table, tuple(share)), records) for table, share in tables]
-    return [*strays, *done]
+        by_table[group["table"] if is_change else learned.home(group["topic"])].append(group)
+    strays = tuple(by_table.pop(None, []))
+    tables = sorted((table, own) for table, own in by_table.items() if table is not None)
+    shares = tuple(
+        Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs) for table, own in tables
+    )
+    return _Shared(records, learned, shares, strays, timed)
 
 
-def _learned(routes: Routes, groups: Sequence[Row], news: News) -> Routes:
+def _applied(tick: _Tick) -> list[Account]:
+    """Take the tables one after the other."""
+    watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
+    shared = _shared(tick)
+    strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
+    if shared.routes != tick.routes:
+        at.control.put(at.lake.routes(at.source.name), shared.routes.value())
+    timed, stops = shared.timed, {}
+    if tick.again is None:
+        stops = rewind.stops(watch, found, shared.routes, timed, tick.existing)
+    done = {
+        share.name: _stopped(share, stops[share.name]) if share.name in stops else apply(share, shared.records)
+        for share in shared.shares
+    }
+    if tick.again is None:
+        failed = {table for table, account in done.items() if account.error is not None}
+        _remember(watch, found, shared.routes, timed, failed)
+    return [*strays, *(_warned(at, account, timed.get(table, False)) for table, account in done.items())]
+
+
+def _surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
+    """The groups of the range and the marks of its partitions, in one job."""
+    groups = changes.survey(records, watch.at.placeholder).select(F.struct("*").alias("group"))
+    marks = reach.reached(reach.placed(records), watch.at.reached.marks(_continued(watch))).select(
+        F.struct("*").alias("mark")
+    )
+    rows = groups.unionByName(marks, allowMissingColumns=True).collect()
+    return [row["group"] for row in rows if row["group"]], [row["mark"] for row in rows if row["mark"]]
+
+
+def _continued(watch: Watch) -> list[str]:
+    """Topics that are not read from their beginning."""
+    return [topic for topic, start in watch.news.after.items() if start != routing.BEGINNING]
+
+
+def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:
+    """Topics by offset that have several partitions."""
+    partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
+    for row in found:
+        partitions.get(row["topic"], set()).add(row["partition"])
+    for topic, level in watch.at.reached.levels.items():
+        if watch.news.after.get(topic) == routing.BEGINNING:
+            continue
+        partitions.get(topic, set()).update(level.partitions)
+    return [topic for topic, seen in partitions.items() if len(seen) > 1]
+
+
+def _stopped(share: Share, error: TableStopped) -> Account:
+    """The account of a table that must not go on."""
+    return replace(counted(Account(share.table.name), share.groups), error=error)
+
+
+def _warned(at: Refinement, account: Account, by_time: bool) -> Account:
+    """The account, with a word about a weaker order once in a run (Q9)."""
+    if not by_time or account.table in at.reached.warned:
+        return account
+    at.reached.warned.add(account.table)
+    return replace(account, warnings=(*account.warnings, _BY_TIME))
+
+
+def _remember(
+    watch: Watch, found: Sequence[Row], routes: Routes, timed: Mapping[str, bool], failed: Collection[str]
+) -> None:
+    """What the next range is measured against: topics whose tables all went on."""
+    at, reached, upto = watch.at, watch.at.reached, watch.news.upto
+    done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
+    changed = reached.raise_to(upto, found, done)
+    reached.quiet(upto, watch.news.after)
+    went_on = {table: by_time for table, by_time in timed.items() if table not in failed}
+    by_time = (reached.by_time - set(went_on)) | {table for table, is_by_time in went_on.items() if is_by_time}
+    changed, reached.by_time = changed or by_time != reached.by_time, by_time
+    reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
+
+
+def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSpec) -> Routes:
     """The routes with what a survey shows."""
     by_topic: dict[str, list[Row]] = defaultdict(list)
     for group in groups:
         by_topic[group["topic"]].append(group)
-    modes = {topic: mode for topic, seen in by_topic.items() if (mode := routing.mode(seen)) is not None}
+    modes = {}
+    for topic, seen in by_topic.items():
+        deletes = routing.declared_deletes(routes, topic, seen, source)
+        mode = routing.mode(seen, deletes)
+        if mode is not None:
+            modes[topic] = mode
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
     partial = {group["table"] for group in rows if group["has_placeholder"]}
     pairs = {(group["topic"], group["table"]) for group in rows}
-    return routes.learned(pairs, modes, dict.fromkeys(by_topic, news.upto), partial)
+    return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
 
 
-def _strays(spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row]) -> list[Account]:
+def _strays(
+    spark: SparkSession, at: Refinement, records: DataFrame, groups: Sequence[Row], again: list[DataFrame] | None
+) -> list[Account]:
     """Records of topics that never carried a table: control topics, and what cannot be read at all."""
     topics = sorted({group["topic"] for group in groups})
     if any(group["reason"] is not None for group in groups):
-        dead_letters.bury(spark, at, changes.rejects(records.where(F.col("topic").isin(topics)), None))
+        rejects = changes.rejects(records.where(F.col("topic").isin(topics)), None)
+        if again is None:
+            dead_letters.bury(spark, at, rejects)
+        else:
+            again.append(rejects.localCheckpoint())
     return [counted(Account(f"topic {topic}"), [g for g in groups if g["topic"] == topic]) for topic in topics]

@@ -1,17 +1,16 @@
 """One table's share of a tick.
 
-Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema evolution, 3. the truncate watermark, 4. the
-merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere is repaired by the
-next run.
+Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema ledger and evolution, 3. the truncate
+watermark, 4. the merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere
+is repaired by the next run.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,25 +18,31 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import names
-from replicator.debezium import envelope, headers, infer
-from replicator.debezium.logical import Logical, parse_logical
-from replicator.debezium.schema import Example, Form, form, undescribed
-from replicator.errors import ConfigError, ReplicatorError, Residue, TableStopped
-from replicator.spec import Declaration, Evolution, Progress, Table
-from replicator.stages import dead_letters, moves, routing, tuning
+from replicator.debezium import headers
+from replicator.debezium.schema import Form
+from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
+from replicator.spec import Declaration, Progress, Table
+from replicator.stages import dead_letters, moves, routing, schema_change, shaping, tuning
+from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
+from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.schema_change import SchemaChange
 from replicator.transforms import changes, decode, evolve, fold, truncate
 from replicator.transforms.decode import Needs
-from replicator.transforms.evolve import Layout
-from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.evolve import Plan
+from replicator.transforms.layout import Layout, described
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one table does in one tick: its groups of the survey, and bronze up to which version."""
+    """What one table does in one tick: its groups of the survey, and bronze up to which version.
+
+    ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
+    tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
+    per call.
+    """
 
     spark: SparkSession
     at: Refinement
@@ -45,6 +50,8 @@ class Share:
     news: News
     name: str
     groups: tuple[Row, ...]
+    again: list[DataFrame] | None = None
+    epochs: Epochs = field(default_factory=Epochs)
 
     @property
     def upto(self) -> int:
@@ -52,9 +59,18 @@ class Share:
         return self.news.upto
 
     @property
+    def progress(self) -> Progress:
+        """What the table's commit records. A retry counts for itself and moves nothing that a tick relies on."""
+        if self.again is None:
+            return Progress(self.routes.bronze, self.upto)
+        version = self.at.silver.version(self.spark, self.table)
+        return Progress(f"{self.routes.bronze}/dead letters", 0 if version is None else version + 1)
+
+    @property
     def whole(self) -> bool:
         """Whether every topic of the table is read from its beginning."""
-        return all(self.news.after.get(topic, BEGINNING) == BEGINNING for topic in self.routes.topics(self.name))
+        starts = (self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
+        return self.again is None and all(start == BEGINNING for start in starts)
 
     @property
     def table(self) -> Table:
@@ -71,9 +87,32 @@ class Share:
         """Groups of records that may change a row."""
         return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
 
+    def described(self, records: DataFrame) -> AbstractContextManager[DataFrame]:
+        """Bronze records of the table's topics with what they say about themselves, and their epoch; kept for the time
+        of the block.
+        """
+        topics = self.routes.topics(self.name)
+        with_epoch = records.withColumn("epoch", self.epochs.column(topics))
+        return shaping.read(with_epoch, self.at.source, is_unusual=self.any("shape"))
+
     def any(self, flag: str) -> bool:
         """Whether some group of rows has the flag."""
         return any(group[flag] for group in self.rows)
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the table
+    must become for them. ``guessed`` names columns whose types nobody described; ``swaps`` counts the records that
+    were ignored as ``key_swap`` and are no changes.
+    """
+
+    ordered: DataFrame
+    changes: DataFrame
+    schema: SchemaChange
+    stored: StructType | None
+    guessed: frozenset[str]
+    swaps: int
 
 
 @dataclass(frozen=True)
@@ -81,14 +120,18 @@ class Batch:
     """Decoded changes (persisted) of one table with what was counted in them."""
 
     changes: DataFrame
-    layout: Layout
-    evolution: Evolution
+    schema: SchemaChange
     stored: StructType | None
     good: int
     partial: bool
     truncates: int
     mark: str | None
     rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the changes."""
+        return self.schema.plan.layout
 
 
 def apply(share: Share, records: DataFrame) -> Account:
@@ -107,43 +150,68 @@ def apply(share: Share, records: DataFrame) -> Account:
     return replace(account, seconds=time.monotonic() - started)
 
 
+def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
+    """What :func:`apply` would do to the schema, or what would stop the table there. Changes nothing."""
+    rows, stored = _rows(share, records), _stored(share)
+    try:
+        forms, _ = forms_of.read(share.rows, rows, share.declaration, stored)
+        return schema_change.foresee(share, _ordered(share, rows), forms, stored).plan
+    except ReplicatorError as error:
+        return error
+
+
 def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if not share.rows:
-        _commit_progress(share)
         if account.dead_lettered:
-            dead_letters.bury(share.spark, share.at, changes.rejects(_outside(share, records), share.name))
+            _bury(share, changes.rejects(_outside(share, records), share.name), account)
+        _commit_progress(share)
         return account
-    rows = _rows(share, records)
-    stored = _stored(share)
-    forms, guessed = _forms(share, rows, stored)
-    if guessed:
-        warning = f"no types are known for {', '.join(sorted(guessed))}: they were inferred; declare them"
-        account = replace(account, warnings=(*account.warnings, warning))
-    layout, evolution = evolve.plan(share.name, forms, _types(stored), _keys(share, stored))
-    layout = replace(layout, keys_from_row=bool(share.declaration.keys))
-    snapshots = share.any("has_snapshot")
-    running = _running(share, rows) if snapshots and not share.whole else None
-    ordered = changes.ordered(rows, snapshots=snapshots, running=running)
-    needs = _needs(share)
-    changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
-    with ExitStack() as kept:
-        decoded = kept.enter_context(tuning.kept(changed))
-        if needs.key_changes:
-            past = _past(share, ordered, forms, layout, stored, kept)
-            done = kept.enter_context(moves.settled(decoded, share.name, past))
-            decoded = kept.enter_context(tuning.kept(done.changes))
-            account = account.ignoring("key_swap", done.swaps)
-        batch = _counted(share, decoded, ordered, layout, evolution, stored)
+    with decoded(share, records) as read:
+        if read.guessed:
+            warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
+            account = replace(account, warnings=(*account.warnings, warning))
+        account = account.ignoring("key_swap", read.swaps)
+        account = replace(account, warnings=(*account.warnings, *read.schema.plan.warnings))
+        batch = _counted(share, read.changes, read.ordered, read.schema, read.stored)
         account = _settled(account, batch)
         if account.dead_lettered:
-            inside = decoded.where(F.col("_reject").isNotNull()).select("_reject.*")
+            inside = read.changes.where(F.col("_reject").isNotNull()).select("_reject.*")
             outside = changes.rejects(_outside(share, records), share.name)
-            dead_letters.bury(share.spark, share.at, outside.unionByName(inside))
-        dead_letters.refuse_too_many(account, share.at.dead_letter_share)
+            _bury(share, outside.unionByName(inside), account)
         account = _written(share, batch, account)
     if account.residue:
         raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
     return account
+
+
+@contextmanager
+def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
+    """The share's changes, kept for the time of the block. Raises SchemaRefused where the table cannot follow."""
+    rows = _rows(share, records)
+    stored = _stored(share)
+    forms, guessed = forms_of.read(share.rows, rows, share.declaration, stored)
+    ordered = _ordered(share, rows)
+    schema = schema_change.foresee(share, ordered, forms, stored)
+    evolve.refuse(share.name, schema.plan, schema.policy)
+    layout = schema.plan.layout
+    needs = _needs(share)
+    changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
+    with ExitStack() as kept:
+        made, swaps = kept.enter_context(tuning.kept(changed)), 0
+        if needs.key_changes:
+            past = _past(share, ordered, forms, layout, stored, kept)
+            done = kept.enter_context(moves.settled(made, share.name, past))
+            made, swaps = kept.enter_context(tuning.kept(done.changes)), done.swaps
+        yield Decoded(ordered, made, schema, stored, frozenset(guessed), swaps)
+
+
+def _bury(share: Share, letters: DataFrame, account: Account) -> None:
+    """Effect 1, and the refusal of a batch with too many of them; a retry only takes note."""
+    if share.again is not None:
+        share.again.append(letters.localCheckpoint())
+        return
+    dead_letters.bury(share.spark, share.at, letters)
+    dead_letters.refuse_too_many(account, share.at.dead_letter_share)
 
 
 def _needs(share: Share) -> Needs:
@@ -172,14 +240,15 @@ def _past(
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
-        read = envelope.read(of_table.join(keys, same, how="left_semi"))
-        found = routing.as_routed(kept.enter_context(tuning.kept(read)), share.routes)
+        read = kept.enter_context(share.described(of_table.join(keys, same, how="left_semi")))
+        by_time = [share.name] if at.source.by_time(share.name) else []
+        found = routing.as_routed(read, share.routes, at.source, by_time=by_time)
         groups = tuple(changes.survey(found, at.placeholder).collect())
         then = replace(share, groups=groups)
         rows = _rows(then, found)
         if not then.rows:
             return None
-        past, _ = _forms(then, rows, stored)
+        past, _ = forms_of.read(then.rows, rows, share.declaration, stored)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
         good = decoded.where(F.col("_reject").isNull())
@@ -211,67 +280,15 @@ def _stored(share: Share) -> StructType | None:
     return silver.read(share.spark, share.table).schema
 
 
-def _types(stored: StructType | None) -> dict[str, str] | None:
-    return None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
-
-
-def _keys(share: Share, stored: StructType | None) -> tuple[str, ...]:
-    """Key columns by source name: declared, else those the table was made with, else none (the records say)."""
-    if share.declaration.keys or stored is None:
-        return share.declaration.keys
-    keys = [(column.metadata["key"], column.name) for column in stored if "key" in column.metadata]
-    return tuple(names.decode(name) for _, name in sorted(keys))
-
-
-def _forms(share: Share, rows: DataFrame, stored: StructType | None) -> tuple[list[Form], set[str]]:
-    """The forms of the batch, and the columns whose types nobody described."""
-    examples = [
-        Example(
-            g["form"],
-            g["flat"],
-            g["wrapped"],
-            g["key_wrapped"],
-            g["value"] or "{}",
-            g["key"],
-            tuple(g["key_names"] or ()),
-            tuple(g["row_names"] or ()),
-        )
-        for g in share.rows
-    ]
-    known = _known(stored)
-    unknown = undescribed(examples, share.declaration)
-    guessed: set[str] = set()
-    if stored is None and unknown:
-        known = dict(_inferred(rows, unknown))
-        declared = {column.name for column in share.declaration.columns}
-        guessed = {name for example in unknown for name in example.row_names if name not in declared}
-    return [form(example, share.declaration, known) for example in examples], guessed
-
-
-def _known(stored: StructType | None) -> dict[str, Logical]:
-    """What the table's own columns say about columns that nothing else describes."""
-    known: dict[str, Logical] = {}
-    for column in stored or ():
-        if column.name not in SYSTEM_COLUMNS:
-            try:
-                known[names.decode(column.name)] = parse_logical(column.dataType.simpleString())
-            except ConfigError:
-                continue  # a nested type: its text is kept
-    return known
-
-
-def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
-    """Kinds over the whole first range (architecture 9.7)."""
-    found: set[tuple[str, str]] = set()
-    for example in examples:
-        path = form(example, Declaration(""), {}).path
-        texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
-        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).distinct().collect())
-    return infer.settle(found)
+def _ordered(share: Share, rows: DataFrame) -> DataFrame:
+    """Records that may change a row, in the source's order."""
+    snapshots = share.any("has_snapshot")
+    running = _running(share, rows) if snapshots and not share.whole else None
+    return changes.ordered(rows, snapshots=snapshots, running=running)
 
 
 def _running(share: Share, rows: DataFrame) -> DataFrame:
-    """The greatest position below the range, per (topic, partition): snapshot rows rank above it (Q5)."""
+    """The greatest position below the range, per (topic, partition, epoch): snapshot rows rank above it (Q5)."""
     at, spark = share.at, share.spark
     topics = share.routes.topics(share.name)
     lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
@@ -279,16 +296,16 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
     before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
         F.col("offset") < F.col("lowest")
     )
-    placed = envelope.read(before.drop("lowest"))
-    return placed.groupBy("topic", "partition").agg(F.max("position").alias("maximum"))
+    with share.described(before.drop("lowest")) as placed:
+        highest = placed.groupBy("topic", "partition", "epoch").agg(F.max("position").alias("maximum"))
+        return highest.localCheckpoint()
 
 
 def _counted(
     share: Share,
     decoded: DataFrame,
     ordered: DataFrame,
-    layout: Layout,
-    evolution: Evolution,
+    schema: SchemaChange,
     stored: StructType | None,
 ) -> Batch:
     incomplete = F.size(decode.unsent()) > 0
@@ -297,11 +314,10 @@ def _counted(
     )
     counts = {row["reason"]: row for row in tally.collect()}
     good = counts.pop(None, None)
-    truncates = sum(group["truncates"] or 0 for group in share.groups)
+    truncates = sum(group["truncates"] or 0 for group in share.rows)
     return Batch(
         decoded,
-        layout,
-        evolution,
+        schema,
         stored,
         good=0 if good is None else good["count"],
         partial=good is not None and bool(good["partial"]),
@@ -339,8 +355,16 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     table = replace(share.table, keys=batch.layout.keys, complete=complete)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject")
     removed = 0
-    if batch.evolution:
-        at.silver.evolve(spark, table, batch.evolution)
+    if share.again is not None and batch.stored is None and batch.good:
+        raise TableMissing(
+            "the table was never written",
+            where=share.table.name,
+            mend="`replicator run silver` builds it from bronze, these records included.",
+        )
+    if batch.schema.ledger is not None:
+        schema_change.save(share, batch.schema.ledger)
+    if batch.schema.plan.evolution:
+        at.silver.evolve(spark, table, batch.schema.plan.evolution)
     if batch.mark is not None:
         if batch.truncates:
             at.control.put(at.lake.truncates(at.source.name, share.name), {"watermark": batch.mark})
@@ -354,9 +378,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         applied = 0
     else:
         folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
-        result = at.silver.apply(
-            evolve.described(folded, batch.layout), table, Progress(share.routes.bronze, share.upto)
-        )
+        result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied)
@@ -366,7 +388,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
 def _commit_progress(share: Share) -> None:
     """The range held nothing for this table: say in the table that it was read."""
     at = share.at
-    if at.silver.version(share.spark, share.table) is None:
+    if share.again is not None or at.silver.version(share.spark, share.table) is None:
         return
     nothing = at.silver.read(share.spark, share.table).limit(0)
-    at.silver.append(nothing, share.table, Progress(share.routes.bronze, share.upto))
+    at.silver.append(nothing, share.table, share.progress)

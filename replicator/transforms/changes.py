@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms.letters import PLACE, letter
+from replicator.transforms.letters import letter
 
 
 def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
@@ -30,6 +30,7 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
         F.sum((F.col("op") == "t").cast("int")).alias("truncates"),
         F.max("bare").alias("bare"),
         F.max("rewritten").alias("rewritten"),
+        F.max("shape").alias("shape"),
         F.max(F.col("position").isNotNull()).alias("positioned"),
         F.max((F.col("op") == "d") & F.col("key").isNull()).alias("has_keyless_delete"),
         F.max(headers.is_key_change(F.col("headers"))).alias("has_key_change"),
@@ -38,51 +39,71 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
 
 
 def by_mode(
-    records: DataFrame, by_offset: Sequence[str], null_deletes: Mapping[str, str | None], enveloped: Sequence[str]
+    records: DataFrame,
+    by_offset: Sequence[str],
+    null_deletes: Mapping[str, str | None],
+    enveloped: Sequence[str],
+    *,
+    by_time: Sequence[str] = (),
+    scattered: Sequence[str] = (),
 ) -> DataFrame:
     """Records read as their topic's mode says.
 
     Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
     that the topic carries, or a dead letter where it carries several (None); in ``enveloped`` topics an object
-    that is no envelope and has no field of Debezium's is ``unknown_shape`` (A1).
+    that is no envelope and has no field of Debezium's is ``unknown_shape`` (A1). Tables ``by_time`` stand in the order
+    of ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time. In ``scattered`` topics, by offset in
+    several partitions, nothing says what a truncate came after (T4).
     """
     topic = F.col("topic")
     deletes = topic.isin(*null_deletes) & F.col("rule").eqNullSafe("tombstone") & F.col("key").isNotNull()
     stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull() & F.col("reason").isNull()
     known = [F.when(topic == name, F.lit(table)) for name, table in null_deletes.items()]
     carried = F.coalesce(*known, F.lit(None).cast("string"))
+    timed = F.coalesce(F.col("table").isin(*by_time) & ~topic.isin(*null_deletes), F.lit(False))
+    without = topic.isin(*by_offset) & ~timed
+    place = (
+        F.when(timed, position.by_time(F.col("source_ts_ms")))
+        .when(without, F.lit(position.LOWEST))
+        .otherwise(F.col("position"))
+    )
+    truncates = F.col("op").eqNullSafe("t") & F.col("rule").isNull() & F.col("reason").isNull()
+    replaced = ("rule", "reason", "op", "table", "position", "is_snapshot", "form")
     return records.select(
-        *[column for column in records.columns if column not in ("rule", "reason", "op", "table", "position", "form")],
+        *[column for column in records.columns if column not in replaced],
         F.when(~deletes, F.col("rule")).alias("rule"),
         F.when(stray, "unknown_shape")
+        .when(truncates & without & topic.isin(*scattered), "truncate_unordered")
+        .when(truncates & place.isNull(), "position_missing")
         .when(~deletes, F.col("reason"))
         .when(carried.isNull(), "unknown_table")
         .alias("reason"),
         F.when(deletes, "d").otherwise(F.col("op")).alias("op"),
         F.when(deletes, carried).otherwise(F.col("table")).alias("table"),
-        F.when(topic.isin(*by_offset), F.lit(position.LOWEST)).otherwise(F.col("position")).alias("position"),
+        place.alias("position"),
+        (F.col("is_snapshot") & ~timed & ~without).alias("is_snapshot"),
         "form",
     )
 
 
 def ordered(records: DataFrame, *, snapshots: bool, running: DataFrame | None) -> DataFrame:
-    """Records with their ``_seq`` (NULL: no position).
+    """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
-    greatest position before the range, one row per (topic, partition) with ``maximum``; None when the range starts
-    with the topic.
+    greatest position before the range, one row per (topic, partition, epoch) with ``maximum``; None when the range
+    starts with the topic.
     """
     if snapshots:
         before = F.lit(position.LOWEST)
         if running is not None:
-            records = records.join(F.broadcast(running), ["topic", "partition"], how="left")
+            records = records.join(F.broadcast(running), ["topic", "partition", "epoch"], how="left")
             before = F.coalesce(F.col("maximum"), before)
         place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before)
         records = records.withColumn("position", place)
-    return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset")))
+    return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset"), F.col("epoch")))
 
 
 def rejects(records: DataFrame, table: str | None) -> DataFrame:
     """Dead letters of records whose outside already tells that they cannot be applied."""
-    told = letter([F.col(name) for name in PLACE], table, F.col("reason"), seq=F.lit(None), detail=F.lit(None))
-    return records.where(F.col("reason").isNotNull()).select(told.alias("letter")).select("letter.*")
+    buried = letter(table, F.col("reason"), detail=F.lit(None), seq=F.lit(None))
+    return records.where(F.col("reason").isNotNull()).select(buried.alias("letter")).select("letter.*")

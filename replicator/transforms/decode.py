@@ -4,7 +4,7 @@ A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavaila
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
 ``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
 another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5) and ``_at
-STRUCT<topic, partition, offset>``.
+STRUCT<topic, topic_id, partition, offset>``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from replicator.debezium import headers, infer, position, types, unavailable
 from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms.evolve import Layout, stored_name
-from replicator.transforms.letters import PLACE, letter
+from replicator.transforms.layout import Layout, stored_name
+from replicator.transforms.letters import ADDRESS, letter
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
 """What a change has besides, where keys change."""
 
-_CARRIED = (*PLACE, "op", "_seq")
+_CARRIED = (*ADDRESS, "op", "_seq")
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         *[F.col(name).alias(f"_at_{name}") for name in _CARRIED],
         *columns,
         "_source_ts_ms",
-        _unavailable(form, needs.placeholder).alias("_unavailable"),
-        _verdict(form, key_problem).alias("_verdict"),
+        _unavailable(form, layout, needs.placeholder).alias("_unavailable"),
+        _verdict(form, key_problem, layout.misfit(form)).alias("_verdict"),
         *(MOVE_COLUMNS if needs.key_changes else []),
     )
     return judged.select(
@@ -108,8 +108,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
 
 
 def _reject(table: str) -> Column:
-    place = [F.col(f"_at_{name}") for name in PLACE]
-    return letter(place, table, F.col("_verdict.reason"), F.col("_at__seq"), F.col("_verdict.detail"))
+    return letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
 
 
 def _parsed(row: str, text: str, json: Column, path: tuple[str, ...], fields: Sequence[Field]) -> list[Column]:
@@ -211,7 +210,7 @@ def _old(form: Form, layout: Layout) -> Column:
 def _moves(form: Form, layout: Layout) -> list[Column]:
     """MOVE_COLUMNS."""
     told = [F.col(name) for name in ("_old_text", "_left", "_tx")]
-    return [_old(form, layout).alias("_old"), *told, F.struct(*PLACE).alias("_at")]
+    return [_old(form, layout).alias("_old"), *told, F.struct(*ADDRESS).alias("_at")]
 
 
 def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
@@ -219,8 +218,9 @@ def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
     wrong with the key.
     """
     values = {
-        stored_name(field.name): F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
+        home: F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
         for i, field in enumerate(form.fields)
+        if (home := layout.home(field)) is not None
     }
     in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
@@ -250,19 +250,22 @@ def _complete(keys: dict[str, Column]) -> Column:
     return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
 
 
-def _unavailable(form: Form, placeholder: Placeholder | None) -> Column:
+def _unavailable(form: Form, layout: Layout, placeholder: Placeholder | None) -> Column:
     """Stored names of the columns that were not sent."""
     if placeholder is None or not form.fields:
         return F.lit(None).cast("array<string>")
     unsent = [
-        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(stored_name(field.name)))
+        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(home))
         for i, field in enumerate(form.fields)
+        if (home := layout.home(field)) is not None
     ]
-    return F.array_compact(F.array(*unsent))
+    return F.array_compact(F.array(*unsent).cast("array<string>"))
 
 
-def _verdict(form: Form, key_problem: Column) -> Column:
-    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is."""
+def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
+    """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is. ``misfit`` is a column
+    that the table does not follow; a delete needs only the key.
+    """
     nothing = F.lit(None).cast("string")
     is_row = F.col("op") != "d"
 
@@ -281,6 +284,7 @@ def _verdict(form: Form, key_problem: Column) -> Column:
     return F.coalesce(
         because(key_problem.isNotNull(), key_problem),
         because(is_row & rowless, F.lit("after_missing")),
+        *([because(is_row, F.lit("incompatible_schema"), F.lit(misfit))] if misfit is not None else []),
         *wrong,
         because(F.col("_seq").isNull(), F.lit("position_missing")),
         F.struct(nothing.alias("reason"), nothing.alias("detail")),

@@ -1,113 +1,365 @@
 """The schema of the changes against the schema of the table: what every row looks like, and what must change first.
 
 Silver evolves by union: new columns are added, types widen, nothing is ever dropped (debezium.md G3, types.md
-section 8).
+section 8). A type that no widening reaches gets a column of its own, ``name__v2``. Which family of types has which
+column follows from the order in which they first occur at the source, not from the order of arrival (G2): with the same
+records a table ends with the same columns, however they were batched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from dataclasses import dataclass, field
 
 from replicator import names
-from replicator.debezium.logical import spark_type, widen
+from replicator.debezium.logical import Field, common, spark_type
 from replicator.debezium.schema import Form
 from replicator.errors import SchemaRefused
 from replicator.spec import Evolution
+from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
-RESERVED = (*SYSTEM_COLUMNS, "_unavailable", "_reject", "_op")
+ADDED, WIDENED, VERSIONED, MOVED = "added", "widened", "versioned", "moved"
+UNTYPED, UNREACHABLE = "untyped", "unreachable"
+NEWEST = "~"
+"""Above every ``_seq``."""
+
+Since = Mapping[tuple[str, str], str]
+"""The least ``_seq`` of the records that have a column in a family of types, by (stored name, family)."""
 
 
 @dataclass(frozen=True)
-class Layout:
-    """The columns of a batch, as stored: name and Spark type in the order of the table, and which are keys.
+class Change:
+    """What happens to one source column: from one type to another.
 
-    ``keys_from_row``: the user declared the keys, so a record whose Kafka key lacks them has them in its row. Without
-    that a missing Kafka key never acts as one (C1).
+    ``kind`` is ``added`` (``before`` is empty), ``widened``, ``versioned`` (a column of its own for the new type),
+    ``moved`` (the types change places, because an older record came late: ``before`` and ``after`` are columns), or
+    what no policy allows: ``untyped`` (records say no type where the column has one), ``unreachable`` (two exact
+    numbers that no DECIMAL holds).
     """
 
-    types: Mapping[str, str]
-    keys: tuple[str, ...]
-    keys_from_row: bool = False
+    kind: str
+    column: str
+    before: str
+    after: str
+
+    @property
+    def can_be_approved(self) -> bool:
+        """Whether the table could follow, if it may."""
+        return self.kind not in (UNTYPED, UNREACHABLE)
+
+    def __str__(self) -> str:
+        return f"column {names.decode(self.column)} {self._told()}"
+
+    def _told(self) -> str:
+        if self.kind == ADDED:
+            return f"is new, of type {self.after}"
+        if self.kind == WIDENED:
+            return f"widens from {self.before} to {self.after}"
+        if self.kind == MOVED:
+            return f"goes from {self.before} to {self.after}: an older record has another type"
+        if self.kind == UNTYPED:
+            return f"is {self.before} in the table and has no type in some records"
+        reason = "which no type holds both" if self.kind == UNREACHABLE else "which is no widening"
+        return f"changed from {self.before} to {self.after}, {reason}"
 
 
-def stored_name(column: str) -> str:
-    """A source column's name at rest: encoded, and out of the way of our own columns (N-3)."""
-    encoded = names.encode(column)
-    return f"_x5f_{encoded[1:]}" if encoded in RESERVED else encoded
+@dataclass(frozen=True)
+class Policy:
+    """What may change by itself: under ``evolve`` everything, under ``fail`` what needs no new version of a column,
+    under ``freeze`` nothing.
+
+    ``approved`` changes are allowed under each of them.
+    """
+
+    name: str = "evolve"
+    approved: frozenset[Change] = frozenset()
+
+    def allows(self, change: Change) -> bool:
+        """Whether the table follows this change."""
+        by_itself = {"evolve": (ADDED, WIDENED, VERSIONED), "fail": (ADDED, WIDENED), "freeze": ()}
+        return change.can_be_approved and (change.kind in by_itself[self.name] or change in self.approved)
+
+
+FOLLOW = Policy()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The layout of a batch, how the table must evolve for it, and each change with a name.
+
+    ``withheld`` changes are those that the policy does not allow: the layout is without them. ``dropped`` are
+    columns, by stored name, that records with a new column no longer have.
+    """
+
+    layout: Layout
+    evolution: Evolution
+    changes: tuple[Change, ...] = ()
+    withheld: tuple[Change, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether some source column has several columns."""
+        return any(version_of(column)[1] > 1 for column in self.layout.types)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a person should know of it; new and wider columns are no news."""
+        told = [
+            f"{change}: {self._consequence(change)}" for change in self.changes if change.kind in (VERSIONED, MOVED)
+        ]
+        told += [f"{change}: the table does not follow (schema_changes: freeze)" for change in self.withheld]
+        added = [names.decode(change.column) for change in self.changes if change.kind == ADDED]
+        if self.dropped and added:
+            gone = ", ".join(map(names.decode, self.dropped))
+            told.append(f"{', '.join(added)} came and {gone} went: if that is a new name, old rows keep the old one")
+        return told
+
+    def _consequence(self, change: Change) -> str:
+        if change.kind == MOVED:
+            return "its values moved along"
+        home = next(c for c, kind in self.layout.types.items() if _is_of(c, kind, change))
+        return f"such values are in {names.decode(home)} from now on"
 
 
 def plan(
-    table: str, forms: Sequence[Form], stored: Mapping[str, str] | None, keys: Sequence[str]
-) -> tuple[Layout, Evolution]:
-    """The layout of a batch and how the table must evolve for it; ``keys`` are source names, declared or the table's.
+    table: str,
+    forms: Sequence[Form],
+    stored: Mapping[str, str] | None,
+    keys: Sequence[str] = (),
+    *,
+    declared: Sequence[str] = (),
+    policy: Policy = FOLLOW,
+    since: Since | None = None,
+) -> Plan:
+    """The plan for a batch; ``keys`` are those that the table was made with, ``declared`` the user's, by source name.
 
-    ``stored`` maps the table's columns to Spark types, None before it exists. Raises SchemaRefused where a type cannot
-    be reached by widening or the key is not what it was.
+    ``stored`` maps the table's columns to Spark types, None before it exists: then the first form with columns is what
+    the table is made as, and the others are changes of it. ``since`` decides which types have which column; without it
+    stored ones stay, and new ones follow. Raises SchemaRefused where the key is not what it was.
     """
-    agreed = _agreed_keys(table, forms)
-    key_names = tuple(stored_name(key) for key in keys) or agreed
-    if stored is not None and agreed and set(agreed) - set(key_names):
-        raise SchemaRefused(
-            f"the key was {','.join(key_names)} and is now {','.join(agreed)}",
-            where=table,
-            mend="Declare its `keys` in conf/sources, or start the table anew under another topic prefix.",
-        )
-    incoming: dict[str, str] = {}
+    key_names = _keys(table, forms, keys, declared)
+    own = {column: normal(kind) for column, kind in (stored or {}).items() if column not in SYSTEM_COLUMNS}
+    fields = dict.fromkeys(stored_name(each.name) for form in forms for each in columns_of(form, key_names))
+    names.refuse_case_twins([*fields, *own], f"table {table}")
+    draft = _Draft(table, key_names, policy, _books(own))
+    for form in forms if stored is not None else _first_first(forms):
+        draft.take(form, is_first=stored is None and not draft.types)
+    held = {(name, kin(kind)) for name, kinds in draft.stored.items() for kind in kinds.values()}
+    placed = _placed(draft.types, held, since or {}, may_move=policy.name != "freeze")
+    _refuse_twins(table, placed)
+    moved = _moved(own, placed)
+    evolution = Evolution() if stored is None else _evolution(own, placed, moved)
+    changes = [Change(MOVED, version_of(column)[0], column, to) for column, to, _ in moved]
+    layout = Layout(_in_order(own, placed), key_names, keys_from_row=bool(declared))
+    return Plan(layout, evolution, (*draft.changes, *changes), tuple(draft.withheld), _dropped(forms, own, draft))
+
+
+def refuse(table: str, found: Plan, policy: Policy) -> None:
+    """Raise SchemaRefused, naming the change, where the policy does not let the table go on without it."""
+    if not found.withheld or policy.name == "freeze":
+        return
+    change = found.withheld[0]
+    more = f" (and {len(found.withheld) - 1} more)" if len(found.withheld) > 1 else ""
+    advice = {
+        UNTYPED: "Declare its type in conf/sources: a type for the records that carry none.",
+        UNREACHABLE: "Make it fit at the source, or set `schema_changes: freeze` for the table.",
+    }
+    approve = (
+        f"`replicator schema diff --approve {table}` lets it pass; so does `schema_changes: evolve` for the table."
+    )
+    raise SchemaRefused(f"{change}{more}", where=table, mend=advice.get(change.kind, approve))
+
+
+def sightings(forms: Sequence[Form], firsts: Mapping[int, str]) -> dict[tuple[str, str], str]:
+    """Since when each column has each family of types, from the least ``_seq`` of each form."""
+    found: dict[tuple[str, str], str] = {}
     for form in forms:
-        for field in (*form.fields, *form.key_fields):
-            _meet(table, incoming, stored_name(field.name), spark_type(field.logical))
-    names.refuse_case_twins([*incoming, *(stored or ())], f"table {table}")
-    if stored is None:
-        return Layout(incoming, key_names), Evolution()
-    own = {column: kind for column, kind in stored.items() if column not in SYSTEM_COLUMNS}
-    merged = dict(own)
-    for column, kind in incoming.items():
-        _meet(table, merged, column, kind)
-    added = tuple((column, kind) for column, kind in merged.items() if column not in own)
-    widened = tuple((column, kind) for column, kind in merged.items() if column in own and own[column] != kind)
-    return Layout(merged, key_names), Evolution(added, widened)
+        for each in form.fields if form.id in firsts else ():
+            if each.name not in form.raw:
+                place = stored_name(each.name), kin(_kind(each))
+                found[place] = min(found.get(place, NEWEST), firsts[form.id])
+    return found
 
 
-def described(rows: DataFrame, layout: Layout) -> DataFrame:
-    """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1)."""
-
-    def column(name: str) -> Column:
-        metadata: dict[str, object] = {"name": names.decode(name)}
-        if name in layout.keys:
-            metadata["key"] = layout.keys.index(name)
-        return F.col(names.spark(name)).alias(name, metadata=metadata)
-
-    return rows.select(*[column(name) for name in layout.types], *SYSTEM_COLUMNS)
-
-
-def normal(kind: str) -> str:
-    """A Spark type as ``DataFrame.dtypes`` spells it."""
-    return kind.lower().replace(": ", ":").replace(", ", ",")
+def first_seen(change: Change, forms: Sequence[Form], firsts: Mapping[int, str]) -> str | None:
+    """The least ``_seq`` of the forms that bring a change; None if none of them does."""
+    brought = [
+        firsts[form.id]
+        for form in forms
+        for each in (*form.fields, *form.key_fields)
+        if form.id in firsts and stored_name(each.name) == change.column and _brings(_kind(each), change)
+    ]
+    return min(brought, default=None)
 
 
-def _meet(table: str, known: dict[str, str], column: str, kind: str) -> None:
-    incoming = normal(kind)
-    present = known.get(column, incoming)
-    wider = incoming if present == incoming else widen(present, incoming)
-    if wider is None:
+@dataclass
+class _Draft:
+    """Types by source column and family while the forms are taken in, and what that changes."""
+
+    table: str
+    keys: tuple[str, ...]
+    policy: Policy
+    types: dict[str, dict[str, str]]
+    changes: list[Change] = field(default_factory=list)
+    withheld: list[Change] = field(default_factory=list)
+    stored: dict[str, dict[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stored = {name: dict(kinds) for name, kinds in self.types.items()}
+
+    def take(self, form: Form, *, is_first: bool) -> None:
+        """One form; of the first one of a new table everything is as it has to be."""
+        for each in columns_of(form, self.keys):
+            change = self._change(each, is_raw=each.name in form.raw)
+            if change is None:
+                continue
+            if change.column in self.keys and not (is_first and change.kind == ADDED):
+                self._refuse_key(change)
+            if is_first and change.kind == ADDED:
+                self._hold(change)
+            elif self.policy.allows(change):
+                self._hold(change)
+                self.changes.append(change)
+            elif change not in self.withheld:
+                self.withheld.append(change)
+
+    def _hold(self, change: Change) -> None:
+        self.types.setdefault(change.column, {})[kin(change.after)] = change.after
+
+    def _change(self, each: Field, *, is_raw: bool) -> Change | None:
+        name, kind = stored_name(each.name), _kind(each)
+        held = self.types.get(name)
+        if held is None:
+            return Change(ADDED, name, "", kind)
+        present = held.get(kin(kind))
+        if present is None:
+            last = list(held.values())[-1]
+            return Change(UNTYPED, name, last, "") if is_raw else Change(VERSIONED, name, last, kind)
+        if kin(kind) not in ("number", "float"):
+            return None
+        wider = common(present, kind)
+        if wider is None:
+            return Change(UNREACHABLE, name, present, kind)
+        return None if normal(wider) == present else Change(WIDENED, name, present, normal(wider))
+
+    def _refuse_key(self, change: Change) -> None:
+        """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
+        grows = change.kind == WIDENED and kin(change.after) == "number" and self.policy.allows(change)
+        if grows or (change.kind == ADDED and not self.stored):
+            return
         raise SchemaRefused(
-            f"column {names.decode(column)} changed from {present} to {incoming}, which is no widening",
+            f"the key changed: {change}",
+            where=self.table,
+            mend="Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources and remove the "
+            "table's folder in silver: the next run builds it again from bronze. Or start under another topic prefix.",
+        )
+
+
+def _kind(each: Field) -> str:
+    return normal(spark_type(each.logical))
+
+
+def _brings(kind: str, change: Change) -> bool:
+    if change.kind == ADDED:
+        return True
+    wider = common(change.before, kind)
+    fitted = wider is not None and normal(wider) == change.before
+    return kin(kind) == kin(change.after) and not fitted
+
+
+def _is_of(column: str, kind: str, change: Change) -> bool:
+    return version_of(column)[0] == change.column and kin(kind) == kin(change.after)
+
+
+def _first_first(forms: Sequence[Form]) -> list[Form]:
+    """Forms as a new table meets them: the first one with columns (a delete may have none), the others in their order,
+    and at last those in which nobody described some column.
+    """
+    described = sorted(forms, key=lambda form: bool(form.raw))
+    first = next((form for form in described if form.fields), None)
+    return described if first is None else [first, *(form for form in described if form is not first)]
+
+
+def _books(own: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Stored types by source column and family, the oldest version first."""
+    books: dict[str, dict[str, str]] = {}
+    for column in sorted(own, key=lambda each: version_of(each)[1]):
+        books.setdefault(version_of(column)[0], {})[kin(own[column])] = own[column]
+    return books
+
+
+def _placed(
+    types: Mapping[str, Mapping[str, str]], held: set[tuple[str, str]], since: Since, *, may_move: bool
+) -> dict[str, str]:
+    """Every column with its type. Among the types of a source column the one that occurs first has the plain name."""
+    placed: dict[str, str] = {}
+    for name, kinds in types.items():
+
+        def since_when(of: str, name: str = name) -> str:
+            return since.get((name, of), "" if (name, of) in held else NEWEST)
+
+        in_order = sorted(kinds, key=since_when) if may_move else list(kinds)
+        placed |= {version_name(name, number): kinds[of] for number, of in enumerate(in_order, start=1)}
+    return placed
+
+
+def _moved(own: Mapping[str, str], placed: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Columns whose type goes to another column: (from, to, its type there)."""
+    homes = {(version_of(column)[0], kin(kind)): column for column, kind in placed.items()}
+    found = [(column, homes[version_of(column)[0], kin(kind)]) for column, kind in own.items()]
+    return [(column, to, placed[to]) for column, to in found if to != column]
+
+
+def _evolution(own: Mapping[str, str], placed: Mapping[str, str], moved: Sequence[tuple[str, str, str]]) -> Evolution:
+    taken = {to for _, to, _ in moved}
+    left = {column for column, _, _ in moved} - taken
+    added = [(c, kind) for c, kind in placed.items() if c not in taken and (c not in own or c in left)]
+    widened = [(c, k) for c, k in placed.items() if c in own and c not in taken | left and own[c] != k]
+    return Evolution(tuple(added), tuple(widened), tuple(moved))
+
+
+def _in_order(own: Mapping[str, str], placed: Mapping[str, str]) -> dict[str, str]:
+    """The table's own columns first, as they lie there."""
+    return {column: placed[column] for column in own} | dict(placed)
+
+
+def _refuse_twins(table: str, placed: Mapping[str, str]) -> None:
+    """A source that has both ``v`` and ``v__v2`` leaves no name for the second version of ``v``."""
+    shown = [names.decode(column) for column in placed]
+    twin = next((name for name in shown if shown.count(name) > 1), None)
+    if twin is not None:
+        raise SchemaRefused(
+            f"a new type needs a column {twin}, which the source has already",
             where=table,
-            mend="Give the column a wider type at the source, or start the table anew under another topic prefix.",
+            mend="Set `schema_changes: freeze` or `fail` for the table, or rename that column at the source.",
         )
-    known[column] = normal(wider)
 
 
-def _agreed_keys(table: str, forms: Sequence[Form]) -> tuple[str, ...]:
-    found = {tuple(stored_name(field.name) for field in form.key_fields) for form in forms if form.key_fields}
-    if len({frozenset(keys) for keys in found}) > 1:
-        shown = " / ".join(sorted(",".join(keys) for keys in found))
+def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: _Draft) -> tuple[str, ...]:
+    """Columns of the table that the records with a new column lack: dropped, or the old name of the new one."""
+    added = {change.column for change in draft.changes if change.kind == ADDED}
+    with_new = [{stored_name(each.name) for each in form.fields} for form in forms]
+    with_new = [columns for columns in with_new if columns & added]
+    if not with_new:
+        return ()
+    known = dict.fromkeys(version_of(column)[0] for column in own)
+    return tuple(name for name in known if name not in draft.keys and not any(name in columns for columns in with_new))
+
+
+def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
+    """The key's columns by stored name. Records may have another key only where the user declared one."""
+    told = sorted({tuple(each.name for each in form.key_fields) for form in forms if form.key_fields})
+    found = [tuple(declared)] if declared else told
+    known = [tuple(keys)] if keys else []
+    if len({frozenset(each) for each in (*known, *found)}) > 1:
+        shown = " / ".join(",".join(each) for each in found)
         raise SchemaRefused(
-            f"the key changed: {shown}", where=table, mend="A table has one key: declare its `keys` in conf/sources."
+            f"the key was {','.join(keys)} and is now {shown}" if keys else f"the key changed: {shown}",
+            where=table,
+            mend="Declare `keys` in conf/sources: columns that old and new rows have. Then remove the table's folder "
+            "in silver: the next run builds it again from bronze.",
         )
-    return min(found) if found else ()
+    chosen = next(iter(found if declared else (*known, *found)), ())
+    return tuple(stored_name(key) for key in chosen)

@@ -1,18 +1,36 @@
-"""The shape of a dead letter (debezium.md R4): one row per record that cannot be applied."""
+"""The dead letter as a noun: one Kafka place and why its record cannot be applied (debezium.md R4)."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 PLACE = ("topic", "partition", "offset")
-"""What tells a record from all others."""
+"""What makes a letter unique."""
+
+ADDRESS = ("topic", "topic_id", "partition", "offset")
+"""How a letter names its record."""
+
+COLUMNS = {
+    "topic": "string",
+    "topic_id": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "table": "string",
+    "seq": "string",
+    "reason": "string",
+    "detail": "string",
+    "first_seen": "timestamp",
+}
+"""A letter at rest, with Spark's types; ``first_seen`` (UTC) is when it was buried first, and stays."""
 
 
-def letter(place: Sequence[Column], table: str | None, reason: Column, seq: Column, detail: Column) -> Column:
-    """STRUCT<topic, partition, offset, table, seq, reason, detail>; ``place`` holds the values of PLACE."""
-    where = [column.alias(name) for column, name in zip(place, PLACE, strict=True)]
-    told = {"table": F.lit(table), "seq": seq, "reason": reason, "detail": detail}
-    return F.struct(*where, *[column.cast("string").alias(name) for name, column in told.items()])
+def letter(table: str | None, reason: Column, detail: Column, seq: Column, at: str = "") -> Column:
+    """STRUCT of all COLUMNS but ``first_seen``. ``at`` is what the names of the record's place begin with."""
+    return F.struct(
+        *[F.col(f"{at}{name}").alias(name) for name in ADDRESS],
+        F.lit(table).cast("string").alias("table"),
+        seq.cast("string").alias("seq"),
+        reason.alias("reason"),
+        detail.cast("string").alias("detail"),
+    )

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms.evolve import Layout
+from replicator.transforms.layout import Layout
 
 
 def watermark(records: DataFrame) -> DataFrame:

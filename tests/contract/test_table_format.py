@@ -304,6 +304,32 @@ def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
     assert rows.where("c IS NOT NULL OR d IS NOT NULL").isEmpty()
 
 
+def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
+    """G2: an older type takes the plain name, and values, ``_column_seq`` and the key's mark follow; once only."""
+    table = world.table("moved")
+    marked = world.fold([(1, upsert("10", 1, "X")), (2, upsert("10", 2, UNSENT))])
+    marked = marked.withMetadata("k", {"name": "k", "key": 0})
+    world.format.apply(marked, table, Progress("bronze", 1))
+    evolution = Evolution(added=(("b", "date"),), widened=(("k", "bigint"),), moved=(("b", "b__v2", "string"),))
+    for _ in range(2):
+        world.format.evolve(world.spark, table, evolution)
+        rows = world.format.read(world.spark, table)
+        assert rows.dtypes[:4] == [("k", "bigint"), ("a", "int"), ("b", "date"), ("b__v2", "string")]
+        assert rows.columns[4:] == list(merge.SYSTEM_COLUMNS)
+        found = {row["k"]: (row["b"], row["b__v2"], row["_column_seq"]) for row in rows.collect()}
+        assert found == {1: (None, "X", None), 2: (None, None, {"b__v2": ""})}
+        assert rows.schema["k"].metadata == {"name": "k", "key": 0}
+    swapped = Evolution(moved=(("b", "b__v2", "date"), ("b__v2", "b", "string")))
+    for _ in range(2):
+        world.format.evolve(world.spark, table, swapped)
+        rows = world.format.read(world.spark, table)
+        assert rows.dtypes[2:4] == [("b", "string"), ("b__v2", "date")]
+        assert {row["k"]: (row["b"], row["_column_seq"]) for row in rows.collect()} == {
+            1: ("X", None),
+            2: (None, {"b": ""}),
+        }
+
+
 def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: World) -> None:
     """F-C6: its versions start anew, and progress that names the old one must be told apart."""
     table, seen = Table("t", f"{tmp_path}/t", ("k",)), []

@@ -231,3 +231,14 @@ def test_every_hostile_record_is_accounted_for(exact, recorded: Path, tmp_path: 
     run = Run(exact, tmp_path, SourceSpec(source, f"{source}.*"))
     assert run.take(records) == len(records)
     assert sum(account.read for account in run.accounts) == len(records)
+
+
+@pytest.mark.parametrize("name", ["redelivery.pgredeliver", "redelivery_resnapshot.mtredeliver"])
+def test_what_a_connector_sends_again_stops_nothing(exact, recorded: Path, tmp_path: Path, name: str) -> None:
+    """J1, J4: after real crashes of Connect the tail came again, or a snapshot; in two batches, no table stops."""
+    records = stream(recorded, name)
+    source = name.split(".")[1]
+    run = Run(exact, tmp_path, SourceSpec(source, f"{source}.*"))
+    half = len(records) // 2
+    assert run.take(records[:half]) + run.take(records[half:]) == len(records)
+    assert sum(account.read for account in run.accounts) == len(records)

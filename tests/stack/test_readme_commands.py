@@ -76,11 +76,23 @@ def test_the_demo_ends_equal_and_its_lake_answers(shell: Shell) -> None:
 
 
 def test_your_own_events_become_tables_without_any_configuration(shell: Shell, checkout: Path) -> None:
-    """Four records: two rows and a dead letter, which the last commands of "Where everything lies" show."""
+    """Four records: two rows and a dead letter, which the commands of "Where everything lies" show and try again; and
+    an epoch for what may follow.
+    """
     (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
-    told = shell([*ACTIVATE, *readme.commands("Your own captured events"), *readme.commands("Where everything lies")])
+    sections = (
+        "Your own captured events",
+        "When the source's columns change",
+        "When a source starts anew",
+        "Where everything lies",
+    )
+    told = shell([*ACTIVATE, *(command for section in sections for command in readme.commands(section))])
+    assert "bronze ends here" in told
+    assert "decimal(10,2)" in told
     assert "19.90" in told
     assert "12.50" not in told
+    assert "Declare the table's `keys`" in told
+    assert "sets the row, until shop.sales.orders/0/2" in told
     assert "key_missing" in told
 
 

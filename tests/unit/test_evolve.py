@@ -2,38 +2,54 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from replicator.debezium.logical import Field, parse_logical
 from replicator.debezium.schema import Form
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
-from replicator.transforms import evolve
+from replicator.transforms import evolve, layout
+from replicator.transforms.evolve import Change, Policy
 
 SYSTEM = {"_seq": "string", "_deleted": "boolean", "_column_seq": "map<string,string>", "_source_ts_ms": "bigint"}
+FREEZE, FAIL = Policy("freeze"), Policy("fail")
 
 
-def form(columns: dict[str, str], keys: tuple[str, ...] = ("id",)) -> Form:
+def form(columns: dict[str, str], keys: tuple[str, ...] = ("id",), number: int = 1, raw: tuple[str, ...] = ()) -> Form:
     """A form whose row has these columns and whose Kafka key has those of them."""
     fields = tuple(Field(name, parse_logical(kind)) for name, kind in columns.items())
     key_fields = tuple(field for field in fields if field.name in keys)
-    return Form(id=1, path=("after",), key_path=(), fields=fields, key_fields=key_fields)
+    return Form(number, ("after",), (), fields, key_fields, raw=frozenset(raw))
+
+
+def with_v(kind: str, number: int = 1) -> Form:
+    """A form of the table (id, v)."""
+    return form({"id": "int", "v": kind}, number=number)
+
+
+def columns(found: evolve.Plan) -> dict[str, str]:
+    """The types of a plan's columns."""
+    return dict(found.layout.types)
 
 
 def test_a_new_table_gets_the_columns_of_its_first_batch() -> None:
     """Types as Spark spells them, the key from the records; nothing has to evolve."""
-    layout, evolution = evolve.plan("t", [form({"id": "int", "price": "decimal(10,2)", "day": "date"})], None, ())
-    assert dict(layout.types) == {"id": "int", "price": "decimal(10,2)", "day": "date"}
-    assert layout.keys == ("id",)
-    assert not evolution
+    found = evolve.plan("t", [form({"id": "int", "price": "decimal(10,2)", "day": "date"})], None)
+    assert columns(found) == {"id": "int", "price": "decimal(10,2)", "day": "date"}
+    assert found.layout.keys == ("id",)
+    assert not found.evolution
+    assert found.changes == ()
 
 
 def test_a_new_column_is_added_behind_the_others() -> None:
     """Silver evolves by union, and system columns are no columns of the source (G3)."""
     stored = {"id": "int", "old": "string"} | SYSTEM
-    layout, evolution = evolve.plan("t", [form({"id": "int", "note": "string"})], stored, ("id",))
-    assert list(layout.types) == ["id", "old", "note"]
-    assert evolution == Evolution(added=(("note", "string"),))
+    found = evolve.plan("t", [form({"id": "int", "note": "string"})], stored, ("id",))
+    assert list(found.layout.types) == ["id", "old", "note"]
+    assert found.evolution == Evolution(added=(("note", "string"),))
+    assert found.changes == (Change("added", "note", "", "string"),)
 
 
 @pytest.mark.parametrize(
@@ -43,86 +59,271 @@ def test_a_new_column_is_added_behind_the_others() -> None:
         ("int", "bigint", "bigint"),
         ("float", "double", "double"),
         ("decimal(10,2)", "decimal(14,4)", "decimal(14,4)"),
+        ("decimal(10,2)", "decimal(10,4)", "decimal(12,4)"),
+        ("int", "decimal(10,2)", "decimal(12,2)"),
+        ("decimal(5,0)", "int", "decimal(10,0)"),
     ],
 )
-def test_a_type_widens(stored: str, incoming: str, wide: str) -> None:
-    """Types.md section 8: the wider type holds every value of both."""
-    layout, evolution = evolve.plan("t", [form({"id": "int", "v": incoming})], {"id": "int", "v": stored} | SYSTEM, ())
-    assert layout.types["v"] == wide
-    assert evolution == Evolution(widened=(("v", wide),))
+@pytest.mark.parametrize("policy", [Policy(), FAIL])
+def test_a_type_widens(stored: str, incoming: str, wide: str, policy: Policy) -> None:
+    """Types.md section 8: the wider type holds every value of both, and no policy but freeze minds."""
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": stored} | SYSTEM, policy=policy)
+    assert columns(found)["v"] == wide
+    assert found.evolution == Evolution(widened=(("v", wide),))
+    assert found.changes == (Change("widened", "v", stored, wide),)
 
 
-def test_a_narrower_batch_leaves_the_table_alone() -> None:
-    """A late record with the older, narrower type fits where it is."""
+@pytest.mark.parametrize("policy", [Policy(), FAIL, FREEZE])
+def test_a_narrower_batch_leaves_the_table_alone(policy: Policy) -> None:
+    """A late record with the older, narrower type fits where it is; so does a column that the source narrowed."""
     stored = {"id": "int", "v": "decimal(14,4)"} | SYSTEM
-    layout, evolution = evolve.plan("t", [form({"id": "int", "v": "decimal(10,2)"})], stored, ())
-    assert layout.types["v"] == "decimal(14,4)"
-    assert not evolution
+    found = evolve.plan("t", [with_v("decimal(10,2)")], stored, policy=policy)
+    assert columns(found)["v"] == "decimal(14,4)"
+    assert not found.evolution
+    assert found.layout.misfit(with_v("decimal(10,2)")) is None
 
 
 def test_two_forms_of_one_batch_meet_in_the_wider_type() -> None:
     """A change of schema in the middle of a batch (G2)."""
-    forms = [form({"id": "int", "v": "decimal(10,2)"}), form({"id": "int", "v": "decimal(14,4)", "w": "int"})]
+    forms = [with_v("decimal(10,2)"), form({"id": "int", "v": "decimal(14,4)", "w": "int"})]
     for order in (forms, forms[::-1]):
-        layout, _ = evolve.plan("t", order, None, ())
-        assert dict(layout.types) == {"id": "int", "v": "decimal(14,4)", "w": "int"}
+        assert columns(evolve.plan("t", order, None)) == {"id": "int", "v": "decimal(14,4)", "w": "int"}
 
 
-@pytest.mark.parametrize(
-    ("stored", "incoming"),
-    [
-        ("int", "string"),
-        ("string", "int"),
-        ("date", "timestamp"),
-        ("decimal(10,2)", "decimal(10,4)"),
-        ("double", "int"),
-    ],
-)
-def test_a_type_that_cannot_be_reached_by_widening_stops_the_table(stored: str, incoming: str) -> None:
-    """G3: never a silent conversion; the message names the column."""
-    with pytest.raises(SchemaRefused, match="column v changed") as caught:
-        evolve.plan("t", [form({"id": "int", "v": incoming})], {"id": "int", "v": stored} | SYSTEM, ())
-    assert caught.value.mend
+UNRELATED = [("int", "string"), ("string", "int"), ("date", "timestamp"), ("double", "int"), ("string", "array<int>")]
+
+
+@pytest.mark.parametrize(("stored", "incoming"), UNRELATED)
+def test_a_type_that_no_widening_reaches_gets_a_column_of_its_own(stored: str, incoming: str) -> None:
+    """G3, evolve: the old column keeps its values, and its name."""
+    before, after = (evolve.plan("t", [with_v(kind)], None).layout.types["v"] for kind in (stored, incoming))
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM)
+    assert columns(found) == {"id": "int", "v": before, "v__v2": after}
+    assert found.evolution == Evolution(added=(("v__v2", after),))
+    assert found.changes == (Change("versioned", "v", before, after),)
+    assert found.layout.home(with_v(incoming).fields[1]) == "v__v2"
+    assert found.layout.home(with_v(stored).fields[1]) == "v"
+    assert any("v__v2" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(("stored", "incoming"), UNRELATED)
+def test_under_fail_it_stops_the_table_and_names_the_change(stored: str, incoming: str) -> None:
+    """G3, fail: never a silent conversion; the advice says how to let it pass."""
+    before = evolve.plan("t", [with_v(stored)], None).layout.types["v"]
+    found = evolve.plan("t", [with_v(incoming)], {"id": "int", "v": before} | SYSTEM, policy=FAIL)
+    assert not found.evolution
+    with pytest.raises(SchemaRefused, match=r"column v changed from .* which is no widening") as caught:
+        evolve.refuse("t", found, FAIL)
+    assert "--approve t" in str(caught.value.mend)
+
+
+@pytest.mark.parametrize(("stored", "incoming"), [*UNRELATED, ("int", "bigint"), ("decimal(10,2)", "decimal(10,4)")])
+def test_under_freeze_records_of_such_a_type_do_not_fit(stored: str, incoming: str) -> None:
+    """G3, freeze: the table stays as it is, the column is named, and older records go on."""
+    before = evolve.plan("t", [with_v(stored)], None).layout.types["v"]
+    found = evolve.plan("t", [with_v(incoming), with_v(stored)], {"id": "int", "v": before} | SYSTEM, policy=FREEZE)
+    evolve.refuse("t", found, FREEZE)
+    assert columns(found) == {"id": "int", "v": before}
+    assert not found.evolution
+    assert found.layout.misfit(with_v(incoming)) == "v"
+    assert found.layout.misfit(with_v(stored)) is None
+
+
+def test_under_freeze_a_new_column_stays_in_bronze() -> None:
+    """The records fit without it; the change is told."""
+    stored = {"id": "int", "v": "int"} | SYSTEM
+    wider = form({"id": "int", "v": "int", "note": "string"})
+    found = evolve.plan("t", [wider], stored, policy=FREEZE)
+    assert columns(found) == {"id": "int", "v": "int"}
+    assert found.withheld == (Change("added", "note", "", "string"),)
+    assert found.layout.misfit(wider) is None
+    assert found.layout.home(wider.fields[2]) is None
+
+
+def test_under_freeze_a_new_table_is_made_as_its_oldest_records_are() -> None:
+    """Whatever else is in the batch: in order, one batch gives what several give. A delete has no columns to show."""
+    delete = form({}, number=1)
+    old, new = with_v("int", 2), form({"id": "int", "v": "string", "w": "int"}, number=3)
+    found = evolve.plan("t", [delete, old, new], None, declared=("id",), policy=FREEZE)
+    assert columns(found) == {"id": "int", "v": "int"}
+    assert found.layout.misfit(new) == "v"
+
+
+@pytest.mark.parametrize("policy", ["fail", "freeze"])
+def test_an_approved_change_is_made_and_no_other(policy: str) -> None:
+    """An approval is for exactly one change."""
+    stored = {"id": "int", "v": "int", "w": "int"} | SYSTEM
+    approved = Policy(policy, frozenset({Change("versioned", "v", "int", "string")}))
+    found = evolve.plan("t", [with_v("string")], stored, policy=approved)
+    evolve.refuse("t", found, approved)
+    assert found.evolution == Evolution(added=(("v__v2", "string"),))
+    other = evolve.plan("t", [with_v("date")], stored, policy=approved)
+    assert other.withheld == (Change("versioned", "v", "int", "date"),)
+
+
+def test_records_without_types_never_make_a_version() -> None:
+    """A3: what a schema-less record means by a text is unknown where the column is a date; nobody guesses."""
+    untyped = form({"id": "int", "v": "string"}, raw=("v",))
+    found = evolve.plan("t", [untyped], {"id": "int", "v": "date"} | SYSTEM)
+    assert not found.evolution
+    with pytest.raises(SchemaRefused, match="column v is date in the table and has no type") as caught:
+        evolve.refuse("t", found, Policy())
+    assert "Declare" in str(caught.value.mend)
+
+
+def test_numbers_that_no_decimal_holds_stop_the_table() -> None:
+    """Both are exact numbers, so there is no second column for either."""
+    found = evolve.plan("t", [with_v("decimal(38,10)")], {"id": "int", "v": "decimal(38,0)"} | SYSTEM)
+    with pytest.raises(SchemaRefused, match="which no type holds both"):
+        evolve.refuse("t", found, Policy())
+
+
+def test_what_came_and_what_went_may_be_one_column_with_a_new_name() -> None:
+    """C-4: DDL is not in the stream; a rename looks like a drop and an add, and is told."""
+    stored = {"id": "int", "v": "int"} | SYSTEM
+    found = evolve.plan("t", [form({"id": "int", "amount": "int"})], stored, ("id",))
+    assert columns(found) == {"id": "int", "v": "int", "amount": "int"}
+    assert [warning for warning in found.warnings if "amount" in warning and "v" in warning]
+    assert evolve.plan("t", [form({"id": "int", "v": "int", "w": "int"})], stored, ("id",)).warnings == []
+
+
+def test_an_older_type_that_comes_late_takes_the_plain_name() -> None:
+    """G2: the order of schemas is the order of `seq`, not of arrival."""
+    stored = {"id": "int", "v": "string"} | SYSTEM
+    since = {("v", "number"): "10", ("v", "STRING"): "20"}
+    found = evolve.plan("t", [with_v("int")], stored, since=since)
+    assert columns(found) == {"id": "int", "v": "int", "v__v2": "string"}
+    assert found.evolution == Evolution(added=(("v", "int"),), moved=(("v", "v__v2", "string"),))
+    assert Change("moved", "v", "v", "v__v2") in found.changes
+    frozen = evolve.plan("t", [with_v("int")], stored, since=since, policy=FREEZE)
+    assert columns(frozen) == {"id": "int", "v": "string"}
+
+
+KINDS = ("smallint", "int", "string", "decimal(10,2)", "date")
+
+
+@pytest.mark.parametrize("kinds", [*itertools.permutations(KINDS, 3), KINDS[1:]])
+def test_a_table_ends_with_the_same_columns_however_its_records_came(kinds: tuple[str, ...]) -> None:
+    """P1, P2: every order of arrival, each cut into batches in every way; the n-th record has the n-th type."""
+    records = [(f"{at:02}", with_v(kind, at)) for at, kind in enumerate(kinds)]
+    ends = {
+        tuple(sorted(_replayed(order, cuts).items()))
+        for order in itertools.permutations(records)
+        for cuts in itertools.product((False, True), repeat=len(records) - 1)
+    }
+    assert len(ends) == 1
+
+
+def _replayed(order: tuple[tuple[str, Form], ...], cuts: tuple[bool, ...]) -> dict[str, str]:
+    """The columns in the end; in between, every value must keep the column of its type."""
+    stored: dict[str, str] | None = None
+    since: dict[tuple[str, str], str] = {}
+    batch: list[tuple[str, Form]] = []
+    for record, cut in zip(order, (*cuts, True), strict=True):
+        batch.append(record)
+        if not cut:
+            continue
+        forms = [each for _, each in sorted(batch, key=lambda pair: pair[0])]
+        for place, at in evolve.sightings(forms, {each.id: seq for seq, each in batch}).items():
+            since[place] = min(at, since.get(place, at))
+        found = evolve.plan("t", forms, stored, since=since)
+        _consistent(found.evolution, stored, columns(found))
+        stored, batch = columns(found), []
+    assert stored is not None
+    return stored
+
+
+def _consistent(evolution: Evolution, stored: dict[str, str] | None, wanted: dict[str, str]) -> None:
+    """Carrying out the evolution gives the columns of the layout."""
+    if stored is not None:
+        moved = {to: kind for _, to, kind in evolution.moved}
+        assert stored | dict(evolution.added) | dict(evolution.widened) | moved == wanted
+        assert {layout.kin(kind) for kind in stored.values()} <= {layout.kin(kind) for kind in wanted.values()}
 
 
 def test_another_key_stops_the_table() -> None:
-    """Rows of two keys cannot be told apart in one table."""
+    """Rows of two keys cannot be told apart in one table, be it more, fewer or other columns."""
     stored = {"id": "int", "other": "int"} | SYSTEM
-    with pytest.raises(SchemaRefused, match="the key was id and is now other"):
-        evolve.plan("t", [form({"id": "int", "other": "int"}, keys=("other",))], stored, ("id",))
+    for policy in (Policy(), FAIL, FREEZE):
+        for new in (("other",), ("id", "other")):
+            with pytest.raises(SchemaRefused, match=f"the key was id and is now {','.join(new)}") as caught:
+                evolve.plan("t", [form({"id": "int", "other": "int"}, keys=new)], stored, ("id",), policy=policy)
+            assert "builds it again" in str(caught.value.mend)
+    with pytest.raises(SchemaRefused, match="the key was id,other and is now id"):
+        evolve.plan("t", [form({"id": "int", "other": "int"})], stored, ("id", "other"))
+
+
+def test_a_key_of_another_type_stops_the_table() -> None:
+    """C6: keys are equal when their values are; a number never equals a text, nor a FLOAT surely a DOUBLE."""
+    for before, after in (("int", "string"), ("string", "bigint"), ("float", "double"), ("date", "timestamp")):
+        with pytest.raises(SchemaRefused, match=r"the key changed: column id .* from .* to "):
+            evolve.plan("t", [form({"id": after})], {"id": before} | SYSTEM, ("id",))
+    with pytest.raises(SchemaRefused, match="the key changed"):
+        evolve.plan("t", [form({"id": "bigint"})], {"id": "int"} | SYSTEM, ("id",), policy=FREEZE)
+
+
+def test_a_key_of_whole_numbers_may_grow() -> None:
+    """C6: 7 is 7 in a wider column, so old rows are found."""
+    found = evolve.plan("t", [form({"id": "bigint"})], {"id": "int", "v": "int"} | SYSTEM, ("id",))
+    assert found.evolution == Evolution(widened=(("id", "bigint"),))
 
 
 def test_two_keys_in_one_batch_stop_the_table() -> None:
     """There is no order that makes both right."""
     with pytest.raises(SchemaRefused, match="the key changed"):
-        evolve.plan("t", [form({"id": "int"}), form({"id": "int", "k": "int"}, keys=("k",))], None, ())
+        evolve.plan("t", [form({"id": "int"}), form({"id": "int", "k": "int"}, keys=("k",))], None)
 
 
-def test_a_declared_key_wins_where_records_name_none() -> None:
-    """A table without a Kafka key can be declared one."""
-    layout, _ = evolve.plan("t", [form({"id": "int", "v": "int"}, keys=())], None, ("id",))
-    assert layout.keys == ("id",)
+def test_a_declared_key_wins_over_that_of_the_records() -> None:
+    """A table without a Kafka key can be declared one, and one whose Kafka key changes can keep its own."""
+    for keys in ((), ("v",)):
+        found = evolve.plan("t", [form({"id": "int", "v": "int"}, keys=keys)], None, declared=("id",))
+        assert found.layout.keys == ("id",)
+        assert found.layout.keys_from_row
+
+
+def test_declaring_another_key_than_the_table_has_stops_it() -> None:
+    """Its rows are one per old key."""
+    stored = {"id": "int", "v": "int"} | SYSTEM
+    with pytest.raises(SchemaRefused, match="the key was id and is now v"):
+        evolve.plan("t", [form({"id": "int", "v": "int"})], stored, ("id",), declared=("v",))
 
 
 def test_columns_that_differ_by_case_only_are_refused() -> None:
     """In the batch, or between the batch and the table (G4)."""
     with pytest.raises(ConfigError):
-        evolve.plan("t", [form({"id": "int", "V": "int", "v": "int"})], None, ())
+        evolve.plan("t", [form({"id": "int", "V": "int", "v": "int"})], None)
     with pytest.raises(ConfigError):
-        evolve.plan("t", [form({"id": "int", "V": "int"})], {"id": "int", "v": "int"} | SYSTEM, ())
+        evolve.plan("t", [form({"id": "int", "V": "int"})], {"id": "int", "v": "int"} | SYSTEM)
 
 
-@pytest.mark.parametrize("name", evolve.RESERVED)
+@pytest.mark.parametrize("name", [*layout.RESERVED, "v__v2", "v__v10", "a__v2__v3"])
 def test_a_source_column_never_takes_the_place_of_ours(name: str) -> None:
     """N-3: a column that is called like one of ours is kept beside it, and its name comes back."""
     from replicator import names
 
-    stored = evolve.stored_name(name)
-    assert stored not in evolve.RESERVED
+    stored = layout.stored_name(name)
+    assert stored not in layout.RESERVED
+    assert layout.version_of(stored) == (stored, 1)
     assert names.decode(stored) == name
 
 
+@pytest.mark.parametrize("name", ["v__v1", "v__v0", "v_v2", "v__v2x", "__v2"])
+def test_a_name_that_only_resembles_a_version_stays_as_it_is(name: str) -> None:
+    """There is no first version with a number, and none of nothing."""
+    assert layout.stored_name(name) == name
+
+
+def test_a_source_column_named_like_the_version_that_is_needed_stops_the_table() -> None:
+    """Users would see two columns of one name."""
+    stored = {"id": "int", "v": "int", layout.stored_name("v__v2"): "int"} | SYSTEM
+    with pytest.raises(SchemaRefused, match="v__v2, which the source has already"):
+        evolve.plan("t", [with_v("string")], stored)
+
+
 def test_a_hostile_column_is_stored_encoded() -> None:
-    """Architecture 9.1."""
-    layout, _ = evolve.plan("t", [form({"id": "int", "a.b c": "int"})], None, ())
-    assert list(layout.types) == ["id", "a_x2e_b_x20_c"]
+    """Architecture 9.1; its second version too."""
+    found = evolve.plan("t", [form({"id": "int", "a.b c": "int"})], None)
+    assert list(found.layout.types) == ["id", "a_x2e_b_x20_c"]
+    again = evolve.plan("t", [form({"id": "int", "a.b c": "date"})], columns(found))
+    assert list(again.layout.types) == ["id", "a_x2e_b_x20_c", "a_x2e_b_x20_c__v2"]

@@ -17,6 +17,7 @@ def test_every_layer_has_its_folder() -> None:
     assert LAKE.silver("dbserver1", "shop.orders").location == f"{root}/silver/dbserver1/shop.orders"
     assert LAKE.gold("fact_orders").location == f"{root}/gold/fact_orders"
     assert LAKE.dead_letters("dbserver1").location == f"{root}/dead_letters/dbserver1"
+    assert LAKE.dropped_letters("dbserver1").location == f"{root}/_replicator/dropped_letters/dbserver1"
     assert LAKE.checkpoint("dbserver1") == f"{root}/_replicator/checkpoints/dbserver1"
     assert Lake("s3a://bucket/lake") != LAKE
     assert Lake("s3a://bucket/lake").bronze("a") == LAKE.bronze("a")
@@ -30,7 +31,9 @@ def test_no_name_leaves_its_folder() -> None:
         LAKE.gold("../x").location,
         LAKE.inputs("../x", 1),
         LAKE.routes("../x"),
+        LAKE.dropped_letters("../x").location,
         LAKE.truncates("../x", "a/.b/../c"),
+        LAKE.schema("../x", "a/.b/../c"),
     ):
         assert "../" not in location
 

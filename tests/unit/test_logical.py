@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from replicator.debezium.logical import (
     Field,
     Logical,
     Modes,
+    common,
+    family,
     parse_logical,
     spark_type,
     widen,
@@ -258,6 +262,35 @@ def test_types_widen_only_where_nothing_is_lost(stored, incoming, expected):
     """Section 8 and G3, in both directions: an older record may arrive late."""
     assert widen(stored, incoming) == expected
     assert widen(incoming, stored) == expected
+
+
+NUMBERS = ("SMALLINT", "INT", "BIGINT", "DECIMAL(5,0)", "DECIMAL(10,2)", "DECIMAL(10,4)", "DECIMAL(20,0)")
+
+
+def test_exact_numbers_meet_in_one_type_whatever_the_order():
+    """Section 8, G2: a least upper bound, so that a table does not depend on what arrived first."""
+    for kinds in itertools.permutations(NUMBERS, 3):
+        assert len({reduce(common, order) for order in itertools.permutations(kinds)}) == 1
+    assert common("DECIMAL(10,2)", "DECIMAL(10,4)") == "DECIMAL(12,4)"
+    assert common("INT", "DECIMAL(10,2)") == "DECIMAL(12,2)"
+    assert common("DECIMAL(10,2)", "DECIMAL(38,31)") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "are_kin"),
+    [
+        ("SMALLINT", "DECIMAL(10,2)", True),
+        ("FLOAT", "DOUBLE", True),
+        ("INT", "DOUBLE", False),
+        ("INT", "STRING", False),
+        ("DATE", "TIMESTAMP_NTZ", False),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", False),
+    ],
+)
+def test_types_of_different_families_never_meet(one, other, are_kin):
+    """A family does not depend on what else was seen; across families nothing is common."""
+    assert (family(one) == family(other)) == are_kin
+    assert (common(one, other) is not None) == are_kin
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not beside the repository")

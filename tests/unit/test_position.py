@@ -49,7 +49,7 @@ WORKED = [
 # D9 and what else is no position: the record has none, and nothing is guessed.
 NOWHERE = [
     {},
-    {"connector": "mongodb", "lsn": 5},
+    {"connector": "db2", "lsn": 5},
     MY,
     MY | {"file": "", "pos": 0},
     MY | {"file": "binlog.000003"},
@@ -62,6 +62,8 @@ NOWHERE = [
     PG,
     PG | {"lsn": -9223372036854775808},
     PG | {"lsn": -9223372036854776000 + 1000},
+    PG | {"lsn": -9223372036854776000},
+    PG | {"lsn": -9223372036854776000, "sequence": '["5","6"]'},
     PG | {"sequence": '["5","6"]'},
     PG | {"sequence": '["5","6"]', "lsn": -1},
     {"connector": "sqlserver"},
@@ -70,9 +72,28 @@ NOWHERE = [
     {"connector": "sqlserver", "commit_lsn": "00000027:00000ac0:002"},
     {"connector": "sqlserver", "commit_lsn": "0000002g:00000ac0:0002"},
     {"connector": "oracle"},
+    {"connector": "sqlserver", "commit_lsn": ""},
+    {"connector": "sqlserver", "commit_lsn": "null", "change_lsn": "00000027:00000ac0:0002"},
     {"connector": "oracle", "scn": "0"},
+    {"connector": "oracle", "scn": "2868546"},
+    {"connector": "oracle", "commit_scn": "0", "scn": "2868546"},
+    {"connector": "oracle", "commit_scn": "NULL", "scn": "2868546"},
+    {"connector": "oracle", "commit_scn": "", "scn": ""},
     {"connector": "oracle", "commit_scn": "-1"},
     {"connector": "oracle", "commit_scn": "12e3"},
+]
+
+# D2, D9: where a snapshot row stands, and which ones say nothing about it (None).
+SNAPSHOTS = [
+    ({"connector": "sqlserver", "commit_lsn": "00000027:00000AC0:0002", "change_lsn": None}, "0000002700000ac00002"),
+    ({"connector": "sqlserver", "commit_lsn": "NULL", "change_lsn": "NULL"}, None),
+    ({"connector": "sqlserver", "commit_lsn": "00"}, None),
+    ({"connector": "oracle", "scn": "2868546"}, f"{2868546:020x}"),
+    ({"connector": "oracle", "scn": "2868546", "commit_scn": "0"}, f"{2868546:020x}"),
+    ({"connector": "oracle", "scn": "2868546", "commit_scn": "NULL"}, f"{2868546:020x}"),
+    ({"connector": "oracle", "scn": "0"}, None),
+    (MY | {"file": "", "pos": 0}, None),
+    ({"connector": "mongodb", "ord": 3}, f"{0:020x}"),
 ]
 
 # A sequence that says nothing about the commit leaves the record's own LSN, twice (Q4).
@@ -88,10 +109,10 @@ def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -
     """(stream, offset, is_snapshot, source) -> those rows with their own position."""
     told = [(stream, 0, offset, snapshot, json.dumps(source)) for stream, offset, snapshot, source in rows]
     records = session.createDataFrame(told, "topic STRING, partition INT, offset BIGINT, s BOOLEAN, source STRING")
-    source = F.from_json("source", position.SOURCE_FIELDS)
-    return records.select("topic", "partition", "offset", "s", source.alias("source")).withColumn(
-        "own", position.position(F.col("source"), F.col("s"))
+    parsed = records.withColumn("source", F.from_json("source", position.SOURCE_FIELDS)).withColumn(
+        "epoch", F.lit(position.FIRST_EPOCH)
     )
+    return parsed.withColumn("own", position.position(F.col("source"), F.col("s")))
 
 
 def test_the_worked_examples_of_the_order_hold(exact) -> None:
@@ -115,6 +136,21 @@ def test_a_record_without_a_position_gets_none(exact) -> None:
     placed = positions(exact, [("t", at, False, source) for at, source in enumerate(NOWHERE)])
     rows = placed.select("offset", "own", position.seq(F.col("own"), F.col("offset")).alias("seq")).collect()
     assert [NOWHERE[row["offset"]] for row in rows if row["own"] is not None or row["seq"] is not None] == []
+
+
+def test_a_snapshot_row_stands_where_its_snapshot_was_taken(exact) -> None:
+    """D2, D9: whatever the connector writes for "none" is no position, and never zero."""
+    placed = positions(exact, [("t", at, True, source) for at, (source, _) in enumerate(SNAPSHOTS)])
+    found = {row["offset"]: row["own"] for row in placed.select("offset", "own").collect()}
+    expected = [None if major is None else f"{major}{0:016x}" for _, major in SNAPSHOTS]
+    assert [found[at] for at in range(len(SNAPSHOTS))] == expected
+
+
+def test_documents_are_ordered_by_their_offset(exact) -> None:
+    """K4: MongoDB's events have no position, so all of a topic are at none."""
+    placed = positions(exact, [("t", 7, False, {"connector": "mongodb", "ord": 3, "h": None})])
+    row = placed.select(position.seq(F.col("own"), F.col("offset")).alias("seq")).first()
+    assert row["seq"] == f"0000{0:020x}{0:016x}{7:016x}"
 
 
 def test_an_unknown_commit_lsn_is_the_own_lsn(exact) -> None:
@@ -153,6 +189,39 @@ def test_text_order_is_numeric_order(exact) -> None:
     by_number = sorted((place, seqs[f"{at}"]) for at, place in enumerate(drawn))
     assert {len(seq) for seq in seqs.values()} == {56}
     assert [seq for seq, _ in by_text] == [seq for _, seq in by_number]
+
+
+def test_the_sources_time_takes_the_place_of_a_position(exact) -> None:
+    """Q9 and the last line of L4: the time, then the offset; without a time there is no order."""
+    rows = exact.createDataFrame([(1795177529245, 9), (None, 10)], "ts BIGINT, offset BIGINT")
+    found = rows.select(position.seq(position.by_time(F.col("ts")), F.col("offset")).alias("seq")).collect()
+    expected = "0000 0000000001a1f8eb3f9d 0000000000000000 0000000000000009".replace(" ", "")
+    assert [row["seq"] for row in found] == [expected, None]
+
+
+def test_a_later_epoch_beats_every_position(exact) -> None:
+    """Q2 and its line in L4: after a new start even offset 0 is newer."""
+    row = exact.range(1).select(position.seq(F.lit(position.LOWEST), F.col("id"), F.lit("0001")).alias("seq")).first()
+    assert row["seq"] == "0001 00000000000000000000 0000000000000000 0000000000000000".replace(" ", "")
+
+
+# Which positions rise with the offsets of a partition, and whose they are.
+STREAMS = [
+    (MY | {"name": "a", "db": "x"}, "mysql/a"),
+    ({"connector": "SQLServer", "name": "a", "db": "x"}, "sqlserver/a/x"),
+    ({"connector": "oracle", "name": "a", "db": "x"}, "oracle/a"),
+    (PG | {"name": "a", "sequence": "[null,null]"}, "postgresql/a"),
+    (PG | {"name": "a"}, None),
+    ({"connector": "mongodb", "name": "a"}, None),
+    ({}, None),
+]
+
+
+def test_a_stream_is_a_server_whose_positions_rise(exact) -> None:
+    """Q4: positions of two servers, and of two databases of SQL Server, do not compare; lone LSNs interleave."""
+    placed = positions(exact, [("t", at, False, source) for at, (source, _) in enumerate(STREAMS)])
+    found = {row[0]: row[1] for row in placed.select("offset", position.stream(F.col("source"))).collect()}
+    assert [found[at] for at in range(len(STREAMS))] == [stream for _, stream in STREAMS]
 
 
 def test_offset_mode_orders_by_the_offset_alone(exact) -> None:

@@ -1,0 +1,220 @@
+"""``replicator dead-letters``: the records that could not be applied; list them, look at one, try again, give up."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator.cli import console, letter, options
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.spec import SourceSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.operate.dead_letters import Choice
+    from replicator.settings import Settings
+    from replicator.stages.account import Account
+    from replicator.stages.refinement import Refinement
+
+app = typer.Typer(help="Records that could not be applied: list, show, retry, drop.", no_args_is_help=True)
+
+TableName = Annotated[
+    Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Option("--table", help="Only this table: <database or schema>.<table>, or its last part.", metavar="TABLE"),
+]
+ReasonName = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--reason", help="Only letters with this reason.", metavar="REASON"),
+]
+Everything = Annotated[bool, typer.Option("--all", help="All letters, without --table or --reason.")]
+_COUNTS = ("source", "table", "reason", "letters", "first_seen", "last_seen")
+_LETTERS = ("source", "topic", "partition", "offset", "table", "reason", "detail", "position", "first_seen")
+_ACCOUNTS = ("table", "letters", "applied", "superseded", "ignored", "still_dead")
+
+
+@app.command("list")
+def list_letters(
+    context: typer.Context,
+    table: TableName = None,
+    reason: ReasonName = None,
+    source: options.SourceName = None,
+    rows: Annotated[bool, typer.Option("--rows", help="The letters themselves instead of counts.")] = False,
+    dropped: Annotated[bool, typer.Option("--dropped", help="Those that were given up, with when and how.")] = False,
+    limit: Annotated[int, typer.Option("--limit", help="At most so many letters of each source.", min=1)] = 100,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """How many there are per table and reason, or with --rows which."""
+    from replicator.operate import dead_letters
+
+    spark, sources = _opened(context, options.settings(env, conf, lake), source)
+    choice = dead_letters.Choice(table, reason)
+    columns: tuple[str, ...] = _COUNTS
+    if rows:
+        columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
+        found = [row for at in sources for row in _letters(spark, at, choice, dropped=dropped, limit=limit)]
+    else:
+        found = [asdict(c) for at in sources for c in dead_letters.counts(spark, at, choice, dropped=dropped)]
+    _print(columns, found, as_json=as_json)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    topic: Annotated[str, typer.Argument(help="The record's topic.")],
+    partition: Annotated[int, typer.Argument(help="Its partition.")],
+    offset: Annotated[int, typer.Argument(help="Its offset.")],
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """One record as bronze has it, why it could not be applied, and how to mend that."""
+    from replicator.operate.dead_letters import find
+
+    spark, sources = _opened(context, options.settings(env, conf, lake), source)
+    found = find(spark, sources, topic, partition, offset)
+    if found is None:
+        raise ReplicatorError(
+            "bronze has no such record",
+            where=f"{topic} {partition} {offset}",
+            mend="`replicator dead-letters list --rows` prints the places of all letters.",
+        )
+    told = letter.told(found)
+    if as_json:
+        console.print_json(told)
+        return
+    for line in letter.lines(told):
+        console.print_text(line)
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    table: TableName = None,
+    reason: ReasonName = None,
+    source: options.SourceName = None,
+    everything: Everything = False,
+    declare: options.Declare = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Apply what can be applied now, each change at its own place in the source's order; the rest stays."""
+    from replicator.lake import Lake
+    from replicator.operate.dead_letters import Choice
+    from replicator.operate.lock import exclusive
+
+    choice = _chosen(Choice(table, reason), everything=everything)
+    declared = options.declared(declare, lake)
+    if lake is not None and declare is None:
+        console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
+    settings = options.settings(env, conf, lake)
+    with exclusive(Lake(settings.lake.root), ("silver",)):
+        from replicator.operate.retry import retry as again
+
+        spark, sources = _opened(context, settings, source, declared)
+        accounts = [account for at in sources for account in again(spark, at, choice)]
+    _print(_ACCOUNTS, [_accounted(account) for account in accounts], as_json=as_json)
+    for account in accounts:
+        for warning in account.warnings:
+            console.narrate(f"{account.table}: {warning}", style="yellow")
+        if account.error is not None:
+            console.narrate(f"{account.table} stopped, its letters stay: {account.error}", style="red")
+    if any(account.error is not None for account in accounts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def drop(
+    context: typer.Context,
+    table: TableName = None,
+    reason: ReasonName = None,
+    source: options.SourceName = None,
+    everything: Everything = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Really: without it, what would go is counted.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Give letters up. What, when and by which filter stays in the lake: list --dropped."""
+    from replicator.lake import Lake
+    from replicator.operate import dead_letters
+    from replicator.operate.lock import exclusive
+
+    choice = _chosen(dead_letters.Choice(table, reason), everything=everything)
+    settings = options.settings(env, conf, lake)
+    with exclusive(Lake(settings.lake.root), ("silver",) if yes else ()):
+        spark, sources = _opened(context, settings, source)
+        found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
+        if yes:
+            for at in sources:
+                dead_letters.drop(spark, at, choice)
+    _print(_COUNTS, found, as_json=as_json)
+    if found:
+        console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
+
+
+def _opened(
+    context: typer.Context, settings: Settings, source: str | None, declared: SourceSpec | None = None
+) -> tuple[SparkSession, list[Refinement]]:
+    from replicator import assemble
+    from replicator.session import session
+
+    spark = session(settings, debug=options.debugging(context))
+    return spark, options.of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
+
+
+def _chosen(choice: Choice, *, everything: bool) -> Choice:
+    """Raise ConfigError unless something was chosen, or all and nothing else."""
+    named = choice.table is not None or choice.reason is not None
+    if named == everything:
+        raise ConfigError(
+            "which dead letters?" if not named else "--all leaves nothing to choose",
+            mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
+        )
+    return choice
+
+
+def _letters(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool, limit: int) -> list[dict[str, Any]]:
+    from replicator.debezium import terms
+    from replicator.operate.dead_letters import letters
+
+    order = ("first_seen", "topic", "partition", "offset")
+    found = choice.of(letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
+    return [
+        {"source": at.source.name, **row.asDict(), "position": row["seq"] and terms.told(row["seq"], None)}
+        for row in found
+    ]
+
+
+def _accounted(account: Account) -> dict[str, Any]:
+    counts = (account.read, account.applied, account.superseded, sum(account.ignored.values()), account.dead_lettered)
+    told = dict(zip(_ACCOUNTS, (account.table, *counts), strict=True))
+    return told | ({} if account.error is None else {"error": str(account.error)})
+
+
+def _print(columns: tuple[str, ...], rows: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([{name: _plain(value) for name, value in row.items()} for row in rows])
+    elif rows:
+        titles = [name.replace("_", " ") for name in columns]
+        console.print_table(titles, [[_text(row.get(name)) for name in columns] for row in rows])
+    else:
+        console.narrate("There are no such dead letters.")
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, (str, int, float)) else _text(value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

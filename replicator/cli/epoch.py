@@ -1,0 +1,96 @@
+"""``replicator epoch``: a source whose order starts anew: restored, reset, replaced, spread over more partitions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.operate.epoch import Place
+    from replicator.settings import Settings
+
+app = typer.Typer(help="Where a source's order starts anew.", no_args_is_help=True)
+
+Source = Annotated[str, typer.Argument(help="The source: its topic prefix.", metavar="SOURCE")]
+_STARTS = ("epoch", "topic", "partition", "from offset", "why")
+
+
+@app.command()
+def bump(
+    context: typer.Context,
+    source: Source,
+    reason: Annotated[str, typer.Option("--reason", help="What happened, for those who come later.", metavar="TEXT")],
+    starts: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--from", help="Where a partition starts anew, if you know better.", metavar="TOPIC:PART:OFFSET"),
+    ] = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Start a new epoch: whatever the source sends from here on is newer than all before."""
+    from replicator.lake import Lake
+    from replicator.operate import epoch
+    from replicator.operate.lock import exclusive
+
+    settings, told = options.settings(env, conf, lake), dict(map(_place, starts or []))
+    if not reason.strip():
+        raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
+    with exclusive(Lake(settings.lake.root), ("silver",)):
+        found = epoch.bump(*_at(settings, source, debug=options.debugging(context)), reason, told)
+    if as_json:
+        console.print_json([asdict(start) for start in found])
+    else:
+        console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in found])
+    console.narrate(f"{source} is in epoch {found[0].epoch}; run again." if found else "")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    source: Source,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Every epoch of a source with its reason."""
+    from replicator.operate import epoch
+
+    settings = options.settings(env, conf, lake)
+    _, place = _at(settings, source, debug=options.debugging(context))
+    found = epoch.history(place)
+    if as_json:
+        console.print_json([each.value() for each in found])
+    elif found:
+        rows = [[str(each.number), each.since, each.reason] for each in found]
+        console.print_table(("epoch", "since", "reason"), rows)
+    else:
+        console.narrate(f"{source} never started anew.")
+
+
+def _at(settings: Settings, source: str, *, debug: bool) -> tuple[SparkSession, Place]:
+    from replicator import assemble
+    from replicator.session import session
+
+    spark = session(settings, debug=debug)
+    return spark, assemble.place(spark, settings, source)
+
+
+def _place(told: str) -> tuple[tuple[str, int], int]:
+    """``topic:partition:offset``."""
+    topic, _, rest = told.partition(":")
+    partition, _, offset = rest.partition(":")
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        raise ConfigError(
+            f"--from {told!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
+        )
+    return (topic, int(partition)), int(offset)

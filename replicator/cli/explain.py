@@ -1,0 +1,77 @@
+"""``replicator explain``: what became of every record of one row, and why the row is as it is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from replicator.operate.explain import Entry, Life
+
+_COLUMNS = ("record", "position", "op", "source time (UTC)", "verdict", "why")
+
+
+def explain(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="<database or schema>.<table>, or its last part if that is enough.")],
+    key: Annotated[str, typer.Argument(help="1; a,b in the order of the key; or name=value,...")],
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    declare: options.Declare = None,
+    as_json: options.Json = False,
+) -> None:
+    """The life of one row: its records in the source's order, what the merge did with each, the row as it stands."""
+    from replicator import assemble
+    from replicator.operate import explain as operation
+    from replicator.operate.history import find_table
+    from replicator.session import session
+
+    declared = options.declared(declare, lake)
+    settings = options.settings(env, conf, lake)
+    spark = session(settings, debug=options.debugging(context))
+    sources = options.of_source(assemble.refinements(spark, settings, declared), source)
+    life = operation.explain(spark, *find_table(spark, sources, table), key)
+    if as_json:
+        console.print_json(asdict(life))
+    else:
+        _print(life)
+    for warning in life.warnings:
+        console.narrate(warning, style="yellow")
+
+
+def _print(life: Life) -> None:
+    named = ", ".join(f"{name}={value}" for name, value in life.key.items())
+    console.print_text(f"{life.table} {named}")
+    if life.entries:
+        console.print_table(_COLUMNS, [_row(entry) for entry in life.entries])
+    else:
+        console.print_text("Bronze has no record of this key.")
+    console.print_text("")
+    if life.position is None:
+        console.print_text("There is no such row in silver.")
+        return
+    console.print_text(f"The row {'is deleted' if life.deleted else 'stands'} at {life.position}:")
+    console.print_table(
+        ("column", "value", "known from"), [[cell.column, cell.value, cell.position or ""] for cell in life.row]
+    )
+
+
+def _row(entry: Entry) -> list[str | None]:
+    place = f"{entry.topic}/{entry.partition}/{entry.offset}"
+    return [place, entry.position or "", entry.op or "", _time(entry.source_ts_ms), entry.verdict, entry.why]
+
+
+def _time(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)

@@ -1,0 +1,77 @@
+"""One dead letter as ``dead-letters show`` prints it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from replicator.debezium import reasons, terms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import Row
+
+    from replicator.operate.dead_letters import Found
+
+
+def told(found: Found) -> dict[str, Any]:
+    """Name -> value: where it is, why it could not be applied, its bytes; JSON in it is shown as such."""
+    record, letter = found.record, found.letter or found.dropped
+    shown: dict[str, Any] = {
+        "source": found.source,
+        **{name: record[name] for name in ("topic", "partition", "offset")},
+        "timestamp": _text(record["timestamp"]),
+    }
+    if letter is None:
+        shown["reason"] = "none: this is no dead letter"
+    else:
+        words = reasons.reason(letter["reason"])
+        shown |= {name: letter[name] for name in ("table", "reason", "detail")}
+        shown |= {"meaning": words.meaning, "mend": words.mend, "seq": letter["seq"]}
+        connector = terms.connector_of(record["value"])
+        shown["position"] = terms.told(letter["seq"], connector) if letter["seq"] else None
+        shown["first_seen"] = _text(letter["first_seen"])
+    if found.letter is None and found.dropped is not None:
+        shown["dropped_at"] = _text(found.dropped["dropped_at"])
+    return shown | _raw(record)
+
+
+def _raw(record: Row) -> dict[str, Any]:
+    headers = [{"key": h["key"], "value": _json(_utf8(h["value"]))} for h in record["headers"] or ()]
+    shown = {"key": _json(record["key"]), "headers": headers or None, "value": _json(record["value"])}
+    broken = record["undecodable"]
+    if broken is not None:
+        shown |= {f"{name}_hex": None if broken[name] is None else broken[name].hex() for name in ("key", "value")}
+    return shown
+
+
+def _json(text: str | None) -> Any:
+    """Text as JSON where that can be printed without changing it, else as it is."""
+    try:
+        found = None if text is None else json.loads(text, parse_float=_exact)
+        json.dumps([[[[[[[[found]]]]]]]], indent=2)  # what prints it stands deeper
+    except (ValueError, RecursionError):
+        return text
+    return found
+
+
+def _exact(digits: str) -> float:
+    if repr(float(digits)) != digits:
+        raise ValueError
+    return float(digits)
+
+
+def _utf8(raw: bytes | None) -> str | None:
+    return None if raw is None else bytes(raw).decode("utf-8", "replace")
+
+
+def lines(shown: Mapping[str, Any]) -> Iterator[str]:
+    """The same for people; what is NULL is left out."""
+    for name, value in shown.items():
+        if value is not None:
+            yield f"{name}: {value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)}"
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

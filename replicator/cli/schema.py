@@ -1,0 +1,131 @@
+"""``replicator schema``: what would change in silver's schemas, what needs approval, and how they came to be."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from replicator.operate.schema import Prospect, Shape
+    from replicator.stages.refinement import Refinement
+
+app = typer.Typer(name="schema", help="The columns of silver: what would change, and what did.", no_args_is_help=True)
+
+_TABLE = typer.Argument(help="<database or schema>.<table>, with <source>/ before it where two have it.")
+_Declare = Annotated[
+    Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Option("--declare", help="With --lake: the YAML that the tables were declared with.", metavar="FILE"),
+]
+_COLUMNS = ("table", "change", "column", "from", "to", "then")
+
+
+@app.command()
+def diff(
+    context: typer.Context,
+    table: Annotated[Optional[str], _TABLE] = None,  # noqa: UP045
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    declare: _Declare = None,
+    approve: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--approve", help="Let what the table's policy holds back now pass.", metavar="TABLE"),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """What the next silver run would change, from records that it has not read; exit 1 if a table would stop."""
+    from replicator.operate import schema
+
+    spark, every, held = _opened(context, env, conf, lake, declare)
+    if approve is not None:
+        _approve(spark, every, held, approve)
+    found = schema.prospects(spark, every, approve or table)
+    if as_json:
+        console.print_json([_prospect(each) for each in found])
+    elif found:
+        console.print_table(_COLUMNS, [(e.table, e.change, e.column, e.before, e.after, e.then) for e in found])
+    else:
+        console.narrate("No schema would change.")
+    for each in found:
+        if each.why:
+            console.narrate(f"{each.table}: {each.why}", style="red")
+    if any(each.then in (schema.APPROVAL, schema.STOPS) for each in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    table: Annotated[str, _TABLE],
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """A silver table's columns, with their names at the source, and every change of them so far."""
+    from replicator.operate import schema
+
+    spark, every, _ = _opened(context, env, conf, lake, None)
+    found = schema.shape(spark, every, table)
+    if as_json:
+        console.print_json(_shape(found))
+        return
+    columns = [(c.column, c.name, c.type, "" if c.key is None else str(c.key + 1)) for c in found.columns]
+    console.print_table(("column", "at the source", "type", "key"), columns)
+    if found.changes:
+        console.print_text("")
+        changes = [(seq, c.kind, c.column, c.before, c.after) for seq, c in found.changes]
+        console.print_table(("at", "change", "column", "from", "to"), changes)
+
+
+def _opened(
+    context: typer.Context, env: str, conf: Path | None, lake: str | None, declare: Path | None
+) -> tuple[SparkSession, Sequence[Refinement], str]:
+    """A session, the sources, and the root of the lake."""
+    from replicator import assemble
+    from replicator.session import session
+
+    settings = options.settings(env, conf, lake)
+    declared = options.declared(declare, lake)
+    spark = session(settings, debug=options.debugging(context))
+    return spark, assemble.refinements(spark, settings, declared), settings.lake.root
+
+
+def _approve(spark: SparkSession, every: Sequence[Refinement], root: str, table: str) -> None:
+    """Under the lock of silver, whose ledger this writes."""
+    from replicator.lake import Lake
+    from replicator.operate import schema
+    from replicator.operate.lock import exclusive
+
+    with exclusive(Lake(root), ("silver",)):
+        approved = schema.approve(spark, every, table)
+    for change in approved:
+        console.narrate(f"approved: {change}")
+    if not approved:
+        console.narrate(f"Nothing of {table} waits for approval.")
+
+
+def _prospect(each: Prospect) -> dict[str, str]:
+    told = asdict(each)
+    return {{"before": "from", "after": "to"}.get(key, key): value for key, value in told.items()}
+
+
+def _shape(found: Shape) -> dict[str, object]:
+    return {
+        "table": found.table,
+        "columns": [asdict(column) for column in found.columns],
+        "changes": [
+            {"at": seq, "change": c.kind, "column": c.column, "from": c.before, "to": c.after}
+            for seq, c in found.changes
+        ],
+        "approved": [{"change": c.kind, "column": c.column, "from": c.before, "to": c.after} for c in found.approved],
+    }

@@ -1,0 +1,131 @@
+"""What Debezium's outbox event router sends, as rows of a table of events (debezium.md I1 to I3).
+
+The router's record has no envelope: the key is the aggregate's id, the header ``id`` the event's, and the value is the
+payload alone, as a JSON string, as JSON, or as bytes. Here it becomes a flattened record with a schema of its own:
+``id``, ``aggregate_id``, ``payload`` and ``headers``. Pure Python.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.debezium.jsontext import dumps, loads
+from replicator.spec import AGGREGATE_ID, EVENT_ID, Outbox
+
+_ID_HEADER = "id"
+_OWN_HEADERS = "__debezium."
+
+
+@dataclass(frozen=True)
+class Routed:
+    """One record of the router: texts, header bytes, and the value's bytes where they are no text."""
+
+    table: str
+    key: str | None
+    value: str | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    undecodable: bytes | None = None
+
+
+def plain(routed: Routed, outbox: Outbox) -> tuple[str | None, str | None] | None:
+    """Key and value of the flattened record; None where the record is to be judged as it is.
+
+    That is a NULL that means nothing (I3), and bytes that are no text where the payload is not declared as bytes. The
+    key is None without a header ``id``: such an event cannot be told from its repetition.
+    """
+    payload = _payload(routed, outbox)
+    if payload is None and (routed.undecodable is not None or not outbox.null_deletes):
+        return None
+    row: dict[str, Any] = {
+        EVENT_ID: _header(routed, _ID_HEADER),
+        AGGREGATE_ID: _plain_text(routed.key),
+        "payload": payload.text if payload is not None else None,
+        "headers": _headers(routed),
+    }
+    schema, _, table = routed.table.partition(".")
+    told = {"__op": "c", "__deleted": str(payload is None).lower(), "__schema": schema, "__table": table}
+    key = row[outbox.key]
+    is_binary = payload.is_binary if payload is not None else outbox.binary
+    value = dumps({"schema": _block(is_binary), "payload": row | told})
+    return None if key is None else dumps({"schema": _key_block(outbox.key), "payload": {outbox.key: key}}), value
+
+
+@dataclass(frozen=True)
+class _Payload:
+    """``text`` is base64 where the payload is binary."""
+
+    text: str
+    is_binary: bool
+
+
+def _payload(routed: Routed, outbox: Outbox) -> _Payload | None:
+    """The payload; None if there is none, or none that can be read."""
+    if routed.undecodable is not None:
+        return _Payload(base64.b64encode(routed.undecodable).decode(), True) if outbox.binary else None
+    text = routed.value or ""
+    found = _json(text)
+    kind = None
+    if isinstance(found, dict) and set(found) == {"schema", "payload"}:
+        kind, found = found["schema"], found["payload"]
+        text = dumps(found)
+    if text.strip() in ("", "null"):
+        return None
+    is_binary = outbox.binary or (isinstance(kind, dict) and kind.get("type") == "bytes")
+    if isinstance(found, str):
+        return _Payload(found, is_binary)
+    return _Payload(base64.b64encode(text.encode()).decode() if is_binary else text, is_binary)
+
+
+def _json(text: str) -> Any:
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _plain_text(text: str | None) -> str | None:
+    """A text as it is, or what a JSON string of it says, with or without a schema around."""
+    if text is None:
+        return None
+    found = _json(text)
+    if isinstance(found, dict) and set(found) == {"schema", "payload"}:
+        found, text = found["payload"], dumps(found["payload"])
+    if isinstance(found, str):
+        return found
+    return None if text.strip() in ("", "null") else text
+
+
+def _header(routed: Routed, wanted: str) -> str | None:
+    held = next((held for name, held in routed.headers if name == wanted and held is not None), None)
+    return None if held is None else _plain_text(_text(held))
+
+
+def _headers(routed: Routed) -> Mapping[str, str | None]:
+    """The headers that the user placed there; one that is no text stays in bronze alone."""
+    return {
+        name: _plain_text(_text(held))
+        for name, held in routed.headers
+        if name != _ID_HEADER and not name.startswith(_OWN_HEADERS) and held is not None and _text(held) is not None
+    }
+
+
+def _text(held: bytes) -> str | None:
+    try:
+        return held.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _block(is_binary: bool) -> dict[str, Any]:
+    text = {"type": "string", "optional": True}
+    headers = {"type": "map", "keys": {"type": "string"}, "values": text, "optional": True, "field": "headers"}
+    payload = {"type": "bytes" if is_binary else "string", "optional": True, "field": "payload"}
+    ids = [{**text, "field": name} for name in (EVENT_ID, AGGREGATE_ID)]
+    return {"type": "struct", "fields": [*ids, payload, headers]}
+
+
+def _key_block(column: str) -> dict[str, Any]:
+    return {"type": "struct", "fields": [{"type": "string", "optional": False, "field": column}]}

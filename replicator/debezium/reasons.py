@@ -1,0 +1,97 @@
+"""Why records are no rows, in words: the only list of what a reason or a rule means (debezium.md R3, R4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One sentence on what is wrong with a dead letter, and one on what to do about it."""
+
+    meaning: str
+    mend: str
+
+
+_RETRY = "then `replicator dead-letters retry`"
+_PRODUCER = "Mend whatever wrote it; a record that is no change can be dropped."
+_DECLARE = f"Declare a type that holds it, {_RETRY}."
+
+REASONS: Mapping[str, Reason] = {
+    "invalid_utf8": Reason("The bytes of the key or the value are not UTF-8 text.", _PRODUCER),
+    "malformed_json": Reason("The value is not JSON.", _PRODUCER),
+    "too_deep": Reason("The value is nested deeper than the parser goes.", _PRODUCER),
+    "unknown_shape": Reason("The value is JSON, but none of the shapes that Debezium writes.", _PRODUCER),
+    "unknown_op": Reason("The operation is none of c, u, r, d, t, m.", _PRODUCER),
+    "unknown_table": Reason(
+        "The record does not say which table it belongs to, or its topic carries several.",
+        f"Let Debezium add the table's name to flattened records or give each table a topic of its own, {_RETRY}.",
+    ),
+    "after_missing": Reason("An insert, update or snapshot row without the row.", _PRODUCER),
+    "schema_missing": Reason(
+        "Neither the record nor the configuration says what types its columns have.",
+        f"Declare the table's columns, {_RETRY}.",
+    ),
+    "incompatible_schema": Reason(
+        "The type of a column became one that cannot hold the values of the old one.", _DECLARE
+    ),
+    "key_missing": Reason(
+        "The record has no key, so no row can be found for it.",
+        f"Declare the table's `keys` if its columns hold them, {_RETRY}.",
+    ),
+    "key_undecodable": Reason(
+        "A part of the key is NULL or does not fit the type of its column.",
+        f"Declare the key's type as it is sent, {_RETRY}.",
+    ),
+    "key_swap_ambiguous": Reason(
+        "Two rows swapped keys, and the delete does not hold the whole row that it took away.",
+        "Set REPLICA IDENTITY FULL at the source, or take an incremental snapshot of the rows.",
+    ),
+    "position_missing": Reason(
+        "The record has no place in the source's order, and other records of its topic do.",
+        "Take an incremental snapshot of the row at the source, then drop the letter.",
+    ),
+    "position_malformed": Reason(
+        "The record's place in the source's order is out of range.",
+        "Take an incremental snapshot of the row at the source, then drop the letter.",
+    ),
+    "type_mismatch": Reason("A value is of another kind than its column.", _DECLARE),
+    "invalid_base64": Reason("Bytes are not written in base64.", _DECLARE),
+    "integer_overflow": Reason("A whole number is too large for its column.", _DECLARE),
+    "decimal_overflow": Reason("A decimal has more digits before the point than its column.", _DECLARE),
+    "decimal_scale": Reason("A decimal has more digits behind the point than its column.", _DECLARE),
+    "temporal_range": Reason("A date or time is outside what its column can hold.", _DECLARE),
+    "nul_character": Reason("A text holds U+0000, which PostgreSQL cannot store.", "Clean the text at the source."),
+    "truncate_unordered": Reason(
+        "A TRUNCATE in a topic of several partitions whose records have no position.",
+        "Delete the rows at the source by DELETE, or give the topic one partition.",
+    ),
+    "below_purge_horizon": Reason(
+        "The change is older than what was purged, and its row is not there.",
+        "Drop it; or build the table again from bronze.",
+    ),
+    "mongodb_partial_update": Reason(
+        "An update of a document that holds only what changed.",
+        "Let the connector send whole documents (`capture.mode: change_streams_update_full`).",
+    ),
+}
+"""By the name that stands in the table of dead letters."""
+
+RULES: Mapping[str, str] = {
+    "tombstone": "a null that lets Kafka compact the topic; the delete stands before it",
+    "message": "a logical message, no row",
+    "heartbeat": "the connector's heartbeat",
+    "transaction": "begin or end of a transaction",
+    "schema_change": "DDL for the schema history",
+    "notification": "a notification of the connector",
+    "signal": "a signal to the connector",
+    "key_swap": "it took away another row that had this key before",
+    "truncate_by_policy": "a TRUNCATE, and the table is configured with `truncate: ignore`",
+}
+"""What an ignored record is, by the name of the rule."""
+
+
+def reason(name: str) -> Reason:
+    """The words for a reason; for one that a newer release wrote, its name."""
+    return REASONS.get(name, Reason(name, "A newer release of replicator knows what it means."))

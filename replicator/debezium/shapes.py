@@ -1,0 +1,162 @@
+"""Records of unusual shapes are written anew as plain ones, so that all else meets envelopes and flattened rows only.
+
+CloudEvents, JSON made from Avro, and what the outbox event router sends (debezium.md A5, A6, I). Python functions over
+exact JSON, after ``from_json`` and ``get_json_object`` were tried: they rewrite numbers (types.md section 7). They run
+over the records that need them; :func:`replicator.debezium.envelope.read` marks those in its column ``shape``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator.debezium import cloudevents, envelope, mongodb, outbox
+from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
+from replicator.debezium.jsontext import dumps, loads
+from replicator.debezium.logical import parse_logical
+from replicator.debezium.outbox import Routed
+from replicator.debezium.unions import Types, Unions, is_from_avro, table_of
+from replicator.spec import Outbox, SourceSpec
+
+_CONTROL = "__debezium"
+_NO_RECORD = "[]"
+_Texts = tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """How the records of one source that are no plain ones are read.
+
+    ``routers`` maps topics of the event router to their table and its settings; with ``any_router`` every other topic
+    of at least three parts is one too, except ``others``. Topics in ``flattened`` hold rows by declaration.
+    """
+
+    unions: Unions = field(default_factory=Unions)
+    routers: Mapping[str, tuple[str, Outbox]] = field(default_factory=dict)
+    any_router: Outbox | None = None
+    others: frozenset[str] = frozenset()
+    flattened: tuple[str, ...] = ()
+
+    def router(self, topic: str) -> tuple[str, Outbox] | None:
+        """Table and settings of a topic that the event router writes; None of any other."""
+        if topic in self.routers:
+            return self.routers[topic]
+        parts = topic.split(".")
+        is_other = topic in self.others or topic.startswith(_CONTROL) or len(parts) < 3
+        return None if self.any_router is None or is_other else (".".join(parts[-2:]), self.any_router)
+
+    def texts(self, topic: str, shape: str, routed: Routed) -> _Texts | None:
+        """Key and value as a plain record has them; None if the record stays as it is.
+
+        A record that cannot be read any further gets a value that is an ``unknown_shape``.
+        """
+        try:
+            router = self.router(topic)
+            if router is not None:
+                return outbox.plain(replace(routed, table=router[0]), router[1])
+            return self._plain(topic, shape, routed.key, loads(routed.value or ""))
+        except json.JSONDecodeError:
+            return None
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return routed.key, _NO_RECORD
+
+    def _plain(self, topic: str, shape: str, key: str | None, record: Any) -> _Texts | None:
+        if not isinstance(record, dict):
+            return None
+        if shape == CLOUDEVENT:
+            event = cloudevents.plain(record)
+            return None if event is None else (key, dumps(event))
+        if shape == MONGODB:
+            identity, document = mongodb.plain(_parsed(key), record)
+            return _text(identity, key), dumps(document)
+        plain = self.unions.record(record, topic)
+        is_wrapped = set(record) == {"schema", "payload"} and isinstance(record["payload"], dict)
+        body, was = (plain["payload"], record["payload"]) if is_wrapped else (plain, record)
+        identity = self.unions.key(_parsed(key), table_of(body, topic), from_avro=is_from_avro(was))
+        return _text(identity, key), dumps(plain)
+
+
+def _parsed(key: str | None) -> Any:
+    """The key's value, None where it is no JSON."""
+    try:
+        return None if key is None else loads(key)
+    except json.JSONDecodeError:
+        return None
+
+
+def _text(value: Any, otherwise: str | None) -> str | None:
+    return otherwise if value is None else dumps(value)
+
+
+def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
+    """The shapes of a source, as its file declares them; ``stored`` are the types that its tables' columns have."""
+    types = dict(stored)
+    routers = {}
+    others = set()
+    for declared in source.tables:
+        own = {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in declared.columns}
+        types[declared.table] = {**stored.get(declared.table, {}), **own}
+        topic = f"{source.name}.{declared.table}"
+        if declared.outbox is not None and declared.outbox.mode == "router":
+            routers[declared.outbox.topic or topic] = (declared.table, declared.outbox)
+        else:
+            others.add(topic)
+    default = source.default.outbox
+    any_router = default if default is not None and default.mode == "router" else None
+    return Shapes(Unions(types, source.latin1_bytes), routers, any_router, frozenset(others), source.flattened)
+
+
+def unusual(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
+    """Whether a record that ``envelope.read`` described must be written anew. Never NULL.
+
+    ``forms`` are those of which an example showed it.
+    """
+    shapes = of(source, {})
+    routed = F.col("topic").isin(*shapes.routers)
+    if shapes.any_router is not None:
+        is_other = F.col("topic").startswith(_CONTROL) | F.col("topic").isin(*shapes.others)
+        routed = routed | (~is_other & (F.size(F.split("topic", r"\.")) > 2))
+    return F.col("shape").isNotNull() | F.col("form").isin(*forms) | routed
+
+
+def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
+    """Described records of unusual shapes, written anew and described again: one row per record, its ``shape`` kept."""
+    own = [column for column in records.columns if column not in (*envelope.SAID, "reason")]
+    told = F.coalesce("shape", F.lit(UNIONS))
+    written = F.udf(_writer(shapes), "struct<key: string, value: string>")(
+        "topic", told, "key", "value", "headers", "undecodable"
+    )
+    anew = records.select(*own, told.alias("_was"), written.alias("_plain")).select(
+        *[column for column in own if column not in ("key", "value", "undecodable")],
+        "_was",
+        *[
+            F.when(F.col("_plain").isNull(), F.col(name)).otherwise(F.col(f"_plain.{name}")).alias(name)
+            for name in _TEXT
+        ],
+        F.when(F.col("_plain").isNull(), F.col("undecodable")).alias("undecodable"),
+    )
+    described = envelope.read(anew, shapes.flattened)
+    columns = [F.col("_was").alias("shape") if name == "shape" else F.col(name) for name in records.columns]
+    return described.select(*columns)
+
+
+_TEXT = ("key", "value")
+
+
+def _writer(shapes: Shapes) -> Any:
+    def write(
+        topic: str, shape: str, key: str | None, value: str | None, headers: Sequence[Any] | None, raw: Any
+    ) -> _Texts | None:
+        bad_key, bad_value = raw if raw is not None else (None, None)
+        if bad_key is not None:
+            return None
+        pairs = tuple((name, None if held is None else bytes(held)) for name, held in headers or ())
+        undecodable = None if bad_value is None else bytes(bad_value)
+        return shapes.texts(topic, shape, Routed("", key, value, pairs, undecodable))
+
+    return write

@@ -1,0 +1,132 @@
+"""Looking at dead letters and giving them up (debezium.md R4); ``operate/retry.py`` tries them again.
+
+Giving up has two effects, in this order: 1. the letters with time and filter into the table of dropped ones, 2. out of
+the table of dead letters. A crash between the two is repaired by dropping again: a letter is audited once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.errors import TableMissing
+from replicator.spec import Progress
+from replicator.stages import dead_letters
+from replicator.stages.refinement import Refinement
+from replicator.transforms.letters import COLUMNS, PLACE
+
+DROPPED = {"dropped_at": "timestamp", "filter": "string"}
+"""What a dropped letter has behind the columns of a letter."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which letters: of one table (``<database or schema>.<table>``, or its last part), with one reason; None: all."""
+
+    table: str | None = None
+    reason: str | None = None
+
+    def of(self, letters: DataFrame) -> DataFrame:
+        """Those of ``letters`` that are chosen."""
+        if self.table is not None:
+            named = F.col("table") == self.table
+            letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
+        return letters if self.reason is None else letters.where(F.col("reason") == self.reason)
+
+    def __str__(self) -> str:
+        parts = [f"{name}={value}" for name, value in (("table", self.table), ("reason", self.reason)) if value]
+        return " ".join(parts) or "all"
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many letters of one source share table (None: nobody knows it) and reason, and when they came, UTC."""
+
+    source: str
+    table: str | None
+    reason: str
+    letters: int
+    first_seen: datetime | None
+    last_seen: datetime | None
+
+
+@dataclass(frozen=True)
+class Found:
+    """One bronze record, the letter about it and the one that was dropped; None where there is none."""
+
+    source: str
+    record: Row
+    letter: Row | None
+    dropped: Row | None
+
+
+def letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
+    """The dead letters of a source, or those that were dropped: COLUMNS, and DROPPED behind them; may be empty."""
+    table = at.lake.dropped_letters(at.source.name) if dropped else at.lake.dead_letters(at.source.name)
+    columns = COLUMNS | (DROPPED if dropped else {})
+    try:
+        rows = at.bronze.read(spark, table)
+    except TableMissing:
+        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in columns.items()))
+    missing = [F.lit(None).cast(kind).alias(name) for name, kind in columns.items() if name not in rows.columns]
+    return rows.select("*", *missing).select(*columns)
+
+
+def counts(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool = False) -> list[Count]:
+    """Counts per (table, reason), the largest first."""
+    chosen = choice.of(letters(spark, at, dropped=dropped))
+    grouped = chosen.groupBy("table", "reason").agg(
+        F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
+    )
+    found = [Count(at.source.name, **row.asDict()) for row in grouped.collect()]
+    return sorted(found, key=lambda count: (-count.letters, count.table or "", count.reason))
+
+
+def find(spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int) -> Found | None:
+    """The record at a Kafka place, wherever bronze has it."""
+    here = (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") == offset)
+    for at in sources:
+        try:
+            record = at.bronze.read(spark, at.lake.bronze(at.source.name)).where(here).first()
+        except TableMissing:
+            continue
+        if record is not None:
+            letter = letters(spark, at).where(here).first()
+            newest = F.col("dropped_at").desc()
+            return Found(
+                at.source.name, record, letter, letters(spark, at, dropped=True).where(here).orderBy(newest).first()
+            )
+    return None
+
+
+def drop(spark: SparkSession, at: Refinement, choice: Choice) -> int:
+    """Give letters up; how many. They stay in the audit with time and filter, and are not buried again."""
+    chosen = choice.of(letters(spark, at)).localCheckpoint()
+    found = chosen.count()
+    if found:
+        _audit(spark, at, chosen, choice)
+        dead_letters.complete(spark, at)
+        write(at, chosen.withColumn("_op", F.lit("delete")))
+    return found
+
+
+def write(at: Refinement, difference: DataFrame) -> None:
+    """Letters to take out (``_op`` delete) and to change (upsert): COLUMNS and ``_op``, one row per place."""
+    table = at.lake.dead_letters(at.source.name)
+    version = at.bronze.version(difference.sparkSession, table)
+    at.bronze.put(difference, table, Progress("dead letters", 0 if version is None else version + 1))
+
+
+def _audit(spark: SparkSession, at: Refinement, chosen: DataFrame, choice: Choice) -> None:
+    table = at.lake.dropped_letters(at.source.name)
+    given_up = chosen.select("*", F.current_timestamp().alias("dropped_at"), F.lit(str(choice)).alias("filter"))
+    if at.bronze.version(spark, table) is not None:
+        known = at.bronze.read(spark, table).select(*PLACE, F.col("first_seen").alias("_seen"))
+        same = [given_up[name] == known[name] for name in PLACE]
+        same_letter = same[0] & same[1] & same[2] & given_up["first_seen"].eqNullSafe(known["_seen"])
+        given_up = given_up.join(known, same_letter, how="left_anti")
+    at.bronze.append(given_up, table, None)

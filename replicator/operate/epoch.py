@@ -1,0 +1,111 @@
+"""``replicator epoch``: the operator's word that a source's order starts anew (debezium.md J4, Q2, Q8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import envelope
+from replicator.errors import ConfigError, TableMissing
+from replicator.lake import Lake
+from replicator.protocols import Control, TableFormat
+from replicator.stages import epochs, reached, routing, tuning
+from replicator.transforms import reach
+
+
+@dataclass(frozen=True)
+class Start:
+    """From which offset one partition is of an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
+    ``partition is new`` or ``as told``.
+    """
+
+    epoch: int
+    topic: str
+    partition: int
+    offset: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A source in a lake."""
+
+    source: str
+    lake: Lake
+    format: TableFormat
+    control: Control
+
+
+def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, int], int]) -> list[Start]:
+    """Start a new epoch and say where. ``told`` are offsets by (topic, partition) that the operator knows better.
+
+    Every partition begins it where the source went back, as far as silver would stop for that; else behind the last
+    record in bronze; partitions that came to a topic without positions begin at their first record, and so does
+    every topic and partition still to come. Raises TableMissing without bronze, ConfigError for a place that bronze
+    does not have.
+    """
+    identity = at.format.identity(spark, at.lake.bronze(at.source))
+    if identity is None:
+        raise TableMissing(f"source {at.source} has no records in this lake", where=at.lake.root)
+    before = epochs.load(at.control, at.lake.epochs(at.source))
+    known = reached.Reached()
+    known.open(at.control, at.lake.reached(at.source), identity)
+    spark = tuning.session_for(spark, at.format.size(spark, at.lake.bronze(at.source)), exact_names=True)
+    bronze = at.format.read(spark, at.lake.bronze(at.source))
+    ends = {(r[0], r[1]): r[2] + 1 for r in bronze.groupBy("topic", "partition").agg(F.max("offset")).collect()}
+    strange = next((place for place in told if place not in ends), None)
+    if strange is not None:
+        raise ConfigError(f"bronze has no partition {strange[1]} of topic {strange[0]}", where=at.source)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source), identity)
+    by_offset = set(routes.by_offset)
+    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)))
+    records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
+    with tuning.kept(reach.placed(records)) as places:
+        falls = _falls(places, known.by_time)
+    new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}
+    number = len(before.bumps) + 1
+    starts = [_start(number, place, end, told, falls, new) for place, end in sorted(ends.items())]
+    by_topic: dict[str, dict[int, int]] = {}
+    for start in starts:
+        by_topic.setdefault(start.topic, {})[start.partition] = start.offset
+    at.control.put(at.lake.epochs(at.source), before.next(by_topic, reason).value())
+    return starts
+
+
+def history(at: Place) -> list[epochs.Epoch]:
+    """All epochs of a source behind the first."""
+    return list(epochs.load(at.control, at.lake.epochs(at.source)).bumps)
+
+
+def _start(
+    epoch: int,
+    place: tuple[str, int],
+    end: int,
+    told: Mapping[tuple[str, int], int],
+    falls: Mapping[tuple[str, int], int],
+    new: Collection[tuple[str, int]],
+) -> Start:
+    if place in told:
+        return Start(epoch, *place, told[place], "as told")
+    if place in falls:
+        return Start(epoch, *place, falls[place], "the source went back here")
+    if place in new:
+        return Start(epoch, *place, 0, "partition is new")
+    return Start(epoch, *place, end, "bronze ends here")
+
+
+def _falls(places: DataFrame, by_time: Collection[str]) -> dict[tuple[str, int], int]:
+    """Where each partition first went back: the first record below a mark that a newer one stands below, too."""
+    below = reach.fallen(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
+    starts = below.agg(F.min("offset").alias("start"), F.max("newer").alias("newer")).where("newer")
+    first = starts.groupBy("topic", "partition").agg(F.min("start").alias("start")).collect()
+    return {(row["topic"], row["partition"]): row["start"] for row in first}
+
+
+def _is_new(known: reached.Reached, topic: str, partition: int) -> bool:
+    """Whether silver has applied the topic, but nothing of the partition."""
+    level = known.levels.get(topic)
+    return level is not None and partition not in level.partitions

@@ -1,0 +1,155 @@
+"""The life of one row: every bronze record of its key, what the merge did with it, and the row as it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Row, SparkSession
+
+from replicator.debezium import reasons, terms
+from replicator.operate import history, key, life
+from replicator.operate.history import History, Place
+from replicator.operate.life import Event, Lived, Verdict
+from replicator.stages.refinement import Refinement
+
+DEAD, IGNORED, WAITING, OTHER_KEY = "dead letter", "ignored", "waiting", "other key"
+_WAITS = Verdict(WAITING, "silver has not read it yet: the next run does")
+_MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this one before")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One bronze record: its Kafka place, ``_seq`` (None: it has none) and the same in the source's terms, the source's
+    clock in ms since 1970 UTC, and what became of it: ``applied``, ``fills``, ``superseded``, ``truncated``,
+    ``ignored``, ``dead letter``, ``waiting`` (silver has not read it yet) or ``other key``.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    seq: str | None
+    position: str | None
+    op: str | None
+    source_ts_ms: int | None
+    verdict: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of the row as it stands: its value as text, and where it comes from if not from the row's position."""
+
+    column: str
+    value: str | None
+    position: str | None
+
+
+@dataclass(frozen=True)
+class Life:
+    """A row's records in ``_seq`` order, and the row in silver: ``position`` None if there is none."""
+
+    table: str
+    key: Mapping[str, str]
+    entries: tuple[Entry, ...]
+    seq: str | None
+    position: str | None
+    deleted: bool | None
+    row: tuple[Cell, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def explain(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Life:
+    """The life of one row. Raises ConfigError where the key is not the table's."""
+    told = history.read(spark, at, table, key_text)
+    empties = at.source.declaration(table).truncate == "apply"
+    aside, events = _sorted_out(told, empties=empties)
+    lived = life.live(events, told.registers)
+    return _with_row(f"{at.source.name}/{table}", told, _entries(told, aside, lived), lived)
+
+
+def _sorted_out(told: History, *, empties: bool) -> tuple[dict[Place, Verdict], list[Event]]:
+    """Verdicts of records that the merge never sees, and the others in their order of arrival."""
+    spelled = {key.text(told.records[place]["key"], told.wanted) for place in told.changes}
+    spelled = spelled - {()} | {tuple(told.wanted.values())}
+    aside: dict[Place, Verdict] = {}
+    events: list[tuple[tuple[str, int, int], Event]] = []
+    for place, record in told.records.items():
+        truncates = record["op"] == "t" and place in told.seqs
+        if not truncates and place not in told.changes and not key.names(record, told.wanted, spelled):
+            continue
+        verdict = _aside(told, place, spelled, truncates=truncates, empties=empties)
+        if verdict is not None:
+            aside[place] = verdict
+            continue
+        unsent = () if truncates else told.changes[place]["_unavailable"] or ()
+        event = Event(_name(place), told.seqs[place], record["op"] == "d", frozenset(unsent), truncates)
+        events.append(((str(record["ingested_at"] or ""), place[1], place[2]), event))
+    return aside, [event for _, event in sorted(events, key=lambda each: each[0])]
+
+
+def _aside(
+    told: History, place: Place, spelled: Collection[tuple[str, ...]], *, truncates: bool, empties: bool
+) -> Verdict | None:
+    """What keeps a record from the merge; None if nothing does. Of what silver has read, a letter says what was
+    rejected, not what would be now.
+    """
+    record, letter, change = told.records[place], told.letters.get(place), told.changes.get(place)
+    if place in told.unread:
+        return _WAITS
+    if letter is not None:
+        return _dead(letter, can_be_applied=change is not None and change["_reject"] is None)
+    reason = "position_missing" if change is not None and place not in told.seqs else record["reason"]
+    if record["rule"] is None and reason is not None:
+        return Verdict(DEAD, f"{reason}: {reasons.reason(reason).meaning}")
+    rule = "truncate_by_policy" if truncates and not empties else record["rule"]
+    if change is None and place in told.seqs and key.text(record["key"], told.wanted) in spelled:
+        rule = "key_swap"
+    if rule is not None:
+        return Verdict(IGNORED, f"{rule}: {reasons.RULES.get(rule, rule)}")
+    return _MOVED if change is None and not truncates else None
+
+
+def _dead(letter: Row, *, can_be_applied: bool) -> Verdict:
+    detail = f" ({letter['detail']})" if letter["detail"] else ""
+    told = f"{letter['reason']}{detail}: {reasons.reason(letter['reason']).meaning}"
+    if letter["dropped"]:
+        return Verdict(DEAD, f"{told} It was dropped.")
+    return Verdict(DEAD, f"{told} `replicator dead-letters retry` could apply it now." if can_be_applied else told)
+
+
+def _entries(told: History, aside: Mapping[Place, Verdict], lived: Lived) -> tuple[Entry, ...]:
+    """In ``_seq`` order; a record without one stands behind the one before it in its partition."""
+    found: list[tuple[str, Entry]] = []
+    last: dict[tuple[str, int], str] = {}
+    for place, record in sorted(told.records.items()):
+        verdict = aside.get(place) or lived.verdicts.get(_name(place))
+        if verdict is None:
+            continue
+        seq = told.seqs.get(place)
+        rank = last[place[:2]] = seq or last.get(place[:2], "")
+        position = None if seq is None else terms.told(seq, told.connector)
+        entry = Entry(*place, seq, position, record["op"], record["source_ts_ms"], verdict.verdict, verdict.why)
+        found.append((rank, entry))
+    return tuple(entry for _, entry in sorted(found, key=lambda each: (each[0], each[1].partition, each[1].offset)))
+
+
+def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived) -> Life:
+    row, state = told.stored, lived.state
+    if row is None:
+        missing = state is not None and not state.deleted
+        warnings = ("silver has no such row, though these records make one",) if missing else ()
+        return Life(name, told.wanted, entries, None, None, None, (), warnings)
+    own = row["_column_seq"] or {}
+    cells = tuple(
+        Cell(column, row[stored], terms.told(own[stored], told.connector) if stored in own else None)
+        for stored, column in told.columns.items()
+    )
+    agrees = state is not None and (state.seq, state.deleted) == (row["_seq"], row["_deleted"])
+    warnings = () if agrees else ("silver's row is not what these records make: it was built from others as well",)
+    position = terms.told(row["_seq"], told.connector)
+    return Life(name, told.wanted, entries, row["_seq"], position, row["_deleted"], cells, warnings)
+
+
+def _name(place: Place) -> str:
+    return "/".join(map(str, place))

@@ -1,0 +1,182 @@
+"""What the lake knows about one row: the bronze records of its key as silver decodes them, letters, the stored row.
+
+Only records that may be about the key are decoded: ``operate/key.py`` looks at their texts first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from replicator import names
+from replicator.debezium import terms
+from replicator.errors import ConfigError
+from replicator.operate import dead_letters, key
+from replicator.operate.retry import placed
+from replicator.stages import epochs, routing, silver_table, tuning
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import News
+from replicator.stages.silver_table import Share
+from replicator.transforms import changes
+from replicator.transforms.letters import COLUMNS, PLACE
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+Place = tuple[str, int, int]
+"""Topic, partition, offset."""
+
+_TOLD = ("table", "op", "key", "headers", "rule", "reason", "source_ts_ms", "ingested_at")
+
+
+@dataclass(frozen=True)
+class History:
+    """Facts about one row, by Kafka place where they are about a record.
+
+    ``records`` are those that may be about the key, as ``envelope.read`` describes them; ``seqs`` has the ``_seq`` of
+    each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS; ``unread``
+    has silver not read yet. ``stored`` is silver's row (None: none) with columns as texts; ``columns`` maps their
+    stored to their source names, ``registers`` are the stored names without key and system columns.
+    """
+
+    wanted: Mapping[str, str]
+    records: Mapping[Place, Row]
+    seqs: Mapping[Place, str]
+    changes: Mapping[Place, Row]
+    letters: Mapping[Place, Row]
+    unread: frozenset[Place]
+    stored: Row | None
+    columns: Mapping[str, str]
+    registers: tuple[str, ...]
+    connector: str | None
+
+
+def find_table(spark: SparkSession, sources: Iterable[Refinement], name: str) -> tuple[Refinement, str]:
+    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError."""
+    known = [
+        (at, names.decode_table(folder))
+        for at in sources
+        for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    ]
+    every = {f"{at.source.name}/{table}": (at, table) for at, table in known}
+    found = [full for full in every if full == name or full.split("/", 1)[1] == name]
+    found = found or [full for full in every if full.rpartition(".")[2] == name]
+    if len(found) != 1:
+        what = f"there is no table {name!r}" if not found else f"{name!r} may be any of several tables"
+        listed = ", ".join(sorted(found or every)) or "no tables in this lake yet"
+        raise ConfigError(what, mend=f"There are: {listed}.")
+    return every[found[0]]
+
+
+def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> History:
+    """The history of one row. Raises ConfigError where the key is not the table's."""
+    bronze = at.lake.bronze(at.source.name)
+    session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
+    stored = at.silver.read(session, at.lake.silver(at.source.name, table))
+    keys = {names.decode(name): name for name in _keys(stored)}
+    kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
+    wanted = key.typed(key.parse(key_text, list(keys)), kinds)
+    is_row = _is_row({keys[name]: text for name, text in wanted.items()})
+    upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    topics = routes.topics(table)
+    whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
+    by_time = [table] if at.source.by_time(table) else []
+    watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    of_key = whole.where(key.may_be(wanted, kinds))
+    with ExitStack() as kept:
+        described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
+        records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))
+        groups = tuple(g for g in changes.survey(records, at.placeholder).collect() if g["table"] == table)
+        share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)
+        seqs, mine = _decoded(share, records, is_row)
+        every = records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD)
+        return History(
+            wanted,
+            records=by_place(every),
+            seqs=seqs,
+            changes=mine,
+            letters=by_place(_letters(session, at, records)),
+            unread=_unread(session, share, records),
+            stored=_as_texts(stored.where(is_row)).first(),
+            columns={f.name: f.metadata.get("name") or names.decode(f.name) for f in _own(stored)},
+            registers=tuple(f.name for f in _own(stored) if "key" not in f.metadata),
+            connector=next(filter(None, (terms.connector_of(group["value"]) for group in groups)), None),
+        )
+
+
+def by_place(rows: DataFrame) -> dict[Place, Row]:
+    """Rows with topic, partition and offset, by these."""
+    return {_place(row): row for row in rows.collect()}
+
+
+def _decoded(share: Share, records: DataFrame, is_row: Column) -> tuple[dict[Place, str], dict[Place, Row]]:
+    """``_seq`` of what has one, and the changes of this key."""
+    if not share.rows:
+        return {}, {}
+    with silver_table.decoded(share, records) as decoded:
+        ordered = decoded.ordered.select(*PLACE, "op", "_seq").where(F.col("_seq").isNotNull()).collect()
+        mine = decoded.changes.where(is_row).select("_seq", "_deleted", "_unavailable", "_reject").collect()
+    by_change = {(row["_seq"], row["op"] == "d"): _place(row) for row in ordered}
+    return {_place(row): str(row["_seq"]) for row in ordered}, {
+        by_change[row["_seq"], row["_deleted"]] if row["_reject"] is None else _place(row["_reject"]): row
+        for row in mine
+    }
+
+
+def _letters(session: SparkSession, at: Refinement, records: DataFrame) -> DataFrame:
+    """The letters about some records, the dropped ones first."""
+    every = [
+        dead_letters.letters(session, at, dropped=dropped).select(*COLUMNS, F.lit(dropped).alias("dropped"))
+        for dropped in (True, False)
+    ]
+    return (
+        every[0]
+        .unionByName(every[1])
+        .join(records.select(*PLACE), list(PLACE), how="left_semi")
+        .orderBy(F.desc("dropped"))
+    )
+
+
+def _unread(session: SparkSession, share: Share, records: DataFrame) -> frozenset[Place]:
+    """Which of the records bronze got after the version that silver has applied."""
+    at, topics = share.at, share.routes.topics(share.name)
+    progress = at.silver.progress(session, share.table, share.routes.bronze)
+    if progress is None or progress.version >= share.upto or not topics:
+        return frozenset()
+    after: dict[tuple[str, ...], int] = {(topic,): progress.version for topic in topics}
+    added = at.bronze.added(session, at.lake.bronze(at.source.name), after, share.upto)
+    if added is None:
+        return frozenset()
+    fresh = records.select(*PLACE).join(added.select(*PLACE), list(PLACE), how="left_semi")
+    return frozenset(map(_place, fresh.collect()))
+
+
+def _own(stored: DataFrame) -> list[StructField]:
+    return [field for field in stored.schema if field.name not in SYSTEM_COLUMNS]
+
+
+def _as_texts(stored: DataFrame) -> DataFrame:
+    """The row with all columns of the source's as texts."""
+    texts = [F.col(names.spark(f.name)).cast("string").alias(f.name) for f in _own(stored)]
+    return stored.select(*texts, "_seq", "_deleted", "_column_seq")
+
+
+def _keys(stored: DataFrame) -> tuple[str, ...]:
+    keys = [(field.metadata["key"], field.name) for field in stored.schema if "key" in field.metadata]
+    return tuple(name for _, name in sorted(keys))
+
+
+def _is_row(wanted: Mapping[str, str]) -> Column:
+    """The key columns, as texts, are these: a text that is none of the type's is simply not found."""
+    same = [F.col(names.spark(column)).cast("string") == text for column, text in wanted.items()]
+    return reduce(lambda so_far, each: so_far & each, same)
+
+
+def _place(row: Row) -> Place:
+    return row["topic"], row["partition"], row["offset"]

@@ -1,0 +1,113 @@
+"""A row's key as people type it, and how to find it in the texts of bronze records.
+
+People type ``1``, ``a,b`` in the order of the key, or ``name=value,...``.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
+
+from replicator.errors import ConfigError
+
+_HEADERS = ("__debezium.oldkey", "__debezium.newkey")
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_PLAIN_TYPES = ("string", *_INTEGERS)
+_UNESCAPED = re.compile(r"[\w .:-]*", re.ASCII)
+
+
+def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
+    """Key column -> its value as text, for all ``names``. A value with a comma stands in double quotes.
+
+    Raises ConfigError where the parts are not the key's.
+    """
+    parts = next(csv.reader([text]), [])
+    pairs = [part.partition("=") for part in parts]
+    if pairs and all(equals and name.strip() in names for name, equals, _ in pairs):
+        found = {name.strip(): value for name, _, value in pairs}
+    else:
+        found = dict(zip(names, parts, strict=False))
+    if len(parts) != len(names) or set(found) != set(names):
+        raise ConfigError(
+            f"the key has {_counted(len(names))}: {', '.join(names)}",
+            mend=f"Write {','.join(f'<{name}>' for name in names)} or {','.join(f'{name}=...' for name in names)}.",
+        )
+    return found
+
+
+def typed(wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
+    """The same values as Spark writes them: ``007`` is 7 in a column of whole numbers.
+
+    ``kinds`` are the Spark types of the key columns. Raises ConfigError for what is no whole number there.
+    """
+    return {name: _integer(name, value) if kinds[name] in _INTEGERS else value for name, value in wanted.items()}
+
+
+def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
+    """Whether a bronze record can be about this key, or can empty its table, as far as texts tell without decoding.
+
+    ``kinds`` are the Spark types of the key columns: those of other types than texts and whole numbers are spelled in
+    too many ways to be looked for.
+    """
+    plain = {name: value for name, value in wanted.items() if kinds[name] in _PLAIN_TYPES}
+    headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
+    in_header = F.exists(headers, lambda h: h["key"].isin(*_HEADERS) & _holds(h["value"].cast("string"), plain))
+    keyless = F.col("key").isNull() & (_mentions(plain) | F.col("value").rlike(r'"op"\s*:\s*"t"'))
+    return F.coalesce(_holds(F.col("key"), plain) | in_header | keyless, F.lit(False))
+
+
+def names(record: Row, wanted: Mapping[str, str], spelled: Collection[tuple[str, ...]]) -> bool:
+    """Whether the record's key, or the other key in its headers, is one of the spellings of this key."""
+    headers = [h["value"].decode("utf-8", "replace") for h in record["headers"] or () if _is_key(h)]
+    return any(text(each, wanted) in spelled for each in (record["key"], *headers))
+
+
+def text(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
+    """The parts of a key in JSON as texts, in the order of ``wanted``; empty where it is none."""
+    try:
+        body: Any = json.loads(spelling or "")
+    except (ValueError, RecursionError):
+        return ()
+    if isinstance(body, dict) and isinstance(body.get("payload"), dict) and not set(wanted) <= set(body):
+        body = body["payload"]
+    if not isinstance(body, dict) or not set(wanted) <= set(body):
+        return ()
+    return tuple(part if isinstance(part, str) else json.dumps(part) for part in (body[name] for name in wanted))
+
+
+def _holds(json_text: Column, plain: Mapping[str, str]) -> Column:
+    found = F.lit(True)
+    for name, value in plain.items():
+        at = [F.get_json_object(json_text, f"${inside}['{name}']") == value for inside in ("", "['payload']")]
+        found = found & (F.coalesce(at[0], F.lit(False)) | F.coalesce(at[1], F.lit(False)))
+    return found
+
+
+def _mentions(plain: Mapping[str, str]) -> Column:
+    """The row's text has the values in it, where JSON writes them as they are."""
+    found = F.col("value").isNotNull()
+    for value in plain.values():
+        if _UNESCAPED.fullmatch(value):
+            found = found & F.col("value").contains(value)
+    return found
+
+
+def _is_key(header: Row) -> bool:
+    return header["key"] in _HEADERS and header["value"] is not None
+
+
+def _integer(name: str, value: str) -> str:
+    try:
+        return str(int(value))
+    except ValueError as error:
+        raise ConfigError(f"the key column {name} holds whole numbers, and {value!r} is none") from error
+
+
+def _counted(number: int) -> str:
+    return "one column" if number == 1 else f"{number} columns"

@@ -1,0 +1,107 @@
+"""Dead letters once more, through the same decoding and the same merge as a batch of silver (debezium.md R4).
+
+Effects, in this order: 1. the tables' merges, 2. letters that could be applied, or that a rule ignores now, leave the
+table of dead letters; those with another reason than before get it. Changes join at their own ``_seq``, so a crash
+between the two is repaired by the next retry. No silver progress is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+from replicator.operate.dead_letters import Choice, letters, write
+from replicator.stages import dead_letters, epochs, routing, silver, tuning
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import News, Routes
+from replicator.transforms.letters import COLUMNS, PLACE
+
+
+def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
+    """One account per table that had letters among the chosen ones; ``dead_lettered`` counts those that stay.
+
+    A table that stops is in the list with its error and keeps its letters. Letters whose record is no longer in bronze
+    stay too.
+    """
+    bronze = at.lake.bronze(at.source.name)
+    upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
+    chosen = choice.of(letters(spark, at)).localCheckpoint()
+    topics = [row["topic"] for row in chosen.select("topic").distinct().collect()]
+    if upto is None or identity is None or not topics:
+        return []
+    _build_missing(spark, at, chosen)
+    path = at.lake.routes(at.source.name)
+    routes = routing.load_routes(at.control, path, identity)
+    session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
+    history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
+    records = history.join(F.broadcast(chosen.select(*PLACE)), list(PLACE), how="left_semi")
+    again: list[DataFrame] = []
+    watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    at.reached.open(at.control, at.lake.reached(at.source.name), identity)
+    with watch.any_shape(records, topics) as own, placed(watch, own, history) as described:
+        accounts = silver.again(watch, described, routes, again)
+        stopped = {account.table for account in accounts if account.error is not None}
+        learned = routing.load_routes(at.control, path, identity)
+        held = _topics_of(at, learned, stopped)
+        found = described.select(*PLACE).where(~F.col("topic").isin(*held))
+        _settle(session, at, chosen, found, again)
+    return accounts
+
+
+@contextmanager
+def placed(watch: Watch, records: DataFrame, history: DataFrame) -> Iterator[DataFrame]:
+    """Described records of which snapshot rows stand where they stood when their topics were read whole (Q5), kept for
+    the time of the block.
+
+    ``history`` are all bronze records of those topics.
+    """
+    topics = [row["topic"] for row in records.where("is_snapshot").select("topic").distinct().collect()]
+    if not topics:
+        yield records
+        return
+    own, lowest = F.col("position"), F.lit(position.LOWEST)
+    with watch.any_shape(history.where(F.col("topic").isin(topics)), topics) as every:
+        raised = position.with_running_maximum(own, F.col("is_snapshot"), lowest).alias("_raised")
+        joined = records.join(every.select(*PLACE, raised), list(PLACE), how="left")
+        with tuning.kept(joined.withColumn("position", F.coalesce("_raised", own)).drop("_raised")) as in_place:
+            yield in_place
+
+
+def _build_missing(spark: SparkSession, at: Refinement, chosen: DataFrame) -> None:
+    """A table that was never written is built by a tick, from the beginning of its topics: only that knows how far it
+    has read.
+    """
+    named = [row["table"] for row in chosen.select("table").distinct().collect() if row["table"] is not None]
+    if any(at.silver.version(spark, at.lake.silver(at.source.name, table)) is None for table in named):
+        silver.refine(spark, at)
+
+
+def _topics_of(at: Refinement, routes: Routes, stopped: set[str]) -> list[str]:
+    """Topics of which some table stopped: their letters stay."""
+    names = {at.lake.silver(at.source.name, t).name: t for tables in routes.tables.values() for t in tables}
+    return sorted({topic for name in stopped & names.keys() for topic in routes.topics(names[name])})
+
+
+def _settle(spark: SparkSession, at: Refinement, chosen: DataFrame, found: DataFrame, again: list[DataFrame]) -> None:
+    """Effect 2."""
+    place = list(PLACE)
+    leaving = chosen.join(found, place, how="left_semi")
+    difference = leaving.withColumn("_op", F.lit("delete"))
+    if again:
+        still = reduce(DataFrame.unionByName, again)
+        difference = difference.join(still.select(*place), place, how="left_anti")
+        was = chosen.select(*place, "first_seen", F.struct("reason", "detail").alias("_was"))
+        other = still.join(was, place).where(~F.struct("reason", "detail").eqNullSafe(F.col("_was")))
+        changed = other.drop("_was").withColumn("_op", F.lit("upsert"))
+        difference = difference.unionByName(changed)
+    difference = difference.select(*COLUMNS, "_op").localCheckpoint()
+    if not difference.isEmpty():
+        dead_letters.complete(spark, at)
+        write(at, difference)

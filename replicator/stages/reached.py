@@ -1,0 +1,142 @@
+"""How far each topic had got in its source's order when silver last applied it: what a rewind is measured against.
+
+A process remembers it. A control row, written when a process begins, when partitions appear and every now and then,
+spares the next one from reading bronze again; what came after it is derived from bronze (debezium.md Q6).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, Row
+from pyspark.sql import functions as F
+
+from replicator.protocols import Control
+from replicator.transforms import reach
+
+_SAVED_EVERY = 50
+_KNOWN = f"MAP<STRING, MAP<STRING, {reach.MARK}>>"
+
+Place = tuple[int, str]
+"""A partition and a stream in it; '' for records without a position that could fall."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The greatest place (epoch and position as one text), with time and offset of the record that holds it."""
+
+    place: str
+    minus_ts: int | None
+    offset: int
+
+    @property
+    def epoch(self) -> str:
+        """Four hex digits."""
+        return self.place[:4]
+
+    def rank(self) -> tuple[str, float, int]:
+        """How marks compare, as ``transforms/reach.py`` does."""
+        return self.place, float("-inf") if self.minus_ts is None else self.minus_ts, self.offset
+
+
+@dataclass(frozen=True)
+class Level:
+    """The marks of one topic over everything up to a version of bronze."""
+
+    version: int
+    marks: Mapping[Place, Mark]
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """Partitions that had records."""
+        return frozenset(partition for partition, _ in self.marks)
+
+    def raised(self, version: int, marks: Iterable[tuple[Place, Mark]]) -> Level:
+        """The level at a later version."""
+        found = dict(self.marks)
+        for place, mark in marks:
+            found[place] = max(found.get(place, mark), mark, key=Mark.rank)
+        return Level(max(version, self.version), found)
+
+
+@dataclass
+class Reached:
+    """The levels of one source's topics that this process knows, and the tables that are ordered by time.
+
+    ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
+    all this is about; ``warned`` are tables whose weaker order this process has told of, ``live`` topics whose level
+    it has raised itself.
+    """
+
+    bronze: str = ""
+    levels: dict[str, Level] = field(default_factory=dict)
+    by_time: frozenset[str] = frozenset()
+    saved: int | None = None
+    warned: set[str] = field(default_factory=set)
+    live: set[str] = field(default_factory=set)
+
+    def open(self, control: Control, path: str, bronze: str) -> None:
+        """Take the control row for known, once for each bronze."""
+        if self.bronze == bronze:
+            return
+        row = control.get(path)
+        row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "by_time": []}
+        self.bronze, self.saved, self.by_time = bronze, None, frozenset(row["by_time"])
+        self.levels, self.live = {topic: _level(told) for topic, told in row["topics"].items()}, set()
+
+    def marks(self, topics: Collection[str]) -> Column:
+        """The mark of a record's ``topic``, ``partition`` and ``stream``, NULL where there is none."""
+        known = {
+            topic: {f"{p}/{stream}": vars(mark) for (p, stream), mark in self.levels[topic].marks.items()}
+            for topic in topics
+            if topic in self.levels
+        }
+        of_topic = F.try_element_at(F.from_json(F.lit(json.dumps(known)), _KNOWN), F.col("topic"))
+        return F.try_element_at(of_topic, F.concat_ws("/", "partition", "stream"))
+
+    def missing(self, after: Mapping[str, int], beginning: int) -> dict[str, int]:
+        """Topics whose level at the version in ``after`` is not known, and from which version on it must be derived."""
+        known = {topic: level.version for topic, level in self.levels.items()}
+        return {
+            topic: known.get(topic, beginning)
+            for topic, start in after.items()
+            if start != beginning and known.get(topic, beginning) < start
+        }
+
+    def raise_to(self, version: int, found: Iterable[Row], topics: Collection[str]) -> bool:
+        """Remember what a range held of these topics; whether a partition is new among them."""
+        before = {topic: self.levels[topic].partitions if topic in self.levels else None for topic in topics}
+        by_topic: dict[str, list[tuple[Place, Mark]]] = {topic: [] for topic in topics}
+        for row in found:
+            if row["topic"] in by_topic:
+                mark = Mark(row["mark"]["place"], row["mark"]["minus_ts"], row["mark"]["offset"])
+                by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
+        for topic, marks in by_topic.items():
+            self.levels[topic] = self.levels.get(topic, Level(version, {})).raised(version, marks)
+        self.live.update(topics)
+        return any(self.levels[topic].partitions != seen for topic, seen in before.items())
+
+    def quiet(self, version: int, busy: Collection[str]) -> None:
+        """Topics that are not ``busy`` have nothing new up to this version."""
+        for topic in self.live.difference(busy):
+            self.levels[topic] = self.levels[topic].raised(version, ())
+
+    def save(self, control: Control, path: str, version: int, *, changed: bool) -> None:
+        """Write the control row if it is time to."""
+        if changed or self.saved is None or version - self.saved >= _SAVED_EVERY:
+            topics = {topic: _told(level) for topic, level in self.levels.items()}
+            control.put(path, {"bronze": self.bronze, "topics": topics, "by_time": sorted(self.by_time)})
+            self.saved = version
+
+
+def _level(told: Mapping[str, Any]) -> Level:
+    marks = {(partition, stream): Mark(place, ts, offset) for partition, stream, place, ts, offset in told["marks"]}
+    return Level(told["version"], marks)
+
+
+def _told(level: Level) -> dict[str, Any]:
+    marks = [[partition, stream, m.place, m.minus_ts, m.offset] for (partition, stream), m in level.marks.items()]
+    return {"version": level.version, "marks": marks}

@@ -1,0 +1,160 @@
+"""Stops that protect the order: a source that went back, partitions that were added, an order that was changed
+(debezium.md J4, Q8, Q9; R6). A table stopped here has had no effect.
+
+The suspicion costs nothing: the marks of a range come with its survey. Only where some record stands below them with a
+newer time, bronze is asked whether it is a redelivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import envelope
+from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
+from replicator.stages import shaping, tuning
+from replicator.stages.epochs import Epochs
+from replicator.stages.refinement import Refinement
+from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.transforms import reach
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What one tick needs to guard the order of one source."""
+
+    spark: SparkSession
+    at: Refinement
+    news: News
+    epochs: Epochs
+
+    def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """Bronze records of these topics with what they say about themselves, and their epoch."""
+        return envelope.read(self.in_epochs(records, topics), self.at.source.flattened)
+
+    def any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
+        """The same of records that may have to be written anew first, kept for the time of the block."""
+        return shaping.read(self.in_epochs(records, topics), self.at.source, is_unusual=True)
+
+    def in_epochs(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
+        """Bronze records of these topics with their epoch."""
+        return records.withColumn("epoch", self.epochs.column(topics))
+
+
+def prepare(watch: Watch, bronze: str, records: DataFrame) -> None:
+    """Know the marks before ``records``, the range that is read."""
+    at, reached = watch.at, watch.at.reached
+    reached.open(at.control, at.lake.reached(at.source.name), bronze)
+    missing = reached.missing(watch.news.after, BEGINNING)
+    for start in sorted({watch.news.after[topic] for topic in missing}):
+        lows = {topic: low for topic, low in missing.items() if watch.news.after[topic] == start}
+        between = watch.described(_between(watch, lows, start, records), lows)
+        with tuning.kept(reach.placed(between)) as places:
+            reached.raise_to(start, reach.reached(places, reached.marks(lows)).collect(), lows)
+
+
+def _between(watch: Watch, lows: Mapping[str, int], start: int, records: DataFrame) -> DataFrame:
+    """Records of topics after what is known of each and before the range; all lower offsets where the log has gone."""
+    at, spark = watch.at, watch.spark
+    table = at.lake.bronze(at.source.name)
+    after: dict[tuple[str, ...], int] = {(topic,): low for topic, low in lows.items()}
+    known = at.bronze.added(spark, table, after, start) if min(lows.values()) != BEGINNING else None
+    if known is not None:
+        return known
+    lowest = records.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
+    everything = at.bronze.read(spark, table, watch.news.upto).where(F.col("topic").isin(*lows))
+    below = everything.join(F.broadcast(lowest), ["topic", "partition"], how="left")
+    return below.where(F.col("lowest").isNull() | (F.col("offset") < F.col("lowest"))).drop("lowest")
+
+
+def stops(
+    watch: Watch, found: Sequence[Row], routes: Routes, tables: Mapping[str, bool], existing: Collection[str]
+) -> dict[str, TableStopped]:
+    """Tables that must not go on, each with its error. ``found`` are rows of ``reach.reached``; ``tables`` says which
+    tables have news and whether each is ordered by time; ``existing`` are there already.
+    """
+    by_offset = set(routes.by_offset)
+    positioned = [row for row in found if row["topic"] not in by_offset and not tables.get(row["table"])]
+    suspects = [row for row in positioned if row["fell"] is not None]
+    return {
+        **(_rewound(watch, suspects, routes) if suspects else {}),
+        **_grown(watch, found, routes, by_offset),
+        **_reordered(watch, {table: timed for table, timed in tables.items() if table in existing}),
+    }
+
+
+def _rewound(watch: Watch, suspects: Sequence[Row], routes: Routes) -> dict[str, TableStopped]:
+    """Of the records that look like it, those that are no redelivery (J4)."""
+    at = watch.at
+    tables = sorted({row["table"] for row in suspects})
+    topics = frozenset().union(*(routes.topics(table) for table in tables))
+    bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    records = watch.described(bronze.where(F.col("topic").isin(*topics)), topics)
+    in_range = reduce(or_, map(_behind, suspects))
+    event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
+    with tuning.kept(reach.placed(records)) as places:
+        events = reach.fallen(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)
+        first = events.groupBy("table").agg(event).collect()
+    return {row["table"]: _went_back(at, row["table"], row["event"]) for row in first}
+
+
+def _behind(suspect: Row) -> Column:
+    """Records of the partition from the first that fell on."""
+    same = (F.col("topic") == suspect["topic"]) & (F.col("partition") == suspect["partition"])
+    behind: Column = same & (F.col("offset") >= suspect["fell"])
+    return behind
+
+
+def _went_back(at: Refinement, table: str, event: Row) -> SourceRewound:
+    topic, partition, offset, holder = event
+    return SourceRewound(
+        f"the source went back: offset {offset} of {topic}, partition {partition}, stands below offset {holder} in the "
+        "source's order, but is newer and was never delivered before",
+        where=f"{at.source.name}/{table}",
+        mend="If the source was restored, reset or replaced, let its connector take a new snapshot, then start a new "
+        f"epoch: replicator epoch bump {at.source.name} --reason TEXT.",
+    )
+
+
+def _grown(watch: Watch, found: Iterable[Row], routes: Routes, by_offset: Collection[str]) -> dict[str, TableStopped]:
+    """Offsets compare inside a partition only (Q8): one that is new behind all others may have taken keys from them."""
+    stopped: dict[str, TableStopped] = {}
+    for row in found:
+        topic, partition = row["topic"], row["partition"]
+        level = watch.at.reached.levels.get(topic)
+        if topic not in by_offset or level is None or watch.news.after.get(topic, BEGINNING) == BEGINNING:
+            continue
+        newest = max((mark.epoch for mark in level.marks.values()), default="")
+        if level.partitions and partition > max(level.partitions) and row["mark"]["place"][:4] <= newest:
+            for table in routes.tables.get(topic, ()):
+                stopped[table] = _more_partitions(watch.at, table, topic, partition)
+    return stopped
+
+
+def _more_partitions(at: Refinement, table: str, topic: str, partition: int) -> PartitionsGrew:
+    return PartitionsGrew(
+        f"partition {partition} of {topic} is new, and nothing but offsets orders its records",
+        where=f"{at.source.name}/{table}",
+        mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
+        f"partition only had no records before: replicator epoch bump {at.source.name} --reason TEXT.",
+    )
+
+
+def _reordered(watch: Watch, tables: Mapping[str, bool]) -> dict[str, TableStopped]:
+    """`sequence_by` may not change under a table: its rows hold positions of the other kind."""
+    at = watch.at
+    return {
+        table: TableStopped(
+            f"`sequence_by` is {'source.ts_ms' if timed else 'position'} now, but its rows were ordered otherwise",
+            where=f"{at.source.name}/{table}",
+            mend="Set it back, or remove the table's folder: the next run builds it from bronze.",
+        )
+        for table, timed in tables.items()
+        if timed != (table in at.reached.by_time)
+    }

@@ -1,0 +1,112 @@
+"""How the columns of a source table lie in silver: their names at rest, their types, which are keys.
+
+A source column whose type changed to one that no widening reaches has several columns at rest, one per type family:
+``price``, ``price__v2`` ... in the order in which the families first occur at the source (debezium.md G2, G3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.debezium.logical import Field, common, family, spark_type
+from replicator.debezium.schema import Form
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+RESERVED = (*SYSTEM_COLUMNS, "_unavailable", "_reject", "_op")
+_VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a batch, as stored: name and Spark type in the order of the table, and which are keys.
+
+    ``keys_from_row``: the user declared the keys, so a record whose Kafka key lacks them has them in its row. Without
+    that a missing Kafka key never acts as one (C1).
+    """
+
+    types: Mapping[str, str]
+    keys: tuple[str, ...]
+    keys_from_row: bool = False
+
+    def home(self, field: Field) -> str | None:
+        """The column that takes a field's values; None where none can: a column not added, or of other types."""
+        kind = normal(spark_type(field.logical))
+        return next((column for column in self._columns(field) if _fits(kind, self.types[column])), None)
+
+    def misfit(self, form: Form) -> str | None:
+        """The first field, by its source name, whose values the table's columns cannot hold. A column that the table
+        does not have at all is none: its values stay in bronze.
+        """
+        fields = columns_of(form, self.keys)
+        return next((f.name for f in fields if self._columns(f) and self.home(f) is None), None)
+
+    def _columns(self, field: Field) -> list[str]:
+        """The stored columns of a source column, oldest version first."""
+        name = stored_name(field.name)
+        found, number = [name] if name in self.types else [], 2
+        while (column := version_name(name, number)) in self.types:
+            found.append(column)
+            number += 1
+        return found
+
+
+def columns_of(form: Form, keys: Collection[str]) -> list[Field]:
+    """The fields of a form that have columns: those of the row, and of the Kafka key what is a key here."""
+    return [*form.fields, *(each for each in form.key_fields if stored_name(each.name) in keys)]
+
+
+def stored_name(column: str) -> str:
+    """A source column's name at rest: encoded, and out of the way of our own columns (N-3) and of versions."""
+    encoded = names.encode(column)
+    version = _VERSION.fullmatch(encoded)
+    if version is not None:
+        return f"{version.group(1)}__x5f_v{version.group(2)}"
+    return f"_x5f_{encoded[1:]}" if encoded in RESERVED else encoded
+
+
+def version_name(name: str, number: int) -> str:
+    """The column of a stored name's n-th type family; the first has the name itself."""
+    return name if number == 1 else f"{name}__v{number}"
+
+
+def version_of(column: str) -> tuple[str, int]:
+    """A stored column's source column, as stored, and which version of it this is."""
+    version = _VERSION.fullmatch(column)
+    return (column, 1) if version is None else (version.group(1), int(version.group(2)))
+
+
+def described(rows: DataFrame, layout: Layout) -> DataFrame:
+    """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1)."""
+
+    def column(name: str) -> Column:
+        metadata: dict[str, object] = {"name": names.decode(name)}
+        if name in layout.keys:
+            metadata["key"] = layout.keys.index(name)
+        return F.col(names.spark(name)).alias(name, metadata=metadata)
+
+    return rows.select(*[column(name) for name in layout.types], *SYSTEM_COLUMNS)
+
+
+def normal(kind: str) -> str:
+    """A Spark type as ``DataFrame.dtypes`` spells it."""
+    return kind.lower().replace(": ", ":").replace(", ", ",")
+
+
+def kin(kind: str) -> str:
+    """The family of a type, however its fields are quoted: columns of one family can hold each other's values, once
+    they are wide enough.
+    """
+    return family(kind.replace("`", ""))
+
+
+def _fits(kind: str, held: str) -> bool:
+    if kin(kind) != kin(held):
+        return False
+    wider = common(held, kind)
+    return kin(kind) not in ("number", "float") or (wider is not None and normal(wider) == normal(held))

@@ -1,0 +1,96 @@
+"""How far each partition has got in its source's order, and which records stand below that (debezium.md J4).
+
+A *place* is epoch and position as one text; a *mark* is the greatest place of a stream in a partition, with the time
+and offset of the record that holds it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT>"
+"""A mark; of two records at one place the older one holds it, so that no newer one is overlooked."""
+
+
+def placed(records: DataFrame) -> DataFrame:
+    """The few columns that tell the order, of records that ``debezium.envelope.read`` described, with their ``epoch``.
+
+    ``stream`` is '' for everything but a change with a position that could fall.
+    """
+    return records.select(*_OF_RECORD, *_place())
+
+
+def reached(places: DataFrame, known: Column) -> DataFrame:
+    """One row per (topic, partition, stream, table): ``mark``, and ``fell``: the first offset of a streamed change that
+    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none).
+
+    ``known`` is the mark before these places, NULL where there is none.
+    """
+    top = F.greatest(_before(), F.when(known["offset"] < F.col("offset"), known))
+    marked = places.select("*", top.alias("top")).select("*", _fell())
+    return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
+
+
+def fallen(places: DataFrame) -> DataFrame:
+    """Streamed changes below what their partition had reached that were never delivered before (no other record has
+    the same place, operation and key): ``topic, partition, offset, table``, the ``holder`` of the mark above them by
+    its offset, and whether their time is ``newer`` than its. For whole topics, their places kept: they are read twice.
+    """
+    below = places.select("*", _before().alias("top")).where(_is_below())
+    one, other = below.alias("one"), places.where(~F.col("is_snapshot")).alias("other")
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in ("stream", "place", "op", "key")]
+    elsewhere = (F.col("one.topic") != F.col("other.topic")) | (F.col("one.partition") != F.col("other.partition"))
+    earlier = elsewhere | (F.col("other.offset") < F.col("one.offset"))
+    return one.join(other, [*same, earlier], how="left_anti").select(
+        "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
+    )
+
+
+_OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms")
+
+
+# Built once for all batches, as in `debezium.envelope`.
+
+
+@cache
+def _place() -> tuple[Column, ...]:
+    ranks = F.col("rule").isNull() & F.col("reason").isNull() & F.col("position").isNotNull()
+    stream = F.when(ranks, F.col("stream"))
+    place = F.concat(F.col("epoch"), F.when(stream.isNotNull(), F.col("position")).otherwise(F.lit("")))
+    return F.coalesce(stream, F.lit("")).alias("stream"), place.alias("place")
+
+
+@cache
+def _mark() -> Column:
+    return F.struct("place", (-F.col("source_ts_ms")).alias("minus_ts"), "offset")
+
+
+@cache
+def _before() -> Column:
+    """The mark of the lower offsets among the records at hand."""
+    places = Window.partitionBy("topic", "partition", "stream").orderBy("offset")
+    return F.max(_mark()).over(places.rowsBetween(Window.unboundedPreceding, -1))
+
+
+@cache
+def _fell() -> Column:
+    return F.when(_is_below() & _is_newer(), F.col("offset")).alias("fell")
+
+
+@cache
+def _greatest() -> tuple[Column, ...]:
+    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell")
+
+
+@cache
+def _is_below() -> Column:
+    return (F.col("stream") != "") & ~F.col("is_snapshot") & (F.col("place") < F.col("top.place"))
+
+
+@cache
+def _is_newer() -> Column:
+    """By the source's own clock; where a time is missing nothing is."""
+    return F.coalesce(F.col("source_ts_ms") > -F.col("top.minus_ts"), F.lit(False))

@@ -1,0 +1,93 @@
+"""``dead-letters`` and ``explain`` as a user calls them, over the events that README.md shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from replicator.cli import app
+from replicator.errors import ConfigError, ReplicatorError
+from tests import readme
+
+pytestmark = pytest.mark.spark
+
+PLACE = ("shop.sales.orders", "0", "3")
+
+
+@pytest.fixture(scope="module")
+def folder(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With events.jsonl, declare.yaml and the lake made of them."""
+    made = tmp_path_factory.mktemp("own")
+    document = next(c for c in readme.commands("Your own captured events") if c.startswith("cat > events.jsonl"))
+    (made / "events.jsonl").write_text("\n".join(document.splitlines()[1:-1]) + "\n", encoding="utf-8")
+    (made / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
+    run(made, "run", "--recorded", str(made / "events.jsonl"), "--declare", str(made / "declare.yaml"))
+    return made
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """What a command over the folder's lake prints on stdout."""
+    done = CliRunner().invoke(app, [*arguments, "--lake", str(folder / "lake")])
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+def data(folder: Path, *arguments: str) -> Any:
+    return json.loads(run(folder, *arguments, "--json"))
+
+
+def test_a_letter_is_counted_shown_with_its_bytes_and_explained(folder: Path) -> None:
+    """R4: the reason in words, how to mend it, and the record from bronze."""
+    [count] = data(folder, "dead-letters", "list")
+    assert (count["table"], count["reason"], count["letters"]) == ("sales.orders", "key_missing", 1)
+    [letter] = data(folder, "dead-letters", "list", "--rows", "--table", "orders")
+    assert (letter["topic"], str(letter["partition"]), str(letter["offset"])) == PLACE
+    assert data(folder, "dead-letters", "list", "--reason", "type_mismatch") == []
+    shown = data(folder, "dead-letters", "show", *PLACE)
+    assert shown["value"]["after"]["id"] == 3
+    assert shown["position"] == "file 1, pos 400, offset 3"
+    assert "no key" in shown["meaning"]
+    assert '"pos": 400' in run(folder, "dead-letters", "show", *PLACE)
+    with pytest.raises(ReplicatorError, match="no such record"):
+        run(folder, "dead-letters", "show", "shop.sales.orders", "0", "99")
+
+
+def test_explain_tells_the_life_of_a_row_and_how_it_stands(folder: Path) -> None:
+    """Which record made it, what it replaced, and the values."""
+    declared = ("--declare", str(folder / "declare.yaml"))
+    life = data(folder, "explain", "orders", "1", *declared)
+    assert [(e["offset"], e["op"], e["verdict"]) for e in life["entries"]] == [(0, "c", "applied"), (2, "u", "applied")]
+    assert {cell["column"]: cell["value"] for cell in life["row"]} == {
+        "id": "1",
+        "placed": "2026-01-01",
+        "total": "19.90",
+    }
+    told = run(folder, "explain", "sales.orders", "id=1", *declared)
+    assert "sets the row, until shop.sales.orders/0/2" in told
+    assert "stands at file 1, pos 300, offset 2" in told
+    assert "no record of this key" in run(folder, "explain", "orders", "77", *declared)
+
+
+def test_retry_and_drop_ask_what_is_meant_and_leave_a_trace(folder: Path) -> None:
+    """Nothing is given up by accident, and what was given up is found again."""
+    for verb in ("retry", "drop"):
+        with pytest.raises(ConfigError, match="which dead letters"):
+            run(folder, "dead-letters", verb)
+        with pytest.raises(ConfigError, match="nothing to choose"):
+            run(folder, "dead-letters", verb, "--all", "--table", "orders")
+    with pytest.raises(ConfigError, match="there is no source"):
+        run(folder, "dead-letters", "list", "--source", "shoop")
+    [line] = data(folder, "dead-letters", "retry", "--all", "--declare", str(folder / "declare.yaml"))
+    assert (line["letters"], line["applied"], line["still_dead"]) == (1, 0, 1)
+    assert [count["letters"] for count in data(folder, "dead-letters", "drop", "--table", "orders")] == [1]
+    assert len(data(folder, "dead-letters", "list")) == 1
+    run(folder, "dead-letters", "drop", "--table", "orders", "--yes")
+    assert data(folder, "dead-letters", "list") == []
+    [gone] = data(folder, "dead-letters", "list", "--dropped", "--rows")
+    assert (gone["reason"], gone["filter"]) == ("key_missing", "table=orders")
+    assert data(folder, "dead-letters", "show", *PLACE)["dropped_at"] == gone["dropped_at"]

@@ -1,0 +1,257 @@
+"""What stops a table because its order broke, and how its user goes on: rewinds, epochs, grown partitions, times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.errors import ConfigError, PartitionsGrew, SourceRewound, TableMissing, TableStopped
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import epoch
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from tests.builders import Record, bronze, envelope, exact_session, record
+
+pytestmark = pytest.mark.spark
+
+ORDERS, ITEMS = "s.shop.orders", "s.shop.items"
+NOON = 1700000000000
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+@dataclass
+class Silver:
+    """A source's silver in memory."""
+
+    spark: Any
+    folder: Path
+    sequence_by: str = "position"
+    format: MemoryFormat = field(default_factory=MemoryFormat)
+    control: MemoryControl = field(default_factory=MemoryControl)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self, sequence_by: str | None = None) -> None:
+        """Another process: it remembers nothing."""
+        columns = (Column("id", "int"), Column("v", "int"))
+        tables = tuple(Declaration(table, columns) for table in ("shop.orders", "shop.items"))
+        self.sequence_by = sequence_by or self.sequence_by
+        spec = SourceSpec("s", ".*", tables=tables, sequence_by=self.sequence_by)
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
+    def take(self, *records: Record) -> dict[str, Account]:
+        """One batch."""
+        if records:
+            self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, self.at)
+        assert [account for account in accounts if account.error is None and account.residue] == []
+        return {account.table: account for account in accounts}
+
+    def error(self, *records: Record, table: str = "s/shop.orders") -> TableStopped | None:
+        """One batch, and what stopped a table in it."""
+        error = self.take(*records)[table].error
+        assert error is None or isinstance(error, TableStopped)
+        return error
+
+    def rows(self, table: str = "shop.orders") -> dict[int, tuple[Any, ...]]:
+        """(v, epoch) of live rows by id."""
+        rows = self.format.read(self.spark, self.at.lake.silver("s", table)).collect()
+        return {row["id"]: (row["v"], row["_seq"][:4]) for row in rows if not row["_deleted"]}
+
+    def seqs(self) -> dict[int, str]:
+        """``_seq`` by id."""
+        rows = self.format.read(self.spark, self.at.lake.silver("s", "shop.orders")).collect()
+        return {row["id"]: row["_seq"] for row in rows}
+
+    def bump(self, **told: int) -> dict[tuple[str, int], tuple[int, str]]:
+        """A new epoch: (offset, why) by partition."""
+        place = epoch.Place("s", self.at.lake, self.format, self.control)
+        given = {(ORDERS, int(partition[1:])): offset for partition, offset in told.items()}
+        return {(s.topic, s.partition): (s.offset, s.why) for s in epoch.bump(self.spark, place, "restored", given)}
+
+    def rebuilt(self) -> Silver:
+        """The same bronze, read from its beginning into a new silver by another process."""
+        other = Silver(self.spark, self.folder, self.sequence_by)
+        other.control.put(self.at.lake.epochs("s"), self.control.get(self.at.lake.epochs("s")) or {})
+        other.format.append(self.format.read(self.spark, self.at.lake.bronze("s")), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, other.at)
+        assert [account.error for account in accounts if account.error] == []
+        return other
+
+
+@pytest.fixture
+def lake(exact, tmp_path: Path) -> Silver:
+    return Silver(exact, tmp_path)
+
+
+def change(offset: int, key: int, value: int, pos: int, second: int, op: str = "u", **more: Any) -> Record:
+    """A change of an order, or of another table by its ``topic``, ``second`` seconds after noon by the source."""
+    topic, partition = more.pop("topic", ORDERS), more.pop("partition", 0)
+    row = envelope(op, {"id": key, "v": value}, pos=pos, ts_ms=NOON + 1000 * second, table=topic[2:], **more)
+    return record(topic, offset, {"id": key}, row, partition=partition)
+
+
+def flat(offset: int, key: int, value: int | None, partition: int = 0, **more: Any) -> Record:
+    """A row of a flattened topic in which nulls delete: its order is the offset."""
+    told = {"id": key, "v": value, "__op": "u", "__table": "orders", "__db": "shop"} | more
+    return record(ORDERS, offset, {"id": key}, None if value is None else told, partition=partition)
+
+
+BEFORE = (change(0, 1, 10, 1000, 0), change(1, 2, 20, 2000, 10), change(0, 9, 90, 2100, 11, topic=ITEMS))
+BACK = (change(2, 3, 30, 500, 100), change(3, 1, 11, 600, 110))
+
+
+def test_a_source_that_went_back_stops_its_table_and_a_new_epoch_goes_on(lake: Silver) -> None:
+    """J4, Q2: named, nothing moved, the other table goes on; after the bump the newer change wins, and a rebuild
+    agrees.
+    """
+    lake.take(*BEFORE)
+    table = lake.at.lake.silver("s", "shop.orders")
+    before = lake.format.version(lake.spark, table)
+    accounts = lake.take(*BACK, change(1, 9, 91, 2200, 105, topic=ITEMS))
+    error = accounts["s/shop.orders"].error
+    assert isinstance(error, SourceRewound)
+    assert (error.code, accounts["s/shop.items"].error) == ("SOURCE_REWOUND", None)
+    assert f"offset 2 of {ORDERS}, partition 0" in str(error)
+    assert "replicator epoch bump s --reason" in str(error)
+    assert lake.format.version(lake.spark, table) == before
+    assert isinstance(lake.error(change(4, 4, 40, 9000, 120)), SourceRewound)
+    lake.restart()
+    assert isinstance(lake.error(), SourceRewound)
+    assert lake.bump() == {(ORDERS, 0): (2, "the source went back here"), (ITEMS, 0): (2, "bronze ends here")}
+    lake.take()
+    assert lake.rows() == {1: (11, "0001"), 2: (20, "0000"), 3: (30, "0001"), 4: (40, "0001")}
+    assert lake.rebuilt().seqs() == lake.seqs()
+
+
+def test_a_redelivery_stops_nothing(lake: Silver) -> None:
+    """J1: the same records at new offsets, in the same batch and a later one, even where a long transaction's late
+    commit has an earlier time than what it overtook.
+    """
+    late = change(1, 2, 20, 2000, 1)
+    lake.take(change(0, 1, 10, 1000, 5), late, change(2, 1, 10, 1000, 5), change(3, 2, 20, 2000, 1))
+    again = [change(4, 1, 10, 1000, 5), change(5, 2, 20, 2000, 1), change(6, 1, 12, 3000, 20)]
+    assert lake.error(*again) is None
+    lake.restart()
+    assert lake.error(change(7, 2, 20, 2000, 1), change(8, 1, 12, 3000, 20), change(9, 3, 30, 4000, 30)) is None
+    assert lake.rows() == {1: (12, "0000"), 2: (20, "0000"), 3: (30, "0000")}
+
+
+def test_older_news_is_late_and_no_rewind(lake: Silver) -> None:
+    """J4 asks for a newer time: an older record that comes late is superseded; and offsets out of order are fine."""
+    lake.take(change(5, 1, 10, 1000, 5))
+    assert lake.error(change(6, 1, 9, 900, 4)) is None
+    assert lake.error(change(2, 2, 20, 500, 60)) is None
+    assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
+
+
+def test_a_rewind_inside_one_batch_is_found(lake: Silver) -> None:
+    """A first run over a long history stops too, although the source has passed its old place since."""
+    records = [change(0, 1, 10, 1000, 0), change(1, 2, 20, 500, 100), change(2, 1, 11, 5000, 200)]
+    assert isinstance(lake.error(*records), SourceRewound)
+    assert lake.bump()[ORDERS, 0] == (1, "the source went back here")
+    assert lake.error() is None
+    assert lake.rows() == {1: (11, "0001"), 2: (20, "0001")}
+
+
+def test_a_new_process_knows_how_far_the_source_had_come(lake: Silver) -> None:
+    """The control row is older than the last batch: what came between is derived from bronze; and without it, all."""
+    lake.take(change(0, 1, 10, 1000, 0))
+    lake.take(change(1, 1, 11, 2000, 10))
+    assert lake.control.get(lake.at.lake.reached("s"))["topics"][ORDERS]["version"] == 0
+    lake.restart()
+    assert isinstance(lake.error(change(2, 3, 30, 1500, 100)), SourceRewound)
+    lake.control.remove(lake.at.lake.reached("s"))
+    lake.restart()
+    assert isinstance(lake.error(), SourceRewound)
+
+
+def test_a_snapshot_after_a_new_start_ranks_above_the_new_epoch_only(lake: Silver) -> None:
+    """Q5: the running maximum is that of the row's own epoch, so the changes behind the snapshot beat its rows."""
+    lake.take(change(0, 1, 10, 9000, 0))
+    lake.bump()
+    lake.take(change(1, 2, 20, 100, 100))
+    lake.take(change(2, 1, 11, 50, 101, op="r"))
+    lake.take(change(3, 1, 12, 200, 102))
+    assert lake.rows() == {1: (12, "0001"), 2: (20, "0001")}
+    assert lake.seqs()[1].startswith(f"0001{1:08x}{200:012x}")
+
+
+def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver) -> None:
+    """``--from`` wins over what bronze says, and a place that bronze does not have is refused."""
+    with pytest.raises(TableMissing):
+        lake.bump()
+    lake.take(change(0, 1, 10, 1000, 0), change(1, 2, 20, 2000, 1))
+    with pytest.raises(ConfigError):
+        lake.bump(p7=1)
+    assert lake.bump(p0=1) == {(ORDERS, 0): (1, "as told")}
+    assert lake.rebuilt().rows() == {1: (10, "0000"), 2: (20, "0001")}
+
+
+def test_partitions_that_were_added_stop_a_table_ordered_by_offset(lake: Silver) -> None:
+    """Q8: offsets of two partitions do not compare; after the bump the new partition's records are newer."""
+    lake.take(flat(900, 1, 10), flat(40, 2, 20, partition=1))
+    error = lake.error(flat(0, 1, 11, partition=2))
+    assert isinstance(error, PartitionsGrew)
+    assert f"partition 2 of {ORDERS} is new" in str(error)
+    assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
+    lake.restart()
+    found = lake.bump()
+    assert (found[ORDERS, 2], found[ORDERS, 0]) == ((0, "partition is new"), (901, "bronze ends here"))
+    assert lake.error(flat(1, 2, 21, partition=2), flat(901, 3, 30)) is None
+    assert lake.rows() == {1: (11, "0001"), 2: (21, "0001"), 3: (30, "0001")}
+    assert lake.rebuilt().seqs() == lake.seqs()
+    assert isinstance(lake.error(flat(0, 1, 12, partition=3)), PartitionsGrew)
+
+
+def test_partitions_do_not_matter_where_positions_order(lake: Silver) -> None:
+    """C7: a key that moved to another partition goes on there."""
+    lake.take(change(900, 1, 10, 1000, 0))
+    assert lake.error(change(2, 1, 11, 2000, 10, partition=4)) is None
+    assert lake.rows() == {1: (11, "0000")}
+
+
+def test_a_truncate_among_several_partitions_by_offset_is_a_dead_letter(lake: Silver) -> None:
+    """T4: nothing says which rows came before it; in a single partition it is applied."""
+    truncate = {"__op": "t", "__table": "orders", "__db": "shop"}
+    lake.take(flat(0, 1, 10), flat(0, 2, 20, partition=1))
+    account = lake.take(record(ORDERS, 1, None, truncate))["s/shop.orders"]
+    assert (account.read, account.dead_lettered, account.applied) == (1, 1, 0)
+    letters = lake.format.read(lake.spark, lake.at.lake.dead_letters("s")).collect()
+    assert [(row["offset"], row["reason"]) for row in letters] == [(1, "truncate_unordered")]
+    assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
+
+
+def test_a_truncate_in_a_single_partition_by_offset_is_applied(lake: Silver) -> None:
+    """T4 the other way round: one partition has an order."""
+    lake.take(flat(0, 1, 10), record(ORDERS, 1, None, {"__op": "t", "__table": "orders", "__db": "shop"}))
+    lake.take(flat(2, 2, 20))
+    assert lake.rows() == {2: (20, "0000")}
+
+
+def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> None:
+    """Q9: the newest time wins, then the offset; a snapshot row too; the run warns once of what is weaker."""
+    lake = Silver(exact, tmp_path, "source.ts_ms")
+    first = lake.take(change(0, 1, 10, 2000, 50), change(1, 1, 11, 3000, 40), change(2, 2, 20, 100, 60))
+    assert "source.ts_ms" in " ".join(first["s/shop.orders"].warnings)
+    second = lake.take(change(3, 2, 21, 90, 60), change(4, 1, 12, 9000, 45, op="r"))
+    assert second["s/shop.orders"].warnings == ()
+    assert lake.rows() == {1: (10, "0000"), 2: (21, "0000")}
+    assert lake.seqs()[2] == f"0000{NOON + 60000:020x}{0:016x}{3:016x}"
+    lake.restart("position")
+    error = lake.error(change(5, 1, 13, 9100, 70))
+    assert "`sequence_by` is position now" in str(error)
+    lake.restart("source.ts_ms")
+    assert lake.error() is None

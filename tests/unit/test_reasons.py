@@ -1,0 +1,54 @@
+"""Every reason for a dead letter has words, and every rule for an ignored record."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from replicator.debezium import reasons
+from tests import readme
+
+PACKAGE = Path(__file__).parents[2] / "replicator"
+NAMED_BY_CODE = {
+    "malformed_json", "invalid_utf8", "unknown_shape", "unknown_op", "unknown_table", "key_missing",
+    "key_undecodable", "after_missing", "position_missing", "type_mismatch", "integer_overflow", "decimal_overflow",
+    "decimal_scale", "temporal_range", "invalid_base64", "nul_character",
+}  # fmt: skip
+
+
+def texts(folder: str) -> set[str]:
+    """Every string constant below a folder of the package."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PACKAGE / folder).glob("*.py")
+             if path.name != "reasons.py"]  # fmt: skip
+    return {node.value for tree in trees for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(NAMED_BY_CODE))
+def test_a_reason_that_the_code_gives_is_explained(name):
+    """R4: what is wrong, and how to mend it; the names are those that stand in the code."""
+    assert name in texts("debezium") | texts("transforms")
+    words = reasons.REASONS[name]
+    assert words.meaning.endswith(".")
+    assert words.mend.endswith(".")
+
+
+def test_a_reason_of_a_newer_release_is_told_by_its_name():
+    """A lake may have been written by one."""
+    assert reasons.reason("from_the_future").meaning == "from_the_future"
+
+
+@pytest.mark.parametrize("name", ["tombstone", "heartbeat", "transaction", "schema_change", "notification", "message"])
+def test_a_rule_that_the_code_follows_is_explained(name):
+    """R3."""
+    assert name in texts("debezium")
+    assert reasons.RULES[name]
+
+
+def test_the_readme_names_only_reasons_that_there_are():
+    """Those of the sentence about reasons."""
+    text = "\n".join(readme.sections()["Where everything lies"])
+    named = {word for word in NAMED_BY_CODE if f"`{word}`" in text}
+    assert named == NAMED_BY_CODE

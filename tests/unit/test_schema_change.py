@@ -1,0 +1,276 @@
+"""Bronze -> silver while the source's columns change: policies, order, batching, the ledger."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from replicator.cli import app
+from replicator.errors import SchemaRefused, TableMissing
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import schema
+from replicator.spec import Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from replicator.transforms.live import live
+from tests.builders import Record, bronze, envelope, exact_session, record, wrapped
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "s.shop.orders"
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+@dataclass
+class World:
+    """A source's silver with one table, which takes records in batches."""
+
+    spark: Any
+    folder: Path
+    declared: Declaration = field(default_factory=lambda: Declaration("shop.orders"))
+    delta: bool = False
+
+    def __post_init__(self) -> None:
+        format_: Any = DeltaFormat() if self.delta else MemoryFormat()
+        control: Any = JsonControl(self.spark) if self.delta else MemoryControl()
+        source = SourceSpec("s", ".*", tables=(self.declared,))
+        self.at = Refinement(source, format_, format_, control, Lake(str(self.folder)))
+
+    def take(self, *records: Record) -> Account:
+        """One batch, and what became of it."""
+        self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        [account] = silver.refine(self.spark, self.at)
+        assert account.residue == 0 or account.error is not None
+        return account
+
+    def rows(self) -> dict[int, dict[str, Any]]:
+        """Every row at rest, by id, without the system columns that are told otherwise."""
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders")).drop("_source_ts_ms")
+        return {row["id"]: row.asDict() for row in rows.collect()}
+
+    def shown(self) -> dict[int, dict[str, Any]]:
+        """What users see of live rows, by id."""
+        rows = live(self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders")))
+        return {row["id"]: row.asDict() for row in rows.collect()}
+
+    def types(self) -> dict[str, str]:
+        """The columns of the source with their types."""
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders"))
+        return {column: kind for column, kind in rows.dtypes if not column.startswith("_")}
+
+    def ledger(self) -> dict[str, Any]:
+        """The control row of the table."""
+        return self.at.control.get(self.at.lake.schema("s", "shop.orders")) or {}
+
+    def letters(self) -> dict[int, tuple[str, str | None]]:
+        """Reason and detail of each dead letter, by offset."""
+        rows = self.at.bronze.read(self.spark, self.at.lake.dead_letters("s")).collect()
+        return {row["offset"]: (row["reason"], row["detail"]) for row in rows}
+
+
+def change(offset: int, key: int, columns: Mapping[str, tuple[str, Any]], op: str = "u") -> Record:
+    """A record with a schema block: ``columns`` beside the id as (Connect type, value); its place is its offset."""
+    kinds = {"id": "int32"} | {name: kind for name, (kind, _) in columns.items()}
+    values = {"id": key} | {name: value for name, (_, value) in columns.items()}
+    fields = [{"field": name, "type": kind, "optional": name != "id"} for name, kind in kinds.items()]
+    row = [{"field": image, "type": "struct", "fields": fields, "optional": True} for image in ("before", "after")]
+    told = wrapped(
+        envelope(op, None if op == "d" else values, values if op == "d" else None, pos=100 + offset),
+        {"type": "struct", "fields": [*row, {"field": "op", "type": "string"}]},
+    )
+    key_block = {"type": "struct", "fields": [{"field": "id", "type": "int32", "optional": False}]}
+    return record(ORDERS, offset, wrapped({"id": key}, key_block), told)
+
+
+HISTORY = (
+    change(0, 1, {"v": ("int32", 10)}, "c"),
+    change(1, 2, {"v": ("int64", 1 << 40)}, "c"),
+    change(2, 3, {"v": ("string", "three"), "w": ("int32", 3)}, "c"),
+    change(3, 1, {"v": ("string", "one"), "w": ("int32", 1)}),
+)
+"""A column widens, becomes text, and another one comes; row 1 is written again after that."""
+
+
+def cut(records: Sequence[Record], *sizes: int) -> list[list[Record]]:
+    """The records in batches of these sizes."""
+    rest = iter(records)
+    return [list(itertools.islice(rest, size)) for size in sizes]
+
+
+def end(world: World, batches: Sequence[Sequence[Record]]) -> tuple[Any, ...]:
+    """Columns, rows and first sightings after all batches."""
+    for batch in batches:
+        assert world.take(*batch).error is None
+    return (dict(sorted(world.types().items())), world.rows(), world.ledger()["since"])
+
+
+@pytest.fixture(scope="module")
+def wanted(exact, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
+    """What the history ends in: all of it in one batch."""
+    return end(World(exact, tmp_path_factory.mktemp("wanted")), [HISTORY])
+
+
+def test_a_column_whose_type_changed_goes_on_in_a_second_one(exact, tmp_path: Path, wanted: tuple[Any, ...]) -> None:
+    """G3, evolve: old rows keep their values; a row that is written again has its value in the new column alone. One
+    record at a time ends as all in one batch (P2).
+    """
+    world = World(exact, tmp_path)
+    assert end(world, cut(HISTORY, 1, 1, 1, 1)) == wanted
+    assert world.types() == {"id": "int", "v": "bigint", "v__v2": "string", "w": "int"}
+    assert world.shown() == {
+        1: {"id": 1, "v": None, "v__v2": "one", "w": 1},
+        2: {"id": 2, "v": 1 << 40, "v__v2": None, "w": None},
+        3: {"id": 3, "v": None, "v__v2": "three", "w": 3},
+    }
+    told = {
+        (each["change"], each["column"], each["from"], each["to"]): each["at"] for each in world.ledger()["changes"]
+    }
+    assert list(told) == [
+        ("widened", "v", "int", "bigint"),
+        ("versioned", "v", "bigint", "string"),
+        ("added", "w", "", "int"),
+    ]
+    places = [world.rows()[key]["_seq"] for key in (2, 3, 3)]
+    assert list(told.values()) == places
+
+
+@pytest.mark.parametrize(
+    ("order", "sizes", "delta"),
+    [((3, 2, 1, 0), (1, 1, 1, 1), False), ((1, 3, 0, 2), (2, 2), False), ((2, 0, 3, 1), (1, 2, 1), True)],
+    ids=["backwards", "two schemas in each of two batches", "delta"],
+)
+def test_the_same_records_in_any_order_end_in_the_same_table(
+    exact, tmp_path: Path, wanted: tuple[Any, ...], order: tuple[int, ...], sizes: tuple[int, ...], delta: bool
+) -> None:
+    """P1, G2: schemas are in the order of `_seq`; what came first and is newer has to give way. In every format."""
+    assert end(World(exact, tmp_path, delta=delta), cut([HISTORY[at] for at in order], *sizes)) == wanted
+
+
+def test_under_fail_the_table_stops_before_anything_is_written(exact, tmp_path: Path) -> None:
+    """G3, fail: what widens goes on; the change is named, and the run after it says the same."""
+    world = World(exact, tmp_path, Declaration("shop.orders", schema_changes="fail"))
+    assert world.take(*HISTORY[:2]).error is None
+    before = world.rows()
+    for records in (HISTORY[2:3], HISTORY[3:]):
+        error = world.take(*records).error
+        assert isinstance(error, SchemaRefused)
+        assert "column v changed from bigint to string" in str(error)
+    assert world.rows() == before
+    assert [each["change"] for each in world.ledger()["changes"]] == ["widened"]
+
+
+def test_under_freeze_what_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(exact, tmp_path: Path) -> None:
+    """G3, freeze: by the type of the record, in any batches; deletes need no more than their key."""
+    records = (*HISTORY, change(4, 4, {"v": ("int32", 4), "x": ("int32", 4)}, "c"), change(5, 1, HISTORY_V, "d"))
+    for sizes in ((6,), (2, 1, 3)):
+        folder = tmp_path / f"{sizes}"
+        world = World(exact, folder, Declaration("shop.orders", schema_changes="freeze"))
+        for batch in cut(records, *sizes):
+            assert world.take(*batch).error is None
+        assert world.types() == {"id": "int", "v": "int"}
+        assert world.shown() == {4: {"id": 4, "v": 4}}
+        assert world.rows()[1]["_deleted"]
+        assert world.letters() == dict.fromkeys((1, 2, 3), ("incompatible_schema", "v"))
+
+
+HISTORY_V: Mapping[str, tuple[str, Any]] = {"v": ("string", None)}
+
+
+def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact, tmp_path: Path) -> None:
+    """Issue of every policy: what is applied, what needs approval, what becomes of the rest."""
+    then = {}
+    for policy in ("evolve", "fail", "freeze"):
+        world = World(exact, tmp_path / policy, Declaration("shop.orders", schema_changes=policy))
+        world.take(HISTORY[0])
+        before = (world.types(), world.rows(), world.ledger())
+        assert schema.prospects(exact, [world.at]) == []
+        world.at.bronze.append(bronze(exact, HISTORY[2:]), world.at.lake.bronze("s"), None)
+        found = schema.prospects(exact, [world.at], "s/shop.orders")
+        assert (world.types(), world.rows(), world.ledger()) == before
+        then[policy] = {(each.change, each.column, each.before, each.after): each.then for each in found}
+    version, new = ("versioned", "v", "int", "string"), ("added", "w", "", "int")
+    assert then == {
+        "evolve": {version: "applied", new: "applied"},
+        "fail": {version: "needs approval", new: "applied"},
+        "freeze": {version: "dead letters", new: "stays in bronze"},
+    }
+    with pytest.raises(TableMissing):
+        schema.prospects(exact, [world.at], "shop.nowhere")
+
+
+def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fail(
+    exact, tmp_path: Path, wanted: tuple[Any, ...]
+) -> None:
+    """Exactly that change: the table ends as under evolve, the approval stays, and the next change needs its own."""
+    world = World(exact, tmp_path, Declaration("shop.orders", schema_changes="fail"))
+    world.take(*HISTORY[:2])
+    assert world.take(HISTORY[2]).error is not None
+    [approved] = schema.approve(exact, [world.at], "shop.orders")
+    assert (approved.column, approved.before, approved.after) == ("v", "bigint", "string")
+    assert schema.approve(exact, [world.at], "shop.orders") == []
+    assert world.take(HISTORY[3]).error is None
+    assert (world.types(), world.rows()) == wanted[:2]
+    shown = schema.shape(exact, [world.at], "s/shop.orders")
+    assert [(c.column, c.name, c.type, c.key) for c in shown.columns] == [
+        ("id", "id", "int", 0), ("v", "v", "bigint", None), ("v__v2", "v__v2", "string", None), ("w", "w", "int", None),
+    ]  # fmt: skip
+    assert [change.kind for _, change in shown.changes] == ["widened", "versioned", "added"]
+    assert shown.approved == (approved,)
+    assert isinstance(world.take(change(9, 1, {"v": ("boolean", True)})).error, SchemaRefused)
+
+
+def test_the_command_line_shows_approves_and_tells(exact, tmp_path: Path) -> None:
+    """`schema diff` is 1 while a table would stop, `--approve` lets it pass, `show` knows why each column is there."""
+    world = World(exact, tmp_path / "lake", Declaration("shop.orders", schema_changes="fail"), delta=True)
+    world.take(HISTORY[0])
+    world.at.bronze.append(bronze(exact, HISTORY[2:3]), world.at.lake.bronze("s"), None)
+    declared = tmp_path / "declare.yaml"
+    declared.write_text("tables: {shop.orders: {schema_changes: fail}}")
+    flags = ["--lake", str(tmp_path / "lake"), "--declare", str(declared), "--json"]
+    code, told = call("diff", *flags)
+    version = {"table": "s/shop.orders", "change": "versioned", "column": "v", "from": "int", "to": "string", "why": ""}
+    new = {"table": "s/shop.orders", "change": "added", "column": "w", "from": "", "to": "int", "why": ""}
+    assert (code, told) == (1, [new | {"then": "applied"}, version | {"then": "needs approval"}])
+    code, told = call("diff", "--approve", "shop.orders", *flags)
+    assert (code, told) == (0, [version | {"then": "applied"}, new | {"then": "applied"}])
+    assert world.take(HISTORY[3]).error is None
+    assert call("diff", *flags) == (0, [])
+    code, told = call("show", "shop.orders", *flags[:2], "--json")
+    assert (code, told["table"], told["columns"][2]["column"]) == (0, "s/shop.orders", "v__v2")
+    assert [each["change"] for each in told["changes"]] == ["versioned", "added"]
+
+
+def call(*words: str) -> tuple[int, Any]:
+    """Exit code and JSON of ``replicator schema ...``."""
+    done = CliRunner().invoke(app, ["schema", *words])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_key_of_another_type_stops_the_table(exact, tmp_path: Path) -> None:
+    """C6: whatever the policy; nothing is written."""
+    world = World(exact, tmp_path)
+    world.take(HISTORY[0])
+    key_block = {"type": "struct", "fields": [{"field": "id", "type": "string", "optional": False}]}
+    other = record(ORDERS, 9, wrapped({"id": "1"}, key_block), HISTORY[1].value)
+    error = world.take(other).error
+    assert isinstance(error, SchemaRefused)
+    assert "the key changed: column id changed from int to string" in str(error)
+    [told] = schema.prospects(exact, [world.at])
+    assert told.then == "stops the table"
+    assert "the key changed" in told.why

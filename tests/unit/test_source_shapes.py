@@ -1,0 +1,116 @@
+"""What a source's file says about the shapes of its records: refused aloud where it cannot be meant."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replicator.errors import ConfigError
+from replicator.sourcefile import sources, template
+from replicator.spec import AGGREGATE_ID, Outbox, SourceSpec
+from replicator.yamlfile import Problems
+
+PAGE = Path(__file__).parents[2] / "docs/shapes.md"
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def source(folder: Path, text: str) -> SourceSpec:
+    (folder / "s.yaml").write_text(text)
+    problems = Problems()
+    found = sources(folder, "", {}, {}, problems)
+    problems.raise_if_any()
+    return found[0][0]
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=["names", "router"])
+def test_the_examples_of_the_documentation_are_valid(tmp_path: Path, block: str) -> None:
+    """What a reader copies out of docs/shapes.md loads."""
+    assert source(tmp_path, block).name in ("shop", "outbox")
+
+
+def test_an_outbox_is_declared_by_its_mode(tmp_path: Path) -> None:
+    """I4: it must be chosen; a word alone is enough."""
+    told = source(
+        tmp_path,
+        "name: s\ntopics: .*\ntables:\n"
+        "  shop.events: {outbox: log}\n"
+        "  shop.image: {outbox: current}\n"
+        "  event.order: {outbox: router, columns: {payload: bytes}}\n"
+        "  event.cart: {outbox: {mode: router, empty_payload: delete, topic: carts}, keys: [aggregate_id]}\n",
+    )
+    assert [declared.outbox for declared in told.tables] == [
+        Outbox("log"),
+        Outbox("current"),
+        Outbox("router", binary=True),
+        Outbox("router", key=AGGREGATE_ID, null_deletes=True, topic="carts"),
+    ]
+    assert told.declaration("shop.other").outbox is None
+
+
+def test_what_a_source_says_holds_for_tables_that_say_nothing(tmp_path: Path) -> None:
+    """A router writes a topic per kind of aggregate: nobody wants to list them."""
+    told = source(
+        tmp_path,
+        "name: outbox\noutbox: router\ndeletes: rewrite\ntables:\n"
+        "  event.order: {keys: [aggregate_id]}\n  a.b: {outbox: current, deletes: tombstone}\n",
+    )
+    assert told.declaration("event.any").outbox == Outbox("router")
+    assert told.declaration("event.order").outbox == Outbox("router", key=AGGREGATE_ID)
+    assert (told.declaration("event.order").deletes, told.declaration("a.b").deletes) == ("rewrite", "tombstone")
+
+
+def test_the_signal_table_is_named_as_in_the_connector(tmp_path: Path) -> None:
+    """H4: some connectors put the database before the schema."""
+    assert source(tmp_path, "name: s\nsignal_data_collection: db.dbo.signals\n").signals == "dbo.signals"
+    assert source(tmp_path, "name: s\nsignal_data_collection: s.signals\n").signals == "s.signals"
+
+
+def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
+    """What holds for the whole source is not lost with `run --recorded --declare`."""
+    path = tmp_path / "declare.yaml"
+    path.write_text("name: s\nsignal_data_collection: s.signals\noutbox: log\ntables: {a.b: {}}\n")
+    told = template(path)
+    assert (told.signals, told.declaration("a.b").outbox, told.declaration("x.y").outbox) == (
+        "s.signals",
+        Outbox("log"),
+        Outbox("log"),
+    )
+
+
+def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
+    """A1: overridable."""
+    told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
+    assert (told.flattened, told.enveloped) == (("s.a.b",), ("s.a.c",))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("deletes: drop", "accept_lost_deletes: true"),
+        ("tables: {a.b: {deletes: drop}}", "accept_lost_deletes: true"),
+        ("tables: {a.b: {outbox: {mode: log, topic: x}}}", "belong to mode router"),
+        ("tables: {a.b: {outbox: {mode: router, topics: x}}}", "unknown key"),
+        ("tables: {a.b: {outbox: rooter}}", "'router', 'log' or 'current'"),
+        ("tables: {a.b: {outbox: {mode: router, empty_payload: delete}}}", "needs keys: [aggregate_id]"),
+        ("tables: {a.b: {outbox: router, keys: [x]}}", "the key id or aggregate_id"),
+        ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload is declared"),
+        ("outbox: {mode: router, topic: x}", "a mode alone"),
+        ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
+        ("avro_bytes: utf8", "'base64' or 'latin1'"),
+        ("signal_data_collection: signals", "<database or schema>.<table>"),
+        ("tables: {a.b: {shape: flat}}", "'envelope' or 'flattened'"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    """F2: no deletes, ever, must be accepted in words; unknown keys and values are refused."""
+    with pytest.raises(ConfigError) as refused:
+        source(tmp_path, f"name: s\n{text}\n")
+    assert sentence in str(refused.value)
+
+
+def test_lost_deletes_can_be_accepted(tmp_path: Path) -> None:
+    """F2: the user has said so."""
+    told = source(tmp_path, "name: s\ntables: {a.b: {deletes: drop, accept_lost_deletes: true}}\n")
+    assert told.declaration("a.b").deletes == "drop"
