@@ -10,6 +10,7 @@ from replicator import names, registry
 from replicator.errors import ConfigError
 from replicator.lake import Lake
 from replicator.operate.epoch import Place
+from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
@@ -92,6 +93,11 @@ def place(spark: SparkSession, settings: Settings, source: str) -> Place:
     if known and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
     return Place(source, Lake(settings.lake.root), _delta(), _control(spark))
+
+
+def runs(spark: SparkSession, settings: Settings) -> Runs:
+    """The runs of the lake."""
+    return Runs(_control(spark), Lake(settings.lake.root))
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:

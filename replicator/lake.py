@@ -79,6 +79,14 @@ class Lake:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def runs_root(self) -> str:
+        """The folder with one control row per run."""
+        return self._join("_replicator", "runs")
+
+    def run(self, run: str) -> str:
+        """Control row of a run: what became of the records that it read."""
+        return self._join("_replicator", "runs", f"{run}.json")
+
     def lock(self, stage: str) -> str:
         """The lock file of one stage (local lakes only)."""
         return self._join("_replicator", "locks", stage)

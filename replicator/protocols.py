@@ -108,6 +108,9 @@ class Control(Protocol):
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the whole object at once."""
 
+    def under(self, folder: str) -> tuple[str, ...]:
+        """Names of the objects directly below a folder, sorted, without the ``.json`` of their paths."""
+
     def remove(self, path: str) -> None:
         """Forget the object; nothing happens if it is not there."""
 

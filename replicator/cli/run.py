@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -79,10 +81,11 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     with exclusive(lake, stages):
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings)
-        if once:
-            pipeline.run_once(spark, made, stages, _reporter(lines))
-        else:
-            pipeline.run_continuously(spark, made, stages, _reporter(lines), _until_signalled())
+        with _reporting(spark, settings, " ".join(["run", *named]), lines) as report:
+            if once:
+                pipeline.run_once(spark, made, stages, report)
+            else:
+                pipeline.run_continuously(spark, made, stages, report, _until_signalled())
 
 
 def _run_recorded(
@@ -99,18 +102,24 @@ def _run_recorded(
     with exclusive(Lake(settings.lake.root), ("bronze", "silver")):
         spark: SparkSession = session(settings, debug=debug)
         made, shares = assemble.recorded(spark, settings, files, declared)
-        report = _reporter(lines)
-        for ingestion, topics in shares.items():
-            rows = bronze.ingest_files(spark, ingestion, topics)
-            report(pipeline.Line("bronze", ingestion.source, rows, rows))
-        pipeline.run_once(spark, made, ("silver",), report)
+        with _reporting(spark, settings, "run --recorded", lines) as report:
+            for ingestion, topics in shares.items():
+                rows = bronze.ingest_files(spark, ingestion, topics)
+                report(pipeline.Line("bronze", ingestion.source, rows, rows))
+            pipeline.run_once(spark, made, ("silver",), report)
 
 
-def _reporter(lines: list[Line]) -> Report:
-    """Keeps every line, and tells it as it comes."""
+@contextmanager
+def _reporting(spark: SparkSession, settings: Settings, command: str, lines: list[Line]) -> Iterator[Report]:
+    """Keeps every line, in ``lines`` and with the lake, and tells it as it comes."""
+    from replicator import assemble
+    from replicator.operate.runs import RunLog
+
+    log = RunLog(assemble.runs(spark, settings), command)
 
     def report(line: Line) -> None:
         lines.append(line)
+        log.add(line)
         for warning in line.warnings:
             console.narrate(f"{line.table}: {warning}", style="yellow")
         if line.error is not None:
@@ -118,7 +127,10 @@ def _reporter(lines: list[Line]) -> Report:
         else:
             console.narrate(f"{line.stage:8} {line.table}: {line.applied} of {line.rows_in} applied", style="dim")
 
-    return report
+    try:
+        yield report
+    finally:
+        log.close()
 
 
 def _until_signalled() -> Event:
@@ -144,7 +156,7 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
             line.applied,
             line.superseded,
             line.dead_lettered,
-            line.ignored,
+            sum(line.ignored.values()),
             round(line.seconds, 1),
         )
         for line in lines

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import Unreachable
 
+_SUFFIX = ".json"
+
 
 class JsonControl:
     """``Control`` as JSON files: one small object per path, written whole."""
@@ -46,6 +48,14 @@ class JsonControl:
         files.delete(place, False)
         files.rename(beside, place)
 
+    def under(self, folder: str) -> tuple[str, ...]:
+        """From the names of the files."""
+        files, place, _ = _file_system(self._spark, folder)
+        if not exists(self._spark, folder):
+            return ()
+        found = [str(status.getPath().getName()) for status in files.listStatus(place)]
+        return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+
     def remove(self, path: str) -> None:
         """Delete the file."""
         files, place, _ = _file_system(self._spark, path)
@@ -66,6 +76,11 @@ class MemoryControl:
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Keep the object."""
         self._objects[path] = json.dumps(value)
+
+    def under(self, folder: str) -> tuple[str, ...]:
+        """From the paths."""
+        names = [path.removeprefix(f"{folder}/") for path in self._objects if path.startswith(f"{folder}/")]
+        return tuple(sorted(name.removesuffix(_SUFFIX) for name in names if "/" not in name))
 
     def remove(self, path: str) -> None:
         """Drop the object."""

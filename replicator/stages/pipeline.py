@@ -37,7 +37,9 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Line:
-    """What one stage did with one table: rows read, and what became of them. ``seconds`` is wall time."""
+    """What one stage did with one table: rows read, and what became of them; ``ignored`` by rule. ``seconds`` is wall
+    time.
+    """
 
     stage: str
     table: str
@@ -45,7 +47,7 @@ class Line:
     applied: int = 0
     superseded: int = 0
     dead_lettered: int = 0
-    ignored: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     error: ReplicatorError | None = field(default=None, compare=False)
@@ -164,7 +166,7 @@ def _silver_line(account: Account) -> Line:
         account.applied,
         account.superseded,
         account.dead_lettered,
-        sum(account.ignored.values()),
+        account.ignored,
         account.seconds,
         account.warnings,
         account.error,

@@ -1,0 +1,122 @@
+"""What became of the records of each run, kept with the lake (debezium.md R1): one control object per run.
+
+A run is one call of ``replicator run`` or of a job. Its object holds the sums over all its passes, so a run that goes
+on for weeks stays one small object. It is written while the run goes on, at most every few seconds, and at its end:
+what a killed run did in its last seconds may be missing here, never in the tables.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from replicator.lake import Lake
+from replicator.protocols import Control
+from replicator.stages.pipeline import Line
+
+_SECONDS_BETWEEN = 5.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one stage did with one table in one run: sums over ``passes``.
+
+    For silver ``read`` = ``applied`` + ``superseded`` + ``dead_lettered`` + the sum of ``ignored`` (rule -> records),
+    except in passes that stopped; gold and publish count rows of the model. ``seconds`` is wall time; ``error`` is the
+    last pass's, None if it went well.
+    """
+
+    stage: str
+    table: str
+    passes: int = 0
+    read: int = 0
+    applied: int = 0
+    superseded: int = 0
+    dead_lettered: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    error: str | None = None
+
+    def with_line(self, line: Line) -> Entry:
+        """The entry after one more pass."""
+        return replace(
+            self,
+            passes=self.passes + 1,
+            read=self.read + line.rows_in,
+            applied=self.applied + line.applied,
+            superseded=self.superseded + line.superseded,
+            dead_lettered=self.dead_lettered + line.dead_lettered,
+            ignored=dict(Counter(self.ignored) + Counter(line.ignored)),
+            seconds=round(self.seconds + line.seconds, 3),
+            error=None if line.error is None else str(line.error),
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. ``started`` and ``ended`` are UTC, ISO 8601; ``ended`` is None while it goes on, or if it was killed."""
+
+    id: str
+    command: str
+    started: str
+    ended: str | None = None
+    entries: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs of a lake."""
+
+    control: Control
+    lake: Lake
+
+    def last(self, count: int) -> list[Run]:
+        """The newest, newest first."""
+        ids = sorted(self.control.under(self.lake.runs_root()), reverse=True)[:count]
+        return [run for each in ids if (run := self.read(each)) is not None]
+
+    def read(self, run: str) -> Run | None:
+        """One run, None if there is none of this id."""
+        kept: Any = self.control.get(self.lake.run(run))
+        return None if kept is None else Run(**{**kept, "entries": tuple(Entry(**each) for each in kept["entries"])})
+
+    def write(self, run: Run) -> None:
+        """Keep a run."""
+        self.control.put(self.lake.run(run.id), asdict(run))
+
+
+class RunLog:
+    """The run at hand. Nothing is written for a run that did nothing."""
+
+    def __init__(self, runs: Runs, command: str) -> None:
+        started = dt.datetime.now(dt.timezone.utc)
+        self._runs = runs
+        self._run = Run(f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(2)}", command, _text(started))
+        self._entries: dict[tuple[str, str], Entry] = {}
+        self._written = time.monotonic()
+
+    def add(self, line: Line) -> None:
+        """Count one line; write, if the last time was a while ago."""
+        place = (line.stage, line.table)
+        self._entries[place] = self._entries.get(place, Entry(*place)).with_line(line)
+        if time.monotonic() - self._written >= _SECONDS_BETWEEN:
+            self._write(self._run)
+
+    def close(self) -> None:
+        """Write the end."""
+        if self._entries:
+            self._write(replace(self._run, ended=_text(dt.datetime.now(dt.timezone.utc))))
+
+    def _write(self, run: Run) -> None:
+        entries = tuple(self._entries[place] for place in sorted(self._entries))
+        self._runs.write(replace(run, entries=entries))
+        self._written = time.monotonic()
+
+
+def _text(moment: dt.datetime) -> str:
+    return moment.isoformat(timespec="seconds")

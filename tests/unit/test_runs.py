@@ -1,0 +1,44 @@
+"""What a run leaves behind about itself."""
+
+from __future__ import annotations
+
+from replicator.errors import TableStopped
+from replicator.formats.control import MemoryControl
+from replicator.lake import Lake
+from replicator.operate.runs import Entry, RunLog, Runs
+from replicator.stages.pipeline import Line
+
+
+def test_a_run_adds_up_what_its_passes_did_with_each_table() -> None:
+    """R1: the sums of the account stay with the lake, and so does the last error."""
+    runs = Runs(MemoryControl(), Lake("lake"))
+    log = RunLog(runs, "run silver")
+    log.add(Line("silver", "s/orders", 5, 2, 1, 1, {"tombstone": 1}, 0.5))
+    log.add(Line("silver", "s/orders", 3, 1, 0, 0, {"tombstone": 1, "key_swap": 1}, 0.25))
+    log.add(Line("silver", "s/items", error=TableStopped("no", where="s/items")))
+    log.close()
+    [run] = runs.last(5)
+    assert run.ended is not None
+    assert run.command == "run silver"
+    items, orders = run.entries
+    assert orders == Entry("silver", "s/orders", 2, 8, 3, 1, 1, {"tombstone": 2, "key_swap": 1}, 0.75)
+    assert items.error is not None
+    assert orders.read == orders.applied + orders.superseded + orders.dead_lettered + sum(orders.ignored.values())
+    assert runs.read(run.id) == run
+    assert runs.read("other") is None
+
+
+def test_a_run_that_did_nothing_leaves_nothing() -> None:
+    """Polling an idle source does not fill the lake."""
+    runs = Runs(MemoryControl(), Lake("lake"))
+    RunLog(runs, "run").close()
+    assert runs.last(5) == []
+
+
+def test_the_newest_runs_come_first() -> None:
+    """And no more than were asked for."""
+    control = MemoryControl()
+    runs = Runs(control, Lake("lake"))
+    for id_ in ("20260101T000000-aaaa", "20260301T000000-aaaa", "20260201T000000-aaaa"):
+        control.put(Lake("lake").run(id_), {"id": id_, "command": "run", "started": "", "ended": None, "entries": []})
+    assert [run.id[:6] for run in runs.last(2)] == ["202603", "202602"]
