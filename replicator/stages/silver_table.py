@@ -228,8 +228,12 @@ def _past(
     stored: StructType | None,
     kept: ExitStack,
 ) -> moves.Past:
-    """What rows that changed their key may have to be compared with, or inherit from."""
-    needs = replace(_needs(share), key_changes=True)
+    """What rows that changed their key may have to be compared with, or inherit from.
+
+    Older records may hold the placeholder where the batch has none.
+    """
+    held = share.at.placeholder if share.declaration.unavailable else None
+    needs = replace(_needs(share), placeholder=held, key_changes=True)
 
     def images() -> DataFrame:
         left = ordered.where((F.col("op") == "d") & headers.is_key_change(F.col("headers")))
