@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pymysql
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from infra.local import Stack
 from infra.sources.classicmodels import load, rows
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 CONNECTOR = "dbserver1"
 """Name of the connector and prefix of its topics."""
 
+_PATIENCE_SECONDS = 120
 _FILE = Path(__file__).parent / "connect" / f"{CONNECTOR}.json"
 
 
@@ -49,8 +52,31 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, database: str = 
     }
 
 
+def _wait_delivered(kafka: str, rows: int) -> None:
+    """Until the topics of the tables hold as many records as the source has rows. Raises Unreachable."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": CONNECTOR})
+    deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
+    try:
+        while time.monotonic() < deadline:
+            topics = consumer.list_topics(timeout=20).topics
+            ours = [topic for topic in topics if topic.startswith(f"{CONNECTOR}.{DATABASE}.")]
+            found = sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in ours)
+            if found >= rows:
+                return
+            time.sleep(0.5)
+    except KafkaException as error:
+        raise Unreachable(f"Kafka does not answer: {error.args[0].str()}", where=kafka) from error
+    finally:
+        consumer.close()
+    raise Unreachable(
+        f"{found} of {rows} rows are in Kafka after {_PATIENCE_SECONDS} s",
+        where=CONNECTOR,
+        mend="Look into Connect's log (`python -m infra.local status` names it).",
+    )
+
+
 def main() -> int:
-    """Fill the source of the stack in ``--home`` anew and wait until its connector runs; the exit code."""
+    """Fill the source of the stack in ``--home`` anew and wait until its rows are in Kafka; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m infra.sample_source", description="Fill the sample source.")
     parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of the running stack")
     try:
@@ -60,13 +86,14 @@ def main() -> int:
         connect = Connect(endpoints.connect)
         connect.apply(CONNECTOR, connector(endpoints))
         connect.wait_running(CONNECTOR)
+        _wait_delivered(endpoints.kafka, count)
     except ReplicatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except pymysql.Error as error:
         print(f"error: MariaDB does not answer: {error.args[-1]}. Start it with `make stack`.", file=sys.stderr)
         return Unreachable.exit_code
-    print(f"{count:,} rows in {DATABASE}; connector {CONNECTOR} is RUNNING", file=sys.stderr)
+    print(f"{count:,} rows of {DATABASE} are in Kafka; connector {CONNECTOR} is RUNNING", file=sys.stderr)
     return 0
 
 

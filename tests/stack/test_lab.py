@@ -19,7 +19,6 @@ from infra.demo import warehouse
 from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.truth import check_star
-from replicator import jars, settings
 from replicator.connect.rest import Connect
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
@@ -101,28 +100,3 @@ def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_ste
     finally:
         if driver.poll() is None:
             kill(driver)
-
-
-def test_each_stage_runs_under_spark_submit_with_the_lake_on_s3(source: Any, endpoints: Any, tmp_path: Path) -> None:
-    """The README's four spark-submit commands bring the whole star to Postgres; the second time nothing changes."""
-    class_path = ",".join(map(str, jars.present(jars.locked(), settings.cache_dir())))
-    env = variables(endpoints, REPLICATOR_LAKE=f"s3a://{endpoints.s3.bucket}/lab")
-    log = tmp_path / "run.log"
-
-    def submit(stage: str) -> str:
-        command = [str(BIN / "spark-submit"), "--jars", class_path, f"jobs/{stage}.py", "--env", "local"]
-        done = subprocess.run(
-            command, cwd=REPOSITORY, env=env, capture_output=True, text=True, timeout=900, check=False
-        )
-        log.write_text(done.stderr)
-        assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-        return done.stdout
-
-    for stage in ("bronze", "silver", "gold", "publish"):
-        told = submit(stage)
-        assert stage in told
-    wait_until_equal(source, endpoints, log)
-    with closing(warehouse.connect(endpoints.postgres)) as target:
-        before = warehouse.last_commit(target)
-        assert "Nothing new" in submit("publish")  # spark-submit puts the narration on stdout
-        assert warehouse.last_commit(target) == before
