@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import jars
+from replicator import gateway, jars
 from replicator import settings as environment
 from replicator.endpoint import must_answer
 from replicator.errors import JarsMissing, ReplicatorError
@@ -145,6 +145,7 @@ def session(settings: Settings, *, debug: bool = False) -> SparkSession:
     for key, value in configuration(settings, existing, spark_line).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    gateway.remember(spark.sparkContext._jvm)  # noqa: SLF001
     if submitted and not debug:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
