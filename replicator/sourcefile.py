@@ -162,6 +162,7 @@ class TableKeys(ShapeKeys):
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
     schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
+    stored_as_scd_type: Literal[1, 2] = 1
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
 
@@ -331,6 +332,7 @@ def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -
         shape=table.shape,
         deletes=deletes,
         schema_changes=table.schema_changes,
+        stored_as_scd_type=table.stored_as_scd_type,
     )
 
 

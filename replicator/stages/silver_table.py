@@ -1,8 +1,8 @@
 """One table's share of a tick.
 
 Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema ledger and evolution, 3. the truncate
-watermark, 4. the merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere
-is repaired by the next run.
+watermark, 4. the history where one is kept, 5. the merge with the new progress in the same commit. Repeating 1 to 4
+changes nothing, so a crash anywhere is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from replicator.debezium import headers
 from replicator.debezium.schema import Form
 from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
 from replicator.spec import Declaration, Progress, Table
-from replicator.stages import dead_letters, moves, routing, schema_change, shaping, tuning
+from replicator.stages import dead_letters, history_table, moves, routing, schema_change, shaping, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.epochs import Epochs
@@ -32,6 +32,7 @@ from replicator.stages.schema_change import SchemaChange
 from replicator.transforms import changes, decode, evolve, fold, truncate
 from replicator.transforms.decode import Needs
 from replicator.transforms.evolve import Plan
+from replicator.transforms.history import Truncates
 from replicator.transforms.layout import Layout, described
 
 
@@ -117,7 +118,9 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Batch:
-    """Decoded changes (persisted) of one table with what was counted in them."""
+    """Decoded changes (persisted) of one table with what was counted in them. ``mark`` is the truncate watermark,
+    ``marks`` are all truncates where the table has a history.
+    """
 
     changes: DataFrame
     schema: SchemaChange
@@ -126,6 +129,7 @@ class Batch:
     partial: bool
     truncates: int
     mark: str | None
+    marks: Truncates = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -323,6 +327,7 @@ def _counted(
         partial=good is not None and bool(good["partial"]),
         truncates=truncates,
         mark=_mark(share, ordered, truncates),
+        marks=_marks(share, ordered, truncates),
         rejected={reason: row["count"] for reason, row in counts.items()},
     )
 
@@ -348,8 +353,16 @@ def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
     return max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
 
 
+def _marks(share: Share, ordered: DataFrame, truncates: int) -> Truncates:
+    """Every truncate, for a history."""
+    if not share.declaration.has_history:
+        return {}
+    found = truncates and share.declaration.truncate != "ignore"
+    return history_table.truncates(share, ordered) if found else history_table.known_truncates(share)
+
+
 def _written(share: Share, batch: Batch, account: Account) -> Account:
-    """Effects 2 to 4, and the rest of the account."""
+    """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     complete = share.name not in share.routes.partial
     table = replace(share.table, keys=batch.layout.keys, complete=complete)
@@ -365,9 +378,11 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         schema_change.save(share, batch.schema.ledger)
     if batch.schema.plan.evolution:
         at.silver.evolve(spark, table, batch.schema.plan.evolution)
+    if batch.mark is not None and batch.truncates:
+        _save_mark(share, batch)
+    if share.declaration.has_history and batch.good + batch.truncates:
+        history_table.keep(share, good, batch.layout, batch.marks, again=batch.truncates > 0)
     if batch.mark is not None:
-        if batch.truncates:
-            at.control.put(at.lake.truncates(at.source.name, share.name), {"watermark": batch.mark})
         good = truncate.survivors(good, batch.mark)
         if batch.stored is not None and batch.truncates:
             gone = truncate.deletes(at.silver.read(spark, table), batch.layout, batch.mark).persist()
@@ -385,10 +400,19 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     return done.ignoring("truncate_by_policy", by_policy)
 
 
+def _save_mark(share: Share, batch: Batch) -> None:
+    """Effect 3. What the row lists beside the watermark stays."""
+    path = share.at.lake.truncates(share.at.source.name, share.name)
+    listed = {"truncates": dict(batch.marks)} if batch.marks else {}
+    share.at.control.put(path, {**(share.at.control.get(path) or {}), "watermark": batch.mark, **listed})
+
+
 def _commit_progress(share: Share) -> None:
     """The range held nothing for this table: say in the table that it was read."""
     at = share.at
     if share.again is not None or at.silver.version(share.spark, share.table) is None:
         return
+    if share.declaration.has_history:
+        history_table.commit_progress(share)
     nothing = at.silver.read(share.spark, share.table).limit(0)
     at.silver.append(nothing, share.table, share.progress)

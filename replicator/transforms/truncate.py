@@ -14,6 +14,11 @@ def watermark(records: DataFrame) -> DataFrame:
     return records.where(F.col("op") == "t").agg(F.max("_seq").alias("watermark"))
 
 
+def each(records: DataFrame) -> DataFrame:
+    """The truncates among ordered records that have a place: ``_seq`` and ``source_ts_ms``."""
+    return records.where((F.col("op") == "t") & F.col("_seq").isNotNull()).select("_seq", "source_ts_ms")
+
+
 def survivors(changes: DataFrame, mark: str) -> DataFrame:
     """Changes that the truncate at ``mark`` does not supersede (T2)."""
     return changes.where(F.col("_seq") > mark)

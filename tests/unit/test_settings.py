@@ -219,6 +219,7 @@ def test_topics_default_to_the_prefix_and_include_narrows_them():
         ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int}, keys: [idd]}}\n"}, "did you mean 'id'"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {truncate: maybe}}\n"}, "truncate"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {schema_changes: maybe}}\n"}, "schema_changes"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {stored_as_scd_type: 3}}\n"}, "stored_as_scd_type"),
     ],
 )
 def test_a_wrong_source_is_refused(conf, files, part):
