@@ -87,6 +87,10 @@ class Lake:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def horizon(self, source: str, table: str) -> str:
+        """Control row of a table: up to where deleted rows were purged."""
+        return self._join("_replicator", "horizons", names.encode(source), f"{names.encode_table(table)}.json")
+
     def schema(self, source: str, table: str) -> str:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")

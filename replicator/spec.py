@@ -117,6 +117,7 @@ class Declaration:
     what its records show by themselves.
     ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
     ``stored_as_scd_type``: with 2 a table with every state of every row is kept beside silver's.
+    ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
     """
 
     table: str
@@ -130,6 +131,7 @@ class Declaration:
     deletes: str | None = None
     schema_changes: str = "evolve"
     stored_as_scd_type: int = 1
+    purge_after: int | None = None
 
     @property
     def has_history(self) -> bool:

@@ -6,7 +6,6 @@ reads from what the older of the two has applied, and joining changes in again c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -15,7 +14,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.spec import Progress, Table
 from replicator.stages import routing, tuning
-from replicator.transforms import evolve, history, truncate
+from replicator.transforms import evolve, history
 from replicator.transforms.history import Truncates
 from replicator.transforms.layout import Layout, described
 from replicator.transforms.reshape import OURS
@@ -24,29 +23,14 @@ if TYPE_CHECKING:
     from replicator.stages.silver_table import Share
 
 
-def truncates(share: Share, ordered: DataFrame) -> Truncates:
-    """Every truncate that the table knows, and those among ordered records. An older one counts as well: a row that
-    comes late may have lived between two of them.
-    """
-    found = truncate.each(ordered).collect()
-    return {**known_truncates(share), **{row["_seq"]: row["source_ts_ms"] for row in found}}
-
-
-def known_truncates(share: Share) -> Truncates:
-    """The truncates that the table's control row lists."""
-    row = share.at.control.get(share.at.lake.truncates(share.at.source.name, share.name)) or {}
-    listed: Mapping[str, int | None] = row.get("truncates", {})
-    return listed
-
-
-def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, again: bool) -> None:
-    """Join a tick's changes into the history; ``again``: some of ``marks`` are of this tick, so that any key may have
+def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
+    """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
     ended.
     """
     table = _table(share, layout.keys)
     stored = _stored(share, table, layout)
     changed = history.states(changes, layout.keys)
-    if stored is not None and not again:
+    if stored is not None and not whole:
         keys = changed.select(*map(names.spark, layout.keys)).distinct()
         stored = stored.join(keys, list(layout.keys), how="left_semi")
     found = history.difference(

@@ -19,8 +19,12 @@ from replicator.debezium.schema import Form
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
-RESERVED = frozenset(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, "_unavailable", "_reject", "_op"))
-"""Names of ours, in any case: Delta tells no two columns apart by that."""
+_PASSING = (
+    "_unavailable", "_reject", "_op", "_old", "_old_text", "_left", "_tx", "_at", "_purged", "_is_here", "_rank",
+    "_was", "_place", "_newest", "_cut", "_image", "_before", "_goes_on", "_end", "_each",
+)  # fmt: skip
+RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING))
+"""Names of ours, at rest or on the way there, in any case: Delta tells no two columns apart by that."""
 
 _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
 

@@ -36,6 +36,7 @@ def test_no_name_leaves_its_folder() -> None:
         LAKE.dropped_letters("../x").location,
         LAKE.truncates("../x", "a/.b/../c"),
         LAKE.schema("../x", "a/.b/../c"),
+        LAKE.horizon("../x", "a/.b/../c"),
     ):
         assert "../" not in location
 
