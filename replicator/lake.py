@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from replicator import names
 from replicator.spec import Table
 
+HISTORY = "__history"
+"""What the name of a history table ends with, behind its table's."""
+
 
 @dataclass(frozen=True)
 class Lake:
@@ -30,6 +33,15 @@ class Lake:
     def silver_root(self, source: str | None = None) -> str:
         """The folder with one folder per source, or that of one source with one folder per table."""
         return self._join("silver") if source is None else self._join("silver", names.encode(source))
+
+    def history(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
+        """Every state of every key of one source table, from when to when (SCD 2)."""
+        location = self._join("history", names.encode(source), names.encode_table(table))
+        return Table(f"{source}/{table}{HISTORY}", location, keys)
+
+    def history_root(self, source: str | None = None) -> str:
+        """The folder with one folder per source, or that of one source with one folder per table with a history."""
+        return self._join("history") if source is None else self._join("history", names.encode(source))
 
     def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
         """One model."""
@@ -74,6 +86,10 @@ class Lake:
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
+
+    def horizon(self, source: str, table: str) -> str:
+        """Control row of a table: up to where deleted rows were purged."""
+        return self._join("_replicator", "horizons", names.encode(source), f"{names.encode_table(table)}.json")
 
     def schema(self, source: str, table: str) -> str:
         """Control row of a table: how its columns came to be."""

@@ -49,6 +49,7 @@ _LOGIN_MODULES = (
     "com.sun.security.auth.module.Krb5LoginModule",
     "software.amazon.msk.auth.iam.IAMLoginModule",
 )
+_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _CALLBACK_HANDLERS = ("software.amazon.msk.auth.iam.IAMClientCallbackHandler",)
 
 
@@ -75,6 +76,16 @@ def _logical(text: str) -> str:
     except ConfigError as error:
         raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
     return text
+
+
+def _duration(value: Any) -> Any:
+    """Seconds, from ``30 days``; 0 is 0."""
+    if value is None or value in (0, "0"):
+        return value if value is None else 0
+    found = re.fullmatch(r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?", str(value).strip())
+    if found is None:
+        raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
+    return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
 def _two_parts(name: str) -> str:
@@ -162,8 +173,20 @@ class TableKeys(ShapeKeys):
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
     schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
+    stored_as_scd_type: Literal[1, 2] = 1
+    purge_after: Annotated[int | None, BeforeValidator(_duration)] = None
+    accept_refused_replays: bool = False
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
+
+    @model_validator(mode="after")
+    def _purged(self) -> TableKeys:
+        if self.purge_after == 0 and not self.accept_refused_replays:
+            raise ValueError(
+                "with purge_after: 0 a change that comes late or again after a delete becomes a dead letter: give a "
+                "time longer than Kafka keeps records, or say accept_refused_replays: true"
+            )
+        return self
 
     @model_validator(mode="after")
     def _events(self) -> TableKeys:
@@ -331,6 +354,8 @@ def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -
         shape=table.shape,
         deletes=deletes,
         schema_changes=table.schema_changes,
+        stored_as_scd_type=table.stored_as_scd_type,
+        purge_after=table.purge_after,
     )
 
 

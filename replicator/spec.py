@@ -116,6 +116,8 @@ class Declaration:
     ``shape`` (``envelope``, ``flattened``) and ``deletes`` (a ``delete.tombstone.handling.mode``) take the place of
     what its records show by themselves.
     ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
+    ``stored_as_scd_type``: with 2 a table with every state of every row is kept beside silver's.
+    ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
     """
 
     table: str
@@ -128,6 +130,13 @@ class Declaration:
     shape: str | None = None
     deletes: str | None = None
     schema_changes: str = "evolve"
+    stored_as_scd_type: int = 1
+    purge_after: int | None = None
+
+    @property
+    def has_history(self) -> bool:
+        """Whether every state of every row is kept."""
+        return self.stored_as_scd_type == 2
 
 
 @dataclass(frozen=True)

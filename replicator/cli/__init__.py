@@ -14,7 +14,21 @@ from typing import Annotated, Any
 import typer
 
 from replicator import __version__
-from replicator.cli import config, dead_letters, doctor, epoch, explain, jars, run, runs, schema, sql, status, validate
+from replicator.cli import (
+    config,
+    dead_letters,
+    doctor,
+    epoch,
+    explain,
+    jars,
+    purge,
+    run,
+    runs,
+    schema,
+    sql,
+    status,
+    validate,
+)
 from replicator.cli.console import narrate, print_text
 from replicator.errors import ReplicatorError, Unreachable
 
@@ -32,6 +46,7 @@ app.add_typer(schema.app, name="schema")
 app.command()(doctor.doctor)
 app.command()(explain.explain)
 app.command()(jars.jars)
+app.command()(purge.purge)
 app.command()(run.run)
 app.command()(runs.runs)
 app.command()(sql.sql)

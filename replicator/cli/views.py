@@ -1,4 +1,4 @@
-"""The tables of a lake as temporary views: live silver rows with the source's columns, and gold models."""
+"""The tables of a lake as temporary views: live silver rows with the source's columns, histories, and gold models."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from replicator import names, registry
 from replicator.formats import control
+from replicator.lake import HISTORY
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def register(spark: SparkSession, lake: Lake, query: str) -> list[str]:
     """Make a view of every table whose name stands in *query*; return all names that there are.
 
     A gold model goes by its name, a silver table by ``<source>__<database or schema>__<table>`` and, where no other
-    table has it, by its last name too. Tables that the query does not mention are not even opened.
+    table has it, by its last name too; its history has ``__history`` behind either. Tables that the query does not
+    mention are not even opened.
     """
     tables = dict(views(silver_tables(spark, lake), gold_tables(spark, lake)))
     for name, table in tables.items():
@@ -44,12 +46,23 @@ def views(silver: list[tuple[str, str, Table]], gold: list[tuple[str, Table]]) -
 
 
 def silver_tables(spark: SparkSession, lake: Lake) -> list[tuple[str, str, Table]]:
-    """Every silver table of the lake: source, ``<database or schema>.<table>``, where it lies."""
-    found = []
+    """Every silver table of the lake and every history: source, ``<database or schema>.<table>``, where it lies.
+
+    Histories come first: a table of the source's own that has such a name is the one that is meant.
+    """
+    found = _histories(spark, lake)
     for source in control.folders(spark, lake.silver_root()):
         for table in _delta().tables(spark, f"{lake.silver_root()}/{source}"):
             plain = names.decode(source), names.decode_table(table)
             found.append((*plain, lake.silver(*plain)))
+    return found
+
+
+def _histories(spark: SparkSession, lake: Lake) -> list[tuple[str, str, Table]]:
+    found: list[tuple[str, str, Table]] = []
+    for source in map(names.decode, control.folders(spark, lake.history_root())):
+        tables = map(names.decode_table, _delta().tables(spark, lake.history_root(source)))
+        found.extend((source, f"{table}{HISTORY}", lake.history(source, table)) for table in tables)
     return found
 
 

@@ -22,7 +22,7 @@ from replicator.formats import control
 from replicator.formats.delta_log import Log
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
-from replicator.transforms.reshape import reshaped
+from replicator.transforms.reshape import OURS, reshaped
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
@@ -167,7 +167,7 @@ class DeltaFormat:
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             writer.save(table.location)
             return
-        last = [column for column in rows.columns if column not in merge.SYSTEM_COLUMNS][-1]
+        last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
             if column not in rows.columns:
                 spark.sql(

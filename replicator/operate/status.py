@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import TableMissing, Unreachable
 from replicator.lake import Lake
 from replicator.protocols import Control, Sink, Source, TableFormat
-from replicator.spec import Model
+from replicator.spec import Model, Table
+from replicator.transforms import history
 from replicator.transforms.live import live
 
 
@@ -95,23 +96,37 @@ def _silver(spark: SparkSession, at: Surroundings, source: str) -> list[Standing
     bronze = at.lake.bronze(source)
     identity, newest = at.format.identity(spark, bronze), at.format.version(spark, bronze)
     found = []
-    for folder in at.format.tables(spark, at.lake.silver_root(source)):
-        table = at.lake.silver(source, names.decode_table(folder))
-        rows = at.format.read(spark, table)
-        row = rows.agg(
-            F.sum((~F.col("_deleted")).cast("int")).alias("rows"),
-            F.max("_seq").alias("seq"),
-            F.max("_source_ts_ms").alias("ts"),
-            (F.unix_millis(F.current_timestamp()) - F.max("_source_ts_ms")).alias("age"),
-        ).first()
-        progress = at.format.progress(spark, table, identity or "")
-        behind = None
-        if progress is not None and newest is not None:
-            behind = _unread(spark, at, source, names.decode_table(folder), progress.version, newest)
-        if row is not None:
-            seconds = None if behind is None else (row["age"] or 0) / 1000 if behind else 0.0
-            found.append(Standing("silver", table.name, row["rows"], row["seq"] or "", behind, seconds))
+    for name in map(names.decode_table, at.format.tables(spark, at.lake.silver_root(source))):
+        of_name = [("silver", at.lake.silver(source, name), ~F.col("_deleted"))]
+        past = at.lake.history(source, name)
+        if at.format.version(spark, past) is not None:
+            of_name.append(("history", past, history.holds()))
+        for layer, table, is_shown in of_name:
+            progress = at.format.progress(spark, table, identity or "")
+            behind = None
+            if progress is not None and newest is not None:
+                behind = _unread(spark, at, source, name, progress.version, newest)
+            found.extend(_standing(spark, at, layer, table, is_shown, behind))
     return found
+
+
+def _standing(
+    spark: SparkSession, at: Surroundings, layer: str, table: Table, is_shown: Column, behind: int | None
+) -> list[Standing]:
+    """One table of silver, or a history: its rows that users see, and how far it is behind bronze."""
+    row = (
+        at.format.read(spark, table)
+        .agg(
+            F.sum(is_shown.cast("int")).alias("rows"),
+            F.max("_seq").alias("seq"),
+            (F.unix_millis(F.current_timestamp()) - F.max("_source_ts_ms")).alias("age"),
+        )
+        .first()
+    )
+    if row is None:
+        return []
+    seconds = None if behind is None else (row["age"] or 0) / 1000 if behind else 0.0
+    return [Standing(layer, table.name, row["rows"], row["seq"] or "", behind, seconds)]
 
 
 def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, after: int, upto: int) -> int | None:

@@ -148,21 +148,32 @@ def load_routes(control: Control, path: str, bronze: str) -> Routes:
 
 
 def progress_of_tables(
-    spark: SparkSession, silver: TableFormat, lake: Lake, source: str, bronze: str
+    spark: SparkSession, silver: TableFormat, lake: Lake, source: SourceSpec, bronze: str
 ) -> dict[str, int]:
-    """Bronze version that each silver table of the source has applied. Raises BronzeReplaced (F-C6)."""
+    """Bronze version that each silver table of the source has applied, and its history where it keeps one. Raises
+    BronzeReplaced (F-C6).
+    """
     found = {}
-    for folder in silver.tables(spark, lake.silver_root(source)):
-        table = names.decode_table(folder)
-        progress = silver.progress(spark, lake.silver(source, table), bronze)
-        if progress is None:
-            raise BronzeReplaced(
-                "the table was made from another bronze table",
-                where=f"{source}/{table}",
-                mend="Put the old bronze back, or remove the silver table so that it is built again.",
-            )
-        found[table] = progress.version
+    for folder in silver.tables(spark, lake.silver_root(source.name)):
+        name = names.decode_table(folder)
+        found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
+        if source.declaration(name).has_history:
+            history = lake.history(source.name, name)
+            is_new = silver.version(spark, history) is None
+            found[name] = BEGINNING if is_new else min(found[name], progress_of(spark, silver, history, bronze))
     return found
+
+
+def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: str) -> int:
+    """Bronze version that a table has applied. Raises BronzeReplaced."""
+    progress = silver.progress(spark, table, bronze)
+    if progress is None:
+        raise BronzeReplaced(
+            "the table was made from another bronze table",
+            where=table.name,
+            mend="Put the old bronze back, or remove the table's folder so that it is built again.",
+        )
+    return progress.version
 
 
 def as_routed(

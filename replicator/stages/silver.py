@@ -91,7 +91,7 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
         yield None
         return
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source.name, identity)
+    progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source, identity)
     news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
     if not news.after:
         yield None

@@ -1,8 +1,8 @@
 """One table's share of a tick.
 
 Effects, in this order: 1. dead letters (keyed by Kafka place), 2. schema ledger and evolution, 3. the truncate
-watermark, 4. the merge with the new progress in the same commit. Repeating 1 to 3 changes nothing, so a crash anywhere
-is repaired by the next run.
+watermark, 4. the history where one is kept, 5. the merge with the new progress in the same commit. Repeating 1 to 4
+changes nothing, so a crash anywhere is repaired by the next run.
 """
 
 from __future__ import annotations
@@ -22,16 +22,28 @@ from replicator.debezium import headers
 from replicator.debezium.schema import Form
 from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
 from replicator.spec import Declaration, Progress, Table
-from replicator.stages import dead_letters, moves, routing, schema_change, shaping, tuning
+from replicator.stages import (
+    dead_letters,
+    history_table,
+    horizons,
+    moves,
+    routing,
+    schema_change,
+    shaping,
+    truncates,
+    tuning,
+)
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.stages.schema_change import SchemaChange
-from replicator.transforms import changes, decode, evolve, fold, truncate
+from replicator.stages.truncates import Truncated
+from replicator.transforms import changes, decode, evolve, fold, horizon, truncate
 from replicator.transforms.decode import Needs
 from replicator.transforms.evolve import Plan
+from replicator.transforms.horizon import Horizon
 from replicator.transforms.layout import Layout, described
 
 
@@ -117,15 +129,17 @@ class Decoded:
 
 @dataclass(frozen=True)
 class Batch:
-    """Decoded changes (persisted) of one table with what was counted in them."""
+    """Decoded changes (persisted) of one table with what was counted in them; ``purged`` is how far deleted rows are
+    gone from it.
+    """
 
     changes: DataFrame
     schema: SchemaChange
     stored: StructType | None
     good: int
     partial: bool
-    truncates: int
-    mark: str | None
+    truncated: Truncated
+    purged: Horizon | None = None
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -166,16 +180,20 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
             _bury(share, changes.rejects(_outside(share, records), share.name), account)
         _commit_progress(share)
         return account
-    with decoded(share, records) as read:
+    purged = horizons.load(share.spark, share.at, share.name, share.table)
+    with ExitStack() as kept:
+        read = kept.enter_context(decoded(share, records, places=purged is not None))
+        truncated = truncates.read(share, read.ordered)
+        made = kept.enter_context(horizons.judged(share, read, purged, truncated.watermark))
         if read.guessed:
             warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
             account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
         account = replace(account, warnings=(*account.warnings, *read.schema.plan.warnings))
-        batch = _counted(share, read.changes, read.ordered, read.schema, read.stored)
+        batch = _counted(read, made, truncated, purged)
         account = _settled(account, batch)
         if account.dead_lettered:
-            inside = read.changes.where(F.col("_reject").isNotNull()).select("_reject.*")
+            inside = made.where(F.col("_reject").isNotNull()).select("_reject.*")
             outside = changes.rejects(_outside(share, records), share.name)
             _bury(share, outside.unionByName(inside), account)
         account = _written(share, batch, account)
@@ -185,8 +203,10 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
 
 
 @contextmanager
-def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
-    """The share's changes, kept for the time of the block. Raises SchemaRefused where the table cannot follow."""
+def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterator[Decoded]:
+    """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Raises SchemaRefused
+    where the table cannot follow.
+    """
     rows = _rows(share, records)
     stored = _stored(share)
     forms, guessed = forms_of.read(share.rows, rows, share.declaration, stored)
@@ -194,7 +214,7 @@ def decoded(share: Share, records: DataFrame) -> Iterator[Decoded]:
     schema = schema_change.foresee(share, ordered, forms, stored)
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
-    needs = _needs(share)
+    needs = replace(_needs(share), places=places)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     with ExitStack() as kept:
         made, swaps = kept.enter_context(tuning.kept(changed)), 0
@@ -305,28 +325,21 @@ def _running(share: Share, rows: DataFrame) -> DataFrame:
         return highest.localCheckpoint()
 
 
-def _counted(
-    share: Share,
-    decoded: DataFrame,
-    ordered: DataFrame,
-    schema: SchemaChange,
-    stored: StructType | None,
-) -> Batch:
+def _counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horizon | None) -> Batch:
     incomplete = F.size(decode.unsent()) > 0
-    tally = decoded.groupBy(F.col("_reject.reason").alias("reason")).agg(
+    tally = made.groupBy(F.col("_reject.reason").alias("reason")).agg(
         F.count("*").alias("count"), F.max(incomplete).alias("partial")
     )
     counts = {row["reason"]: row for row in tally.collect()}
     good = counts.pop(None, None)
-    truncates = sum(group["truncates"] or 0 for group in share.rows)
     return Batch(
-        decoded,
-        schema,
-        stored,
+        made,
+        read.schema,
+        read.stored,
         good=0 if good is None else good["count"],
         partial=good is not None and bool(good["partial"]),
-        truncates=truncates,
-        mark=_mark(share, ordered, truncates),
+        truncated=truncated,
+        purged=purged,
         rejected={reason: row["count"] for reason, row in counts.items()},
     )
 
@@ -335,29 +348,12 @@ def _settled(account: Account, batch: Batch) -> Account:
     return replace(account, dead_lettered=account.dead_lettered + sum(batch.rejected.values()))
 
 
-def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
-    """The truncate watermark: the stored one, raised by the batch's own (T1)."""
-    path = share.at.lake.truncates(share.at.source.name, share.name)
-    row = share.at.control.get(path)
-    stored = None if row is None else str(row["watermark"])
-    if not truncates or share.declaration.truncate == "ignore":
-        return stored
-    if share.declaration.truncate == "fail":
-        raise TableStopped(
-            "the table was truncated at the source",
-            where=share.table.name,
-            mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.",
-        )
-    found = truncate.watermark(ordered).first()
-    return max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
-
-
 def _written(share: Share, batch: Batch, account: Account) -> Account:
-    """Effects 2 to 4, and the rest of the account."""
+    """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     complete = share.name not in share.routes.partial
     table = replace(share.table, keys=batch.layout.keys, complete=complete)
-    good = batch.changes.where(F.col("_reject").isNull()).drop("_reject")
+    good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:
         raise TableMissing(
@@ -369,12 +365,16 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         schema_change.save(share, batch.schema.ledger)
     if batch.schema.plan.evolution:
         at.silver.evolve(spark, table, batch.schema.plan.evolution)
-    if batch.mark is not None:
-        if batch.truncates:
-            at.control.put(at.lake.truncates(at.source.name, share.name), {"watermark": batch.mark})
-        good = truncate.survivors(good, batch.mark)
-        if batch.stored is not None and batch.truncates:
-            gone = truncate.deletes(at.silver.read(spark, table), batch.layout, batch.mark).persist()
+    if batch.truncated.watermark is not None and batch.truncated.count:
+        truncates.save(share, batch.truncated)
+    if share.declaration.has_history and batch.good + batch.truncated.count:
+        whole = batch.truncated.count > 0 and share.declaration.truncate == "apply"
+        history_table.keep(share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=whole)
+    good = good.where(~F.col("_purged")).drop("_purged")
+    if batch.truncated.watermark is not None:
+        good = truncate.survivors(good, batch.truncated.watermark)
+        if batch.stored is not None and batch.truncated.count:
+            gone = truncate.deletes(at.silver.read(spark, table), batch.layout, batch.truncated.watermark).persist()
             removed = gone.count()
             good = good.unionByName(gone)
     if batch.good + removed == 0:
@@ -382,10 +382,13 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         applied = 0
     else:
         folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
+        if batch.purged is not None and batch.partial:
+            stored = at.silver.read(spark, table)
+            folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
         result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         applied = min(batch.good, max(0, result.written - removed))
-    by_policy = batch.truncates if share.declaration.truncate == "ignore" else 0
-    done = replace(account, applied=applied + batch.truncates - by_policy, superseded=batch.good - applied)
+    by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
+    done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
     return done.ignoring("truncate_by_policy", by_policy)
 
 
@@ -394,5 +397,7 @@ def _commit_progress(share: Share) -> None:
     at = share.at
     if share.again is not None or at.silver.version(share.spark, share.table) is None:
         return
+    if share.declaration.has_history:
+        history_table.commit_progress(share)
     nothing = at.silver.read(share.spark, share.table).limit(0)
     at.silver.append(nothing, share.table, share.progress)

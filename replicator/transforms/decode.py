@@ -35,12 +35,18 @@ class Needs:
     """What some record of the batch needs beyond its columns; each costs, and is looked for only where it occurs.
 
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
-    ``key_changes``: the changes shall have MOVE_COLUMNS.
+    ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``.
     """
 
     placeholder: Placeholder | None = None
     keyless_deletes: bool = False
     key_changes: bool = False
+    places: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the changes have besides."""
+        return MOVE_COLUMNS if self.key_changes else ("_at",) if self.places else ()
 
 
 def decode(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
@@ -85,6 +91,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in _cells(form, layout, needs).items()],
         *(_moves(form, layout) if needs.key_changes else []),
+        *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
     )
     values, key_problem = _values(form, layout, needs)
     columns = [values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()]
@@ -94,7 +101,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         "_source_ts_ms",
         _unavailable(form, layout, needs.placeholder).alias("_unavailable"),
         _verdict(form, key_problem, layout.misfit(form)).alias("_verdict"),
-        *(MOVE_COLUMNS if needs.key_changes else []),
+        *needs.columns,
     )
     return judged.select(
         *map(names.spark, layout.types),
@@ -103,7 +110,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         "_source_ts_ms",
         "_unavailable",
         F.when(F.col("_verdict.reason").isNotNull(), _reject(table)).alias("_reject"),
-        *(MOVE_COLUMNS if needs.key_changes else []),
+        *needs.columns,
     )
 
 
@@ -208,9 +215,8 @@ def _old(form: Form, layout: Layout) -> Column:
 
 
 def _moves(form: Form, layout: Layout) -> list[Column]:
-    """MOVE_COLUMNS."""
-    told = [F.col(name) for name in ("_old_text", "_left", "_tx")]
-    return [_old(form, layout).alias("_old"), *told, F.struct(*ADDRESS).alias("_at")]
+    """MOVE_COLUMNS but ``_at``."""
+    return [_old(form, layout).alias("_old"), *[F.col(name) for name in ("_old_text", "_left", "_tx")]]
 
 
 def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:

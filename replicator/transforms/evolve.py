@@ -156,6 +156,19 @@ def plan(
     return Plan(layout, evolution, (*draft.changes, *changes), tuple(draft.withheld), _dropped(forms, own, draft))
 
 
+def following(stored: Mapping[str, str], layout: Layout) -> Evolution:
+    """How a table beside silver's must evolve to have the columns of a layout; a column of its own that is wider stays
+    so.
+    """
+    own = {column: normal(kind) for column, kind in stored.items()}
+    placed = {}
+    for column, kind in layout.types.items():
+        held = next((each for name, each in own.items() if _is_home(name, each, column, kind)), None)
+        wider = common(held, kind) if held is not None and kin(kind) in ("number", "float") else None
+        placed[column] = normal(kind if wider is None else wider)
+    return _evolution(own, placed, _moved(own, placed))
+
+
 def refuse(table: str, found: Plan, policy: Policy) -> None:
     """Raise SchemaRefused, naming the change, where the policy does not let the table go on without it."""
     if not found.withheld or policy.name == "freeze":
@@ -271,6 +284,10 @@ def _brings(kind: str, change: Change) -> bool:
 
 def _is_of(column: str, kind: str, change: Change) -> bool:
     return version_of(column)[0] == change.column and kin(kind) == kin(change.after)
+
+
+def _is_home(name: str, held: str, column: str, kind: str) -> bool:
+    return version_of(name)[0] == version_of(column)[0] and kin(held) == kin(kind)
 
 
 def _first_first(forms: Sequence[Form]) -> list[Form]:

@@ -120,8 +120,8 @@ def judged(suspects: DataFrame, images: DataFrame, states: DataFrame, keys: Sequ
 
 
 def plain(changes: DataFrame) -> DataFrame:
-    """Changes without MOVE_COLUMNS, as the fold takes them."""
-    return changes.drop(*MOVE_COLUMNS)
+    """Changes that know nothing of moves; where each record lies stays."""
+    return changes.drop(*[column for column in MOVE_COLUMNS if column != "_at"])
 
 
 def _link(keys: Sequence[str]) -> Column:

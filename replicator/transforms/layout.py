@@ -16,9 +16,16 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium.logical import Field, common, family, spark_type
 from replicator.debezium.schema import Form
+from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
-RESERVED = (*SYSTEM_COLUMNS, "_unavailable", "_reject", "_op")
+_PASSING = (
+    "_unavailable", "_reject", "_op", "_old", "_old_text", "_left", "_tx", "_at", "_purged", "_is_here", "_rank",
+    "_was", "_place", "_newest", "_cut", "_image", "_before", "_goes_on", "_end", "_each",
+)  # fmt: skip
+RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING))
+"""Names of ours, at rest or on the way there, in any case: Delta tells no two columns apart by that."""
+
 _VERSION = re.compile(r"(.+)__v([2-9]|[1-9]\d+)")
 
 
@@ -67,7 +74,7 @@ def stored_name(column: str) -> str:
     version = _VERSION.fullmatch(encoded)
     if version is not None:
         return f"{version.group(1)}__x5f_v{version.group(2)}"
-    return f"_x5f_{encoded[1:]}" if encoded in RESERVED else encoded
+    return f"_x5f_{encoded[1:]}" if encoded.casefold() in RESERVED else encoded
 
 
 def version_name(name: str, number: int) -> str:
@@ -81,8 +88,10 @@ def version_of(column: str) -> tuple[str, int]:
     return (column, 1) if version is None else (version.group(1), int(version.group(2)))
 
 
-def described(rows: DataFrame, layout: Layout) -> DataFrame:
-    """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1)."""
+def described(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
+    """Rows whose columns remember the source's spelling and their place in the key (architecture 9.1); behind them
+    ``ours`` and the system columns.
+    """
 
     def column(name: str) -> Column:
         metadata: dict[str, object] = {"name": names.decode(name)}
@@ -90,7 +99,7 @@ def described(rows: DataFrame, layout: Layout) -> DataFrame:
             metadata["key"] = layout.keys.index(name)
         return F.col(names.spark(name)).alias(name, metadata=metadata)
 
-    return rows.select(*[column(name) for name in layout.types], *SYSTEM_COLUMNS)
+    return rows.select(*[column(name) for name in layout.types], *ours, *SYSTEM_COLUMNS)
 
 
 def normal(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""What users see of silver: the rows that exist in the source, with the source's own column names."""
+"""What users see of silver: the rows that exist in the source, or existed, with the source's own column names."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 
 def live(rows: DataFrame, *extra: str) -> DataFrame:
     """One row per live key: the source's columns in its spelling, and ``extra`` ones of ours (``_source_ts_ms``).
 
-    A table that is not silver (gold) comes back as it is.
+    Of a history one row per interval, with ``history.COLUMNS``. A table that is not silver (gold) comes back as it is.
     """
     if "_deleted" not in rows.columns:
         return rows
@@ -21,4 +22,5 @@ def live(rows: DataFrame, *extra: str) -> DataFrame:
         for field in rows.schema
         if field.name not in SYSTEM_COLUMNS
     ]
-    return rows.where(~F.col("_deleted")).select(*columns, *extra)
+    is_shown = history.holds() if history.KEY in rows.columns else ~F.col("_deleted")
+    return rows.where(is_shown).select(*columns, *extra)

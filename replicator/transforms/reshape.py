@@ -9,17 +9,21 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec import Evolution
+from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
+
+OURS = (*history.COLUMNS, *SYSTEM_COLUMNS)
+"""What stands behind the source's columns, in this order, where a table has it."""
 
 
 def reshaped(rows: DataFrame, evolution: Evolution) -> DataFrame:
-    """Rows of a silver table, one for one, with the columns of the evolution behind its own; the values stay.
+    """Rows of a silver or history table, one for one, with the columns of the evolution behind its own.
 
     What was moved, added or widened before is left alone: reshaping twice gives the same.
     """
     stored = dict(rows.dtypes)
     moves = {to: column for column, to, kind in evolution.moved if stored.get(to) != kind}
-    own = [column for column in rows.columns if column not in SYSTEM_COLUMNS]
+    own = [column for column in rows.columns if column not in OURS]
     wanted = dict(evolution.added) | dict(evolution.widened) | {to: kind for _, to, kind in evolution.moved}
     columns = [*own, *(column for column in wanted if column not in own)]
     metadata = {field.name: field.metadata for field in rows.schema}
@@ -30,7 +34,7 @@ def reshaped(rows: DataFrame, evolution: Evolution) -> DataFrame:
         typed = taken.cast(wanted[column]) if column in wanted else taken
         return typed.alias(column, metadata=metadata.get(column) or {"name": names.decode(column)})
 
-    ours = [_renamed(moves).alias(c) if c == "_column_seq" else F.col(c) for c in SYSTEM_COLUMNS if c in stored]
+    ours = [_renamed(moves).alias(c) if c == "_column_seq" else F.col(c) for c in OURS if c in stored]
     return rows.select(*map(value, columns), *ours)
 
 

@@ -9,9 +9,9 @@ from replicator import names
 from replicator.transforms.layout import Layout
 
 
-def watermark(records: DataFrame) -> DataFrame:
-    """The greatest ``_seq`` of the truncates among ordered records: one row, ``watermark`` (NULL: none)."""
-    return records.where(F.col("op") == "t").agg(F.max("_seq").alias("watermark"))
+def each(records: DataFrame) -> DataFrame:
+    """The truncates among ordered records that have a place: ``_seq`` and ``source_ts_ms``."""
+    return records.where((F.col("op") == "t") & F.col("_seq").isNotNull()).select("_seq", "source_ts_ms")
 
 
 def survivors(changes: DataFrame, mark: str) -> DataFrame:

@@ -297,7 +297,7 @@ def test_columns_that_differ_by_case_only_are_refused() -> None:
         evolve.plan("t", [form({"id": "int", "V": "int"})], {"id": "int", "v": "int"} | SYSTEM)
 
 
-@pytest.mark.parametrize("name", [*layout.RESERVED, "v__v2", "v__v10", "a__v2__v3"])
+@pytest.mark.parametrize("name", [*layout.RESERVED, "__START_AT", "_Seq", "v__v2", "v__v10", "a__v2__v3"])
 def test_a_source_column_never_takes_the_place_of_ours(name: str) -> None:
     """N-3: a column that is called like one of ours is kept beside it, and its name comes back."""
     from replicator import names
@@ -319,6 +319,18 @@ def test_a_source_column_named_like_the_version_that_is_needed_stops_the_table()
     stored = {"id": "int", "v": "int", layout.stored_name("v__v2"): "int"} | SYSTEM
     with pytest.raises(SchemaRefused, match="v__v2, which the source has already"):
         evolve.plan("t", [with_v("string")], stored)
+
+
+def test_a_table_beside_silver_follows_to_the_same_columns() -> None:
+    """A history: what is new is added, types that changed places move with it, and a wider column of its own stays."""
+    types = {"id": "int", "v": "string", "v__v2": "int", "n": "decimal(12,2)", "w": "date"}
+    stored = {"id": "int", "v": "int", "n": "decimal(10,4)"}
+    evolution = evolve.following(stored, layout.Layout(types, ("id",)))
+    assert evolution.moved == (("v", "v__v2", "int"),)
+    assert set(evolution.added) == {("v", "string"), ("w", "date")}
+    assert evolution.widened == (("n", "decimal(14,4)"),)
+    after = dict(types, n="decimal(14,4)")
+    assert not evolve.following(after, layout.Layout(types, ("id",)))
 
 
 def test_a_hostile_column_is_stored_encoded() -> None:

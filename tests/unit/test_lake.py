@@ -15,6 +15,7 @@ def test_every_layer_has_its_folder() -> None:
     root = "s3a://bucket/lake"
     assert LAKE.bronze("dbserver1").location == f"{root}/bronze/dbserver1"
     assert LAKE.silver("dbserver1", "shop.orders").location == f"{root}/silver/dbserver1/shop.orders"
+    assert LAKE.history("dbserver1", "shop.orders").location == f"{root}/history/dbserver1/shop.orders"
     assert LAKE.gold("fact_orders").location == f"{root}/gold/fact_orders"
     assert LAKE.dead_letters("dbserver1").location == f"{root}/dead_letters/dbserver1"
     assert LAKE.dropped_letters("dbserver1").location == f"{root}/_replicator/dropped_letters/dbserver1"
@@ -28,12 +29,14 @@ def test_no_name_leaves_its_folder() -> None:
     for location in (
         LAKE.bronze("../x").location,
         LAKE.silver("../x", "a/.b/../c").location,
+        LAKE.history("../x", "a/.b/../c").location,
         LAKE.gold("../x").location,
         LAKE.inputs("../x", 1),
         LAKE.routes("../x"),
         LAKE.dropped_letters("../x").location,
         LAKE.truncates("../x", "a/.b/../c"),
         LAKE.schema("../x", "a/.b/../c"),
+        LAKE.horizon("../x", "a/.b/../c"),
     ):
         assert "../" not in location
 

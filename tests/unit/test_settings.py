@@ -219,11 +219,31 @@ def test_topics_default_to_the_prefix_and_include_narrows_them():
         ({"sources/a.yaml": "name: s\ntables: {d.t: {columns: {id: int}, keys: [idd]}}\n"}, "did you mean 'id'"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {truncate: maybe}}\n"}, "truncate"),
         ({"sources/a.yaml": "name: s\ntables: {d.t: {schema_changes: maybe}}\n"}, "schema_changes"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {stored_as_scd_type: 3}}\n"}, "stored_as_scd_type"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: 30}}\n"}, "such as `30 days`"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: -1 days}}\n"}, "such as `30 days`"),
+        ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: 0}}\n"}, "accept_refused_replays: true"),
     ],
 )
 def test_a_wrong_source_is_refused(conf, files, part):
     """What would be read wrongly is refused before anything is read."""
     assert part in refusal(conf, **files)
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("", None),
+        ("purge_after: 30 days", 2_592_000),
+        ("purge_after: 1 week", 604_800),
+        ("purge_after: 90minutes", 5_400),
+        ("purge_after: 0, accept_refused_replays: true", 0),
+    ],
+)
+def test_a_time_after_which_deleted_rows_go(conf, told, seconds):
+    """In words; 0 only for who says that nothing will come again; without it they stay."""
+    [source] = conf(**{"sources/a.yaml": f"name: s\ntables: {{d.t: {{{told}}}}}\n"}).sources
+    assert source.declaration("d.t").purge_after == seconds
 
 
 COLUMNS = "columns: {id: int, total: 'decimal(10,2)', n: {type: bigint, unsigned: true}}, keys: [id]"

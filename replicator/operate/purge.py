@@ -1,0 +1,117 @@
+"""Deleted rows leave silver once they are old enough (debezium.md M9).
+
+Effects of one table, in this order: 1. the horizon, in a control row, 2. the rows, in one commit. A crash between the
+two leaves rows that are as good as purged; the next purge removes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import BronzeReplaced, ConfigError
+from replicator.operate.history import find_table
+from replicator.spec import Progress
+from replicator.stages import horizons, routing, tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms.horizon import Horizon
+
+
+@dataclass(frozen=True)
+class Purged:
+    """What a purge did to one table, or would do: deleted rows that went, those that stay because they are younger, and
+    the horizon (a ``_seq``; None: nothing was ever purged).
+    """
+
+    table: str
+    purged: int
+    kept: int
+    horizon: str | None
+
+
+def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None) -> list[tuple[Refinement, str]]:
+    """The tables with ``purge_after``, or the one that is named. Raises ConfigError where that one has none."""
+    if name is not None:
+        at, table = find_table(spark, sources, name)
+        if at.source.declaration(table).purge_after is None:
+            raise ConfigError(
+                "the table keeps its deleted rows",
+                where=f"{at.source.name}/{table}",
+                mend="Declare `purge_after` for it, such as `30 days`: longer than Kafka keeps records.",
+            )
+        return [(at, table)]
+    found = [
+        (at, names.decode_table(folder))
+        for at in sources
+        for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    ]
+    return [(at, table) for at, table in found if at.source.declaration(table).purge_after is not None]
+
+
+def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
+    """Remove deleted rows of one table that are older than its ``purge_after`` at ``now_ms`` (ms since 1970, UTC);
+    ``dry``: only say what would go.
+    """
+    table = at.lake.silver(at.source.name, name)
+    spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
+    rows = at.silver.read(spark, table)
+    before = horizons.load(spark, at, name, table)
+    newest = _newest_old(rows, at.source.declaration(name).purge_after or 0, now_ms)
+    seq = max(filter(None, (newest, None if before is None else before.seq)), default=None)
+    gone = F.col("_deleted") & _upto(seq)
+    found = rows.where("_deleted").agg(F.count("*").alias("all"), F.sum(gone.cast("int")).alias("gone")).first()
+    every, count = (0, 0) if found is None else (found["all"], found["gone"] or 0)
+    if seq is not None and count and not dry:
+        _remove(spark, at, name, rows.where(gone), seq)
+    return Purged(table.name, count, every - count, seq)
+
+
+def _newest_old(rows: DataFrame, seconds: int, now_ms: int) -> str | None:
+    """The ``_seq`` of the newest delete that may go: nothing up to it that has a time is younger than ``seconds``.
+
+    A delete without a time (a TRUNCATE's) is as old as a dated row behind it in the source's order. With 0 seconds
+    every delete is old.
+    """
+    deletes = rows.where("_deleted")
+    if seconds:
+        is_old, seq = F.col("_source_ts_ms") <= now_ms - 1000 * seconds, F.col("_seq")
+        bounds = rows.agg(F.min(F.when(~is_old, seq)).alias("young"), F.max(F.when(is_old, seq)).alias("old")).first()
+        young, old = (None, None) if bounds is None else (bounds["young"], bounds["old"])
+        deletes = deletes.where(F.coalesce(is_old, _upto(old)))
+        deletes = deletes if young is None else deletes.where(seq < young)
+    row = deletes.agg(F.max("_seq").alias("newest")).first()
+    return None if row is None else row["newest"]
+
+
+def _upto(seq: str | None) -> Column:
+    return F.lit(False) if seq is None else F.col("_seq") <= seq
+
+
+def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq: str) -> None:
+    """Effects 1 and 2."""
+    keys = [(field.metadata["key"], field.name) for field in gone.schema if "key" in field.metadata]
+    table = at.lake.silver(at.source.name, name, tuple(column for _, column in sorted(keys)))
+    identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    if identity is None:
+        raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
+    read = _read(spark, at, name, identity)
+    with tuning.kept(gone.withColumn("_op", F.lit("delete"))) as difference:
+        horizons.save(spark, at, name, table, Horizon(seq, read))
+        version = at.silver.version(spark, table)
+        at.silver.put(difference, table, Progress(f"{identity}/purge", 0 if version is None else version + 1))
+
+
+def _read(spark: SparkSession, at: Refinement, name: str, identity: str) -> dict[str, dict[str, int]]:
+    """The last offset that silver has read, by topic and partition."""
+    upto = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), identity)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    records = at.bronze.read(spark, at.lake.bronze(at.source.name), upto)
+    of_table = records.where(F.col("topic").isin(*routes.topics(name)))
+    found: dict[str, dict[str, int]] = {}
+    for row in of_table.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():
+        found.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
+    return found

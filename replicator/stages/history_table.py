@@ -1,0 +1,81 @@
+"""The history of one table: what a tick adds to it, with the tick's progress in the same commit.
+
+It is a table of its own beside silver's and commits before it. A crash between the two is repaired by the next tick: it
+reads from what the older of the two has applied, and joining changes in again changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.spec import Progress, Table
+from replicator.stages import routing, tuning
+from replicator.transforms import evolve, history
+from replicator.transforms.history import Truncates
+from replicator.transforms.layout import Layout, described
+from replicator.transforms.reshape import OURS
+
+if TYPE_CHECKING:
+    from replicator.stages.silver_table import Share
+
+
+def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
+    """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
+    ended.
+    """
+    table = _table(share, layout.keys)
+    stored = _stored(share, table, layout)
+    changed = history.states(changes, layout.keys)
+    if stored is not None and not whole:
+        keys = changed.select(*map(names.spark, layout.keys)).distinct()
+        stored = stored.join(keys, list(layout.keys), how="left_semi")
+    found = history.difference(
+        stored,
+        changed,
+        layout.keys,
+        marks,
+        partial=share.name in share.routes.partial,
+        by_record=share.at.source.by_time(share.name),
+    )
+    rows = described(found, layout, "_op", *history.COLUMNS)
+    with tuning.kept(rows) as difference:
+        share.at.silver.put(difference, table, _progress(share, table))
+
+
+def commit_progress(share: Share) -> None:
+    """The tick held nothing for the table: say in its history that it was read."""
+    table, silver = _table(share, ()), share.at.silver
+    if silver.version(share.spark, table) is not None:
+        silver.append(silver.read(share.spark, table).limit(0), table, _progress(share, table))
+
+
+def _table(share: Share, keys: tuple[str, ...]) -> Table:
+    return share.at.lake.history(share.at.source.name, share.name, (*keys, history.KEY))
+
+
+def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
+    """The table's rows in the columns of the layout; None before it exists."""
+    silver, spark = share.at.silver, share.spark
+    if silver.version(spark, table) is None:
+        return None
+    routing.progress_of(spark, silver, table, share.routes.bronze)
+    evolution = evolve.following(_types(silver.read(spark, table).schema), layout)
+    if evolution:
+        silver.evolve(spark, table, evolution)
+    return silver.read(spark, table)
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}
+
+
+def _progress(share: Share, table: Table) -> Progress:
+    """As of silver: a retry counts for itself."""
+    if share.again is None:
+        return share.progress
+    version = share.at.silver.version(share.spark, table)
+    return Progress(share.progress.input, 0 if version is None else version + 1)

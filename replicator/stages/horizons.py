@@ -1,0 +1,51 @@
+"""The purge horizon of a table as a control row, and what it means for a batch (debezium.md M9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.spec import Table
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms import horizon
+from replicator.transforms.horizon import Horizon
+
+if TYPE_CHECKING:
+    from replicator.stages.silver_table import Decoded, Share
+
+
+def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:
+    """The horizon of a silver table; None where nothing was purged since it was built."""
+    row = at.control.get(at.lake.horizon(at.source.name, name))
+    if row is None or row["table"] != at.silver.identity(spark, table):
+        return None
+    return Horizon(row["horizon"], row["read"])
+
+
+def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:
+    """Write it, for this incarnation of the table only: one that is built again has nothing purged."""
+    row = {"table": at.silver.identity(spark, table), "horizon": found.seq, "read": found.read}
+    at.control.put(at.lake.horizon(at.source.name, name), row)
+
+
+@contextmanager
+def judged(share: Share, read: Decoded, found: Horizon | None, watermark: str | None) -> Iterator[DataFrame]:
+    """A batch's changes for the time of the block, with ``_purged``; those of purged rows that come late are dead
+    letters. What a truncate superseded is not judged. Where no change is that old, and without a horizon, nothing is
+    asked.
+    """
+    above = "" if watermark is None else watermark
+    is_open = F.col("_reject").isNull() & (F.col("_seq") > above)
+    if found is None or read.changes.where(is_open & (F.col("_seq") <= found.seq)).isEmpty():
+        yield read.changes.withColumn("_purged", F.lit(False))
+        return
+    stored = share.at.silver.read(share.spark, share.table)
+    keys, is_late = read.schema.plan.layout.keys, share.again is not None
+    marked = horizon.judged(read.changes, stored, keys, found, share.name, above=above, is_late=is_late)
+    with tuning.kept(marked) as changes:
+        yield changes

@@ -1,0 +1,58 @@
+"""The truncates of one table: those of a batch, and what its control row remembers (debezium.md section T)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from replicator.errors import TableStopped
+from replicator.transforms import truncate
+
+if TYPE_CHECKING:
+    from replicator.stages.silver_table import Share
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """``count`` truncates are in the batch. ``watermark`` is the greatest ``_seq`` of all that were applied (T1; None:
+    none), ``every`` holds them all with their ``source.ts_ms``, where the table has a history: an older one counts
+    there too, since a row that comes late may have lived between two of them.
+    """
+
+    count: int
+    watermark: str | None
+    every: Mapping[str, int | None] = field(default_factory=dict)
+
+
+def read(share: Share, ordered: DataFrame) -> Truncated:
+    """What is known, with the truncates among a batch's ordered records. Raises TableStopped where the policy says
+    so.
+    """
+    count = sum(group["truncates"] or 0 for group in share.rows)
+    row = share.at.control.get(_path(share)) or {}
+    stored, listed = row.get("watermark"), row.get("truncates", {}) if share.declaration.has_history else {}
+    if not count or share.declaration.truncate == "ignore":
+        return Truncated(count, stored, listed)
+    if share.declaration.truncate == "fail":
+        raise TableStopped(
+            "the table was truncated at the source",
+            where=share.table.name,
+            mend="Set `truncate: apply` for the table to follow, or `ignore` to keep its rows.",
+        )
+    found = {each["_seq"]: each["source_ts_ms"] for each in truncate.each(ordered).collect()}
+    every = {**listed, **found} if share.declaration.has_history else {}
+    return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
+
+
+def save(share: Share, known: Truncated) -> None:
+    """Write the control row; what a history needs stays in it while none is kept."""
+    row = share.at.control.get(_path(share)) or {}
+    listed = {"truncates": dict(known.every)} if known.every else {}
+    share.at.control.put(_path(share), {**row, "watermark": known.watermark, **listed})
+
+
+def _path(share: Share) -> str:
+    return share.at.lake.truncates(share.at.source.name, share.name)

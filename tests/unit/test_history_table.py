@@ -1,0 +1,236 @@
+"""Bronze -> silver with a history beside it (SCD 2): progress, crashes, truncates, moved keys, columns that change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.cli.views import register
+from replicator.errors import BronzeReplaced
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate.status import Surroundings, standings
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from replicator.transforms.live import live
+from tests.builders import UNSENT, Record, bronze, envelope, exact_session, record
+from tests.unit.test_schema_change import change as typed
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "s.shop.orders"
+COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+class ProcessDied(BaseException):
+    """Nothing of ours runs after it."""
+
+
+def die(*_: Any) -> None:
+    raise ProcessDied
+
+
+@dataclass
+class World:
+    """A source's silver and its histories, in memory or in Delta."""
+
+    spark: Any
+    folder: Path
+    format: Any = field(default_factory=MemoryFormat)
+    control: Any = field(default_factory=MemoryControl)
+
+    def __post_init__(self) -> None:
+        table = Declaration("shop.orders", COLUMNS, stored_as_scd_type=2)
+        spec = SourceSpec("s", ".*", tables=(table,))
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
+    def declare(self, **told: Any) -> None:
+        """Another declaration of the table, and another process that knows nothing of the one before."""
+        table = replace(self.at.source.tables[0], **told)
+        spec = replace(self.at.source, tables=(table,))
+        self.at = Refinement(spec, self.format, self.format, self.control, self.at.lake)
+
+    def take(self, *records: Record) -> Account:
+        """One batch."""
+        if records:
+            self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        [account] = silver.refine(self.spark, self.at)
+        assert account.error is not None or account.residue == 0
+        return account
+
+    def history(self) -> dict[int, list[tuple[Any, ...]]]:
+        """Per key what it was: (from pos, to pos, v, t)."""
+        table = self.at.lake.history("s", "shop.orders")
+        shown = live(self.format.read(self.spark, table)).orderBy("__START_AT").collect()
+        found: dict[int, list[tuple[Any, ...]]] = {}
+        for row in shown:
+            ends = (pos(row["__START_AT"]), pos(row["__END_AT"]))
+            found.setdefault(row["id"], []).append((*ends, row["v"], row["t"]))
+        return found
+
+    def current(self) -> dict[int, tuple[Any, ...]]:
+        """The live rows of silver: (v, t)."""
+        rows = live(self.format.read(self.spark, self.at.lake.silver("s", "shop.orders"))).collect()
+        return {row["id"]: (row["v"], row["t"]) for row in rows}
+
+    def agrees(self) -> None:
+        """What holds now in the history is what silver shows."""
+        open_rows = {key: rows[-1][2:] for key, rows in self.history().items() if rows[-1][1] is None}
+        assert open_rows == self.current()
+
+
+def pos(seq: str | None) -> int | None:
+    """The binlog position in a ``_seq``."""
+    return None if seq is None else int(seq[12:24], 16)
+
+
+@pytest.fixture
+def world(exact, tmp_path: Path) -> World:
+    return World(exact, tmp_path)
+
+
+def row(key: int, v: Any, t: Any = "x") -> dict[str, Any]:
+    return {"id": key, "v": v, "t": t}
+
+
+def change(offset: int, op: str, key: int, v: Any = None, t: Any = "x", at: int | None = None, **more: Any) -> Record:
+    """A change of a key at ``at`` of the binlog, ten times its offset if not given."""
+    image = {"before": row(key, None)} if op == "d" else {"after": row(key, v, t)}
+    return record(ORDERS, offset, {"id": key}, envelope(op, pos=at or 10 * offset, **image), **more)
+
+
+def truncate(offset: int) -> Record:
+    return record(ORDERS, offset, None, envelope("t", pos=10 * offset))
+
+
+STORY = [
+    change(1, "c", 1, 1),
+    change(2, "c", 2, 1),
+    change(3, "u", 1, 2, UNSENT),
+    change(4, "d", 2),
+    change(5, "u", 1, 2),
+    truncate(6),
+    change(7, "c", 2, 3),
+    change(8, "c", 1, 4, "y"),
+    truncate(9),
+    change(10, "c", 3, 5),
+    change(11, "u", 3, 6, UNSENT),
+    change(12, "u", 3, 6, at=110),
+]
+TOLD = {
+    1: [(10, 30, 1, "x"), (30, 60, 2, "x"), (80, 90, 4, "y")],
+    2: [(20, 40, 1, "x"), (70, 90, 3, "x")],
+    3: [(100, 110, 5, "x"), (110, None, 6, "x")],
+}
+
+
+def test_a_story_is_told_as_it_happened(world: World) -> None:
+    """Deletes and truncates end an interval, what changes nothing begins none, what was not sent is carried on."""
+    world.take(*STORY[:5])
+    world.take(*STORY[5:])
+    assert world.history() == TOLD
+    world.agrees()
+
+
+def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
+    """P1: rows that were stored are split and ended anew; the table is one that any reader of Delta asks by SQL, and
+    `status` counts its intervals.
+    """
+    delta = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
+    delta.take(*STORY[6:])
+    delta.take(*STORY[:6])
+    assert delta.history() == TOLD
+    delta.agrees()
+    session = exact.newSession()
+    assert "orders__history" in register(session, delta.at.lake, "orders__history")
+    query = "SELECT v FROM orders__history WHERE id = 1 AND __START_TIME IS NOT NULL ORDER BY __START_AT"
+    assert [r["v"] for r in session.sql(query).collect()] == [1, 2, 4]
+    found = standings(exact, Surroundings(delta.at.lake, delta.format, delta.control, {}, (), {}))
+    assert [(s.rows, s.lag_events) for s in found if (s.layer, s.table) == ("history", "s/shop.orders__history")] == [
+        (7, 0)
+    ]
+
+
+def test_a_crash_between_the_two_commits_is_repaired_by_the_next_tick(world: World, monkeypatch) -> None:
+    """The history is written before silver, each with its own progress; the older of the two decides what is read."""
+    world.take(*STORY[:4])
+    monkeypatch.setattr(world.format, "apply", die)
+    world.format.append(bronze(world.spark, STORY[4:8]), world.at.lake.bronze("s"), None)
+    with pytest.raises(ProcessDied):
+        silver.refine(world.spark, world.at)
+    monkeypatch.undo()
+    assert len(world.history()[1]) == 3
+    world.take(*STORY[8:])
+    assert world.history() == TOLD
+    world.agrees()
+
+
+def test_a_history_that_is_asked_for_later_is_built_from_bronze(world: World) -> None:
+    """The table is there already; its topics are read once more from the beginning, and silver stays as it was."""
+    world.declare(stored_as_scd_type=1)
+    world.take(*STORY[:8])
+    assert world.format.version(world.spark, world.at.lake.history("s", "shop.orders")) is None
+    world.declare(stored_as_scd_type=2)
+    assert world.take(*STORY[8:]).read == len(STORY)
+    assert world.history() == TOLD
+    world.agrees()
+
+
+def test_what_happened_while_no_history_was_kept_is_made_up_for(world: World) -> None:
+    """It goes on from where it had come, whatever silver has applied since."""
+    world.take(*STORY[:2])
+    world.declare(stored_as_scd_type=1)
+    world.take(*STORY[2:8])
+    world.declare(stored_as_scd_type=2)
+    assert world.take(*STORY[8:]).read == len(STORY) - 2
+    assert world.history() == TOLD
+
+
+def test_a_row_that_changes_its_key_goes_on_under_the_new_one(world: World) -> None:
+    """M7: the old key's interval ends, and the new key's first one has what was not sent again."""
+    world.take(change(1, "c", 1, 1, "large"))
+    moved = (("__debezium.oldkey", b'{"id":1}'),)
+    gone = (("__debezium.newkey", b'{"id":2}'),)
+    world.take(
+        change(2, "d", 1, headers=gone),
+        change(3, "c", 2, 2, UNSENT, at=20, headers=moved),
+        change(4, "u", 2, 3, UNSENT),
+    )
+    assert world.history() == {1: [(10, 20, 1, "large")], 2: [(20, 40, 2, "large"), (40, None, 3, "large")]}
+    world.agrees()
+
+
+def test_columns_follow_those_of_silver(world: World) -> None:
+    """A new column is NULL in what was; a wider type and one that no widening reaches are there in both tables."""
+    world.declare(columns=())
+    world.take(typed(1, 1, {"v": ("int32", 1)}), typed(2, 1, {"v": ("int64", 1 << 40), "w": ("string", "new")}))
+    world.take(typed(3, 1, {"v": ("string", "text")}))
+    rows = world.format.read(world.spark, world.at.lake.history("s", "shop.orders"))
+    silver_types = dict(world.format.read(world.spark, world.at.lake.silver("s", "shop.orders")).dtypes)
+    assert silver_types.items() <= dict(rows.dtypes).items()
+    shown = live(rows).orderBy("__START_AT").drop("__START_AT", "__END_AT", "__START_TIME", "__END_TIME", "id")
+    assert [tuple(each) for each in shown.collect()] == [
+        (1, None, None), (1 << 40, "new", None), (None, None, "text"),
+    ]  # fmt: skip
+
+
+def test_a_history_of_another_bronze_is_not_mixed_with_this_one(world: World) -> None:
+    """F-C6: the table stops and says which folder is left from before."""
+    world.take(*STORY[:2])
+    for table in (world.at.lake.bronze("s"), world.at.lake.silver("s", "shop.orders")):
+        del world.format._tables[table.location]
+    account = world.take(change(1, "c", 1, 1))
+    assert isinstance(account.error, BronzeReplaced)
+    assert "shop.orders__history" in str(account.error)

@@ -1,0 +1,195 @@
+"""Deleted rows leave silver by age, and what comes after that for them is a dead letter (debezium.md M9)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from replicator.cli import app
+from replicator.errors import ConfigError
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import dead_letters, purge, retry
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.refinement import Refinement
+from tests.builders import UNSENT, Record, bronze, envelope, exact_session, record
+
+pytestmark = pytest.mark.spark
+
+ORDERS = "s.shop.orders"
+DAY = 86_400_000
+NOW = 1_700_000_000_000
+COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
+
+
+@pytest.fixture(scope="module")
+def exact(spark):
+    return exact_session(spark)
+
+
+@dataclass
+class World:
+    """A source's silver, of which deleted rows go after 30 days."""
+
+    spark: Any
+    folder: Path
+    format: Any = field(default_factory=MemoryFormat)
+    control: Any = field(default_factory=MemoryControl)
+    told: Declaration = field(default=Declaration("shop.orders", COLUMNS, purge_after=30 * 86_400))
+
+    def __post_init__(self) -> None:
+        self.declare()
+
+    def declare(self, **told: Any) -> None:
+        """Another declaration of the table, and another process."""
+        self.told = replace(self.told, **told)
+        spec = SourceSpec("s", ".*", tables=(self.told,))
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
+    def take(self, *records: Record) -> dict[str, int]:
+        """One batch: what became of its records."""
+        self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        [account] = silver.refine(self.spark, self.at)
+        assert (account.error, account.residue) == (None, 0)
+        return {"applied": account.applied, "superseded": account.superseded, "dead": account.dead_lettered}
+
+    def purge(self, **how: Any) -> tuple[int, int]:
+        """How many rows went, how many deleted ones stay."""
+        done = purge.purge(self.spark, self.at, "shop.orders", NOW, **how)
+        return done.purged, done.kept
+
+    def rows(self) -> dict[int, tuple[Any, ...]]:
+        """Silver at rest: (v, t, _deleted, whether t is flagged)."""
+        rows = self.format.read(self.spark, self.at.lake.silver("s", "shop.orders")).collect()
+        return {row["id"]: (row["v"], row["t"], row["_deleted"], bool(row["_column_seq"])) for row in rows}
+
+    def letters(self) -> dict[int, str]:
+        """The reason of each dead letter, by offset."""
+        rows = dead_letters.letters(self.spark, self.at).collect()
+        return {row["offset"]: row["reason"] for row in rows}
+
+
+def change(offset: int, op: str, key: int, days: float, at: int | None = None, v: Any = 1, t: Any = "x") -> Record:
+    """A change so many days ago, at ``at`` of the binlog, ten times its offset if not given."""
+    image = {"before": {"id": key, "v": v, "t": t}} if op == "d" else {"after": {"id": key, "v": v, "t": t}}
+    told = envelope(op, pos=at or 10 * offset, ts_ms=int(NOW - days * DAY), **image)
+    return record(ORDERS, offset, {"id": key}, told)
+
+
+STORY = [
+    change(1, "c", 1, 50),
+    change(2, "c", 2, 50),
+    change(3, "c", 3, 50),
+    change(4, "c", 4, 50),
+    change(5, "d", 1, 45),
+    change(6, "d", 2, 40),
+    change(7, "d", 4, 20),
+    change(8, "c", 5, 40),
+    change(9, "d", 5, 35),
+]
+"""1 and 2 were deleted long ago, 4 lately; 5 too, by its time, but behind 4 in the source's order. 3 is alive."""
+
+
+@pytest.mark.parametrize("kind", ["memory", "delta"])
+def test_old_deletes_go_and_nothing_brings_them_back(exact, tmp_path: Path, kind: str) -> None:
+    """A late change of a purged row is a dead letter; of a row that is there it joins; a new row begins anew, and no
+    value from before the delete reaches it. In every format.
+    """
+    world = World(exact, tmp_path)
+    if kind == "delta":
+        world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
+    world.take(*STORY)
+    assert world.purge(dry=True) == (2, 2)
+    assert len(world.rows()) == 5
+    assert world.purge() == (2, 2)
+    assert sorted(world.rows()) == [3, 4, 5]
+    assert world.purge() == (0, 2)
+    done = world.take(
+        change(20, "u", 1, 46, at=41, v=7),  # below the horizon, its row is gone
+        change(21, "u", 3, 46, at=42, v=8),  # as old, but its row is there
+        change(22, "c", 2, 1, at=200, v=9, t=UNSENT),  # a new row under an old key
+        change(23, "u", 4, 21, at=55, v=9),  # late, and superseded by the delete that is still there
+    )
+    assert done == {"applied": 2, "superseded": 1, "dead": 1}
+    assert world.letters() == {20: "below_purge_horizon"}
+    assert world.rows()[2] == (9, None, False, True)
+    world.take(change(24, "u", 2, 46, at=43, t="from before the delete"))
+    assert world.rows()[2] == (9, None, False, True)
+    assert 1 not in world.rows()
+    retry.retry(exact, world.at, dead_letters.Choice())
+    assert world.letters() == {20: "below_purge_horizon"}
+    assert 1 not in world.rows()
+
+
+def test_what_is_read_once_more_is_not_late(exact, tmp_path: Path) -> None:
+    """A topic that is read again from its beginning (here for a history) brings nothing back and makes no dead letters;
+    the history has what silver has forgotten. A table that is built again from bronze has nothing purged.
+    """
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.purge()
+    world.declare(stored_as_scd_type=2)
+    assert world.take(change(25, "u", 3, 0, v=3))["dead"] == 0
+    assert sorted(world.rows()) == [3, 4, 5]
+    past = world.format.read(exact, world.at.lake.history("s", "shop.orders"))
+    assert {row["id"] for row in past.collect()} == {1, 2, 3, 4, 5}
+    del world.format._tables[world.at.lake.silver("s", "shop.orders").location]
+    assert world.take(change(26, "u", 1, 46, at=41))["dead"] == 0
+    assert {key for key, row in world.rows().items() if row[2]} == {1, 2, 4, 5}
+
+
+class ProcessDied(BaseException):
+    """Nothing of ours runs after it."""
+
+
+def die(*_: Any) -> None:
+    raise ProcessDied
+
+
+def test_a_crash_before_the_rows_go_is_repaired_by_the_next_purge(exact, tmp_path: Path, monkeypatch) -> None:
+    """The horizon is there first; the rows still are, so that what comes late joins them."""
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    monkeypatch.setattr(world.format, "put", die)
+    with pytest.raises(ProcessDied):
+        world.purge()
+    monkeypatch.undo()
+    assert len(world.rows()) == 5
+    assert world.take(change(20, "u", 1, 46, at=41))["superseded"] == 1
+    assert world.purge() == (2, 2)
+
+
+def test_rows_that_a_truncate_took_are_as_old_as_what_came_after_it(exact, tmp_path: Path) -> None:
+    """Their delete has no time of its own. With 0 every delete goes; the watermark outlives the rows."""
+    world = World(exact, tmp_path)
+    world.take(change(1, "c", 1, 50), change(2, "c", 2, 50))
+    world.take(record(ORDERS, 3, None, envelope("t", pos=30)))
+    assert world.purge() == (0, 2)
+    world.take(change(4, "c", 3, 40), change(5, "c", 4, 1), change(6, "d", 4, 1))
+    assert world.purge() == (2, 1)
+    assert world.take(change(7, "u", 1, 49, at=15)) == {"applied": 0, "superseded": 1, "dead": 0}
+    world.declare(purge_after=0)
+    assert world.purge() == (1, 0)
+    assert sorted(world.rows()) == [3]
+
+
+def test_the_verb_purges_what_is_declared_to_be_purged(exact, tmp_path: Path) -> None:
+    """A table without `purge_after` keeps its rows, and naming it is an error that says what to declare."""
+    world = World(exact, tmp_path / "lake", DeltaFormat(), JsonControl(exact))
+    world.take(*STORY)
+    declared = tmp_path / "declare.yaml"
+    declared.write_text("tables: {shop.orders: {purge_after: 30 days}}")
+    words = ["purge", "orders", "--lake", str(tmp_path / "lake"), "--json"]
+    done = CliRunner().invoke(app, [*words, "--declare", str(declared)], catch_exceptions=False)
+    [told] = json.loads(done.stdout)
+    assert (told["table"], told["purged"], told["kept"]) == ("s/shop.orders", 4, 0)
+    with pytest.raises(ConfigError, match="purge_after"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
