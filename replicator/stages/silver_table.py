@@ -232,8 +232,7 @@ def _past(
     needs = replace(_needs(share), key_changes=True)
 
     def images() -> DataFrame:
-        left = ordered.where((F.col("op") == "d") & headers.is_key_change(F.col("headers")))
-        return decode.befores(left, forms, layout, share.name, needs)
+        return decode.befores(ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
 
     def history(keys: DataFrame) -> DataFrame | None:
         at = share.at
@@ -252,11 +251,14 @@ def _past(
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
         good = decoded.where(F.col("_reject").isNull())
-        mark = at.control.get(at.lake.truncates(at.source.name, share.name))
-        return good if mark is None else truncate.survivors(good, str(mark["watermark"]))
+        known = _stored_mark(share)
+        return good if known is None else truncate.survivors(good, known)
+
+    def mark() -> str | None:
+        return _mark(share, ordered, sum(group["truncates"] or 0 for group in share.rows))
 
     present = None if stored is None else share.at.silver.read(share.spark, share.table)
-    return moves.Past(layout.keys, present, images, history)
+    return moves.Past(layout.keys, present, images, history, mark)
 
 
 def _rows(share: Share, records: DataFrame) -> DataFrame:
@@ -333,9 +335,7 @@ def _settled(account: Account, batch: Batch) -> Account:
 
 def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
     """The truncate watermark: the stored one, raised by the batch's own (T1)."""
-    path = share.at.lake.truncates(share.at.source.name, share.name)
-    row = share.at.control.get(path)
-    stored = None if row is None else str(row["watermark"])
+    stored = _stored_mark(share)
     if not truncates or share.declaration.truncate == "ignore":
         return stored
     if share.declaration.truncate == "fail":
@@ -346,6 +346,11 @@ def _mark(share: Share, ordered: DataFrame, truncates: int) -> str | None:
         )
     found = truncate.watermark(ordered).first()
     return max(filter(None, (stored, found["watermark"] if found is not None else None)), default=None)
+
+
+def _stored_mark(share: Share) -> str | None:
+    row = share.at.control.get(share.at.lake.truncates(share.at.source.name, share.name))
+    return None if row is None else str(row["watermark"])
 
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
