@@ -7,9 +7,13 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from infra.local import Stack
 
 # a busy machine is no reason to fail
 hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -19,6 +23,12 @@ for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_
     os.environ.pop(name, None)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What tests/stack/test_living.py plays."""
+    parser.addoption("--workload-seed", type=int, default=20261121, help="the seed of the workload against databases")
+    parser.addoption("--workload-size", type=int, default=120, help="its transactions per database")
 
 
 @pytest.fixture(scope="session")
@@ -44,17 +54,24 @@ def recorded() -> Path:
 
 
 @pytest.fixture(scope="session")
-def endpoints() -> Iterator[object]:
+def servers() -> Iterator[Stack]:
     """A running local stack with all services, stopped and removed afterwards."""
     from infra.local import Stack
 
     home = Path(tempfile.mkdtemp(prefix="replicator-stack-"))
-    stack = Stack(home)
+    made = Stack(home)
     try:
-        yield stack.up(owner=os.getpid())
+        made.up(owner=os.getpid())
+        yield made
     finally:
-        stack.down()
+        made.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def endpoints(servers: Stack) -> object:
+    """Where its services answer."""
+    return servers.endpoints()
 
 
 @pytest.hookimpl(trylast=True)

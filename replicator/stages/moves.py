@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
-from replicator.transforms import decode, key_changes
+from replicator.transforms import decode, key_changes, occupants, truncate
 from replicator.transforms.letters import letter
 
 _CHAIN = 10
@@ -22,14 +22,15 @@ _CHAIN = 10
 @dataclass(frozen=True)
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
-    departures of the batch took away, ``history`` the changes in bronze of the keys in column ``_old_text``, None if
-    there are none.
+    deletes of the batch took away, ``history`` the changes in bronze of the keys in column ``_old_text``, None if
+    there are none, ``mark`` the ``_seq`` of the newest truncate, None if there was none.
     """
 
     keys: Sequence[str]
     stored: DataFrame | None
     images: Callable[[], DataFrame]
     history: Callable[[DataFrame], DataFrame | None]
+    mark: Callable[[], str | None]
 
 
 @dataclass(frozen=True)
@@ -50,27 +51,51 @@ def settled(changes: DataFrame, table: str, past: Past) -> Iterator[Settled]:
 
 def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, int]:
     good = changes.where(F.col("_reject").isNull())
-    arrivals = good
+    known = good
     cut = _cut_transactions(good, past)
     earlier = None if cut is None or cut.isEmpty() else past.history(cut)
     if earlier is not None:
-        arrivals = good.unionByName(kept.enter_context(tuning.kept(earlier)))
-    suspects = kept.enter_context(tuning.kept(key_changes.overtaken(good, arrivals, past.keys)))
-    if suspects.isEmpty():
+        known = good.unionByName(kept.enter_context(tuning.kept(earlier)))
+    keys = kept.enter_context(tuning.kept(key_changes.contested(known, past.keys)))
+    if keys.isEmpty():
         return changes, 0
-    at = [*map(names.spark, past.keys), "_seq"]
-    states = arrivals.select(*at, "_deleted")
-    if past.stored is not None:
-        states = states.unionByName(past.stored.select(*at, "_deleted"))
-    verdicts = kept.enter_context(tuning.kept(key_changes.judged(suspects, past.images(), states, past.keys)))
+    verdicts = kept.enter_context(tuning.kept(_verdicts(known.join(keys, list(past.keys)), earlier, past)))
     marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
     swapped = letter(table, F.col("_verdict"), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
-    ambiguous = F.col("_verdict") == "key_swap_ambiguous"
+    ambiguous = F.col("_verdict") == occupants.AMBIGUOUS
     rejected = F.coalesce("_reject", F.when(ambiguous, swapped)).alias("_reject")
     stays = F.col("_verdict").isNull() | ambiguous
     columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
-    swaps = verdicts.where(F.col("_verdict") == "key_swap").count()
-    return kept.enter_context(tuning.kept(marked.where(stays).select(*columns))), swaps
+    judged = kept.enter_context(tuning.kept(marked.where(stays).select(*columns)))
+    swaps = good.join(verdicts.where(F.col("_verdict") == occupants.SWAP), [*past.keys, "_seq"], how="left_semi")
+    return judged, swaps.count()
+
+
+def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFrame:
+    """What is known of contested keys, judged on top of the rows that silver had before; where bronze was asked for a
+    key, it has told those too. A truncate leaves no row behind.
+    """
+    mark = past.mark()
+    if mark is not None:
+        known = truncate.survivors(known, mark)
+    held = past.stored
+    if held is not None:
+        if mark is not None:
+            held = truncate.survivors(held, mark)
+        if earlier is not None:
+            held = held.join(earlier, list(past.keys), how="left_anti")
+        known = _unapplied(known, held, past)
+        held = held.where(~F.col("_deleted"))
+    return key_changes.judged(known, past.images(), held, past.keys)
+
+
+def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
+    """Without what a row of silver is, or was before: a redelivery."""
+    there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_is_at"))
+    joined = changes.join(there, list(past.keys), how="left")
+    again = (position.place(F.col("_seq")) == position.place(F.col("_is_at"))) & ~position.is_by_offset(F.col("_seq"))
+    newer = (F.col("_seq") > F.col("_is_at")) & ~again
+    return joined.where(F.coalesce(newer, F.lit(True))).drop("_is_at")
 
 
 def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:

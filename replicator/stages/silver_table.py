@@ -256,8 +256,7 @@ def _past(
     needs = replace(_needs(share), placeholder=held, key_changes=True)
 
     def images() -> DataFrame:
-        left = ordered.where((F.col("op") == "d") & headers.is_key_change(F.col("headers")))
-        return decode.befores(left, forms, layout, share.name, needs)
+        return decode.befores(ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
 
     def history(keys: DataFrame) -> DataFrame | None:
         at = share.at
@@ -276,11 +275,14 @@ def _past(
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
         good = decoded.where(F.col("_reject").isNull())
-        mark = at.control.get(at.lake.truncates(at.source.name, share.name))
-        return good if mark is None else truncate.survivors(good, str(mark["watermark"]))
+        known = truncates.stored(share)
+        return good if known is None else truncate.survivors(good, known)
+
+    def mark() -> str | None:
+        return truncates.read(share, ordered).watermark
 
     present = None if stored is None else share.at.silver.read(share.spark, share.table)
-    return moves.Past(layout.keys, present, images, history)
+    return moves.Past(layout.keys, present, images, history, mark)
 
 
 def _rows(share: Share, records: DataFrame) -> DataFrame:

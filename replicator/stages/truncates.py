@@ -47,6 +47,13 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
 
 
+def stored(share: Share) -> str | None:
+    """The watermark of all truncates before the batch."""
+    row = share.at.control.get(_path(share)) or {}
+    found: str | None = row.get("watermark")
+    return found
+
+
 def save(share: Share, known: Truncated) -> None:
     """Write the control row; what a history needs stays in it while none is kept."""
     row = share.at.control.get(_path(share)) or {}

@@ -3,8 +3,8 @@
 A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
 ``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
-another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5) and ``_at
-STRUCT<topic, topic_id, partition, offset>``.
+another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5), ``_inserted
+BOOLEAN`` (it says that the row is new under its key) and ``_at STRUCT<topic, topic_id, partition, offset>``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from replicator.debezium.unavailable import Placeholder
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
 
-MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_at")
+MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_inserted", "_at")
 """What a change has besides, where keys change."""
 
 _CARRIED = (*ADDRESS, "op", "_seq")
@@ -142,7 +142,8 @@ def _parsed_needs(form: Form, layout: Layout, needs: Needs) -> list[Column]:
         found += _parsed("_old_row", "_old_row_text", old, (), _as_in_headers(form.key_fields))
         found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(old).alias("_old_text"))
         found.append(left.alias("_left"))
-        found.append(F.when(headers.is_key_change(given), _transaction(form)).alias("_tx"))
+        found.append(_transaction(form).alias("_tx"))
+        found.append(((F.col("op") == "c") | old.isNotNull()).alias("_inserted"))
     return found
 
 
@@ -216,7 +217,8 @@ def _old(form: Form, layout: Layout) -> Column:
 
 def _moves(form: Form, layout: Layout) -> list[Column]:
     """MOVE_COLUMNS but ``_at``."""
-    return [_old(form, layout).alias("_old"), *[F.col(name) for name in ("_old_text", "_left", "_tx")]]
+    told = ("_old_text", "_left", "_tx", "_inserted")
+    return [_old(form, layout).alias("_old"), *map(F.col, told)]
 
 
 def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import MapType, StringType
 
 from replicator import names
 from replicator.debezium import position
-from replicator.transforms import decode, fold, merge
+from replicator.transforms import decode, fold, merge, occupants
 from replicator.transforms.decode import MOVE_COLUMNS
 
 
@@ -66,57 +67,45 @@ def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str]) -> DataFra
     return joined.select(*[filled.get(column, F.col(names.spark(column))) for column in changes.columns])
 
 
-def overtaken(changes: DataFrame, arrivals: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Departures from a key that another row had taken earlier in the same transaction (C5), one row each.
-
-    Columns: the keys, ``_seq`` of the departure, ``_taken`` (the ``_seq`` of the newest such arrival), ``_came`` (its
-    registers as a struct) and ``_unsent`` (those of them that it does not know). ``arrivals`` are changes.
-    """
-    columns = registers(changes, keys)
-    left = changes.where("_left").select(*map(names.spark, keys), "_seq", F.col("_tx").alias("_left_in"))
-    came = arrivals.where(F.col("_old").isNotNull()).select(
-        *[F.col(names.spark(key)).alias(f"_at_{index}") for index, key in enumerate(keys)],
-        F.struct(
-            F.col("_seq").alias("_taken"),
-            F.struct(*map(names.spark, columns)).alias("_came"),
-            decode.unsent().alias("_unsent"),
-        ).alias("_arrival"),
-        F.col("_tx").alias("_came_in"),
+def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Keys that some transaction gave a row and then took one from, with a change of keys on either side (C5)."""
+    is_move = F.col("_left") | F.col("_old").isNotNull()
+    of_transaction = changes.groupBy(*map(names.spark, keys), "_tx").agg(
+        F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
+        F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
+        F.max(is_move).alias("_moved"),
     )
-    same_key = [F.col(names.spark(key)) == F.col(f"_at_{index}") for index, key in enumerate(keys)]
-    before = (F.col("_left_in") == F.col("_came_in")) & (F.col("_arrival._taken") < F.col("_seq"))
-    both = left.join(came, reduce(lambda a, b: a & b, same_key, before))
-    newest = both.groupBy(*map(names.spark, keys), "_seq").agg(
-        F.max_by("_arrival", "_arrival._taken").alias("_arrival")
-    )
-    return newest.select(*map(names.spark, keys), "_seq", "_arrival._taken", "_arrival._came", "_arrival._unsent")
+    return of_transaction.where("_came < _went AND _moved").select(*map(names.spark, keys)).distinct()
 
 
-def judged(suspects: DataFrame, images: DataFrame, states: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """What each suspect of :func:`overtaken` is: the keys, ``_seq`` and ``_verdict``, NULL where it is to be applied.
+def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+    """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_verdict`` (see `occupants`).
 
-    ``key_swap``: it took away the key's former owner, so the row that is there now stays. ``key_swap_ambiguous``: the
-    record does not hold the whole row (E9), and the key may have had an owner before. ``images`` are the departures
-    decoded with ``decode.befores``; ``states`` have keys, ``_seq`` and ``_deleted`` of everything known.
+    ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.befores``, ``held``
+    the rows of silver that were there before.
     """
     columns = registers(images, keys)
-    at = [*keys, "_seq"]
-    image = images.select(*map(names.spark, at), F.struct(*map(names.spark, columns)).alias("_before"))
-    former = states.select(
-        *map(names.spark, keys), F.struct(F.col("_seq").alias("_was"), F.col("_deleted").alias("_dead")).alias("_state")
+    at = [*map(names.spark, keys), "_seq"]
+    was = images.select(*at, _image(columns).alias("_was"), _is_whole(columns).alias("_whole"))
+    kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
+    image = F.when(F.size(decode.unsent()) == 0, _image(columns))
+    event = F.struct(
+        "_seq",
+        F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
+        "_tx",
+        F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
+        F.when(F.col("_deleted"), F.col("_was")).otherwise(image).alias("image"),
+        F.coalesce("_whole", F.lit(False)).alias("whole"),
     )
-    earlier = suspects.join(former, list(keys), how="left").where(
-        F.col("_state").isNull() | (F.col("_state._was") < F.col("_taken"))
-    )
-    owned = earlier.groupBy(*map(names.spark, at)).agg(F.max_by(~F.col("_state._dead"), "_state._was").alias("_owned"))
-    compared = suspects.join(image, at, how="left").join(owned, at, how="left")
-    differs = [~_agrees(column) for column in columns]
-    whole = [~_is_filler(F.col("_before").getField(column)) for column in columns]
-    is_other = reduce(lambda a, b: a | b, differs, F.lit(False))
-    is_whole = F.coalesce(reduce(lambda a, b: a | b, whole, F.lit(False)), F.lit(False))
-    was_owned = F.coalesce("_owned", F.lit(False))
-    verdict = F.when(is_whole & is_other, "key_swap").when(~is_whole & was_owned, "key_swap_ambiguous")
-    return compared.select(*map(names.spark, at), verdict.alias("_verdict"))
+    events = changes.join(was, [*keys, "_seq"], how="left").groupBy(*map(names.spark, keys))
+    by_key = events.agg(F.collect_list(event).alias("_events"))
+    rows = F.lit(None).cast("array<string>")
+    if held is not None:
+        whole = F.when(F.col("_column_seq").isNull(), _image(columns))
+        before = held.select(*map(names.spark, keys), F.array(whole).alias("_held"))
+        by_key, rows = by_key.join(before, list(keys), how="left"), F.col("_held")
+    found = F.explode(_verdicts(F.col("_events"), rows))
+    return by_key.select(*map(names.spark, keys), found.alias("_seq", "_verdict"))
 
 
 def plain(changes: DataFrame) -> DataFrame:
@@ -134,7 +123,7 @@ def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
 
 def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """The changes of each link's old key below it, without the departure that belongs to it."""
-    past = history.drop("_old", "_old_text", "_tx")
+    past = history.drop("_old", "_old_text", "_tx", "_inserted")
     below = links.select("_link", "_q", "_old").join(past, _is_old(keys, past) & (past["_seq"] < F.col("_q")))
     newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
     below = below.withColumn("_newest", newest)
@@ -150,10 +139,21 @@ def _is_known(column: str) -> Column:
     return (place != "") & ~place.endswith("-")
 
 
-def _agrees(column: str) -> Column:
-    """A column that the arrival does not know tells nothing."""
-    came, was = F.col("_came").getField(column), F.col("_before").getField(column)
-    return F.array_contains("_unsent", column) | came.eqNullSafe(was)
+@F.udf(returnType=MapType(StringType(), StringType()))
+def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
+    # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
+    return occupants.verdicts([occupants.Event(*event) for event in events], held or ())
+
+
+def _image(columns: Sequence[str]) -> Column:
+    """The values of a row as a text that is the same for equal rows."""
+    return F.to_json(F.struct(*map(names.spark, columns))) if columns else F.lit("{}")
+
+
+def _is_whole(columns: Sequence[str]) -> Column:
+    """Whether a former row is certainly not PostgreSQL's filler."""
+    known = [~_is_filler(F.col(names.spark(column))) for column in columns]
+    return F.coalesce(reduce(lambda a, b: a | b, known, F.lit(False)), F.lit(False))
 
 
 def _is_filler(value: Column) -> Column:

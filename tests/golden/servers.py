@@ -13,11 +13,14 @@ from infra.local import Endpoints
 from infra.sample_source import connector, log_in
 
 SCHEMA = "shop"
-"""Database (MariaDB) or schema (PostgreSQL) of every case, made anew for each."""
+"""Database (MariaDB) or schema (PostgreSQL) of every case."""
 
 
 class Server(Protocol):
-    """A connection that commits each statement unless the script begins a transaction."""
+    """A connection that commits each statement unless the script begins a transaction.
+
+    ``fresh``: the database or schema is made anew.
+    """
 
     def run(self, statements: Iterable[str]) -> None:
         """Execute the statements one after the other."""
@@ -41,12 +44,15 @@ def _execute(connection: Any, statements: Iterable[str]) -> None:
 class MariaDB:
     """Read in UTC: a TIMESTAMP is an instant, a DATETIME is not; a BIT(1) is a boolean, a longer one a number."""
 
-    def __init__(self, endpoints: Endpoints) -> None:
+    def __init__(self, endpoints: Endpoints, schema: str = SCHEMA, *, fresh: bool = True) -> None:
         self._endpoints = endpoints
+        self._schema = schema
         self._connection = log_in(endpoints.mariadb)
         self._connection.autocommit(True)
-        self.run(["SET time_zone = '+00:00'", f"DROP DATABASE IF EXISTS {SCHEMA}", f"CREATE DATABASE {SCHEMA}"])
-        self._connection.select_db(SCHEMA)
+        self.run(["SET time_zone = '+00:00'"])
+        if fresh:
+            self.run([f"DROP DATABASE IF EXISTS {schema}", f"CREATE DATABASE {schema}"])
+        self._connection.select_db(schema)
 
     def run(self, statements: Iterable[str]) -> None:
         _execute(self._connection, statements)
@@ -61,7 +67,7 @@ class MariaDB:
             ]
 
     def connector(self, name: str) -> dict[str, str]:
-        return connector(self._endpoints, prefix=name, database=SCHEMA)
+        return connector(self._endpoints, prefix=name, database=self._schema)
 
     def close(self) -> None:
         self._connection.close()
@@ -82,13 +88,16 @@ def _value(column: tuple[Any, ...], value: Any) -> Any:
 class PostgreSQL:
     """Slot and publication are the connector's own; they end with the stack."""
 
-    def __init__(self, endpoints: Endpoints) -> None:
+    def __init__(self, endpoints: Endpoints, schema: str = SCHEMA, *, fresh: bool = True) -> None:
+        self._schema = schema
         self._login = login = endpoints.postgres_admin
         self._connection = psycopg2.connect(
             host=login.host, port=login.port, user=login.user, password=login.password, dbname=login.database
         )
         self._connection.autocommit = True
-        self.run([f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE", f"CREATE SCHEMA {SCHEMA}", f"SET search_path = {SCHEMA}"])
+        if fresh:
+            self.run([f"DROP SCHEMA IF EXISTS {schema} CASCADE", f"CREATE SCHEMA {schema}"])
+        self.run([f"SET search_path = {schema}"])
 
     def run(self, statements: Iterable[str]) -> None:
         _execute(self._connection, statements)
@@ -112,7 +121,7 @@ class PostgreSQL:
             "slot.name": name,
             "publication.name": name,
             "publication.autocreate.mode": "filtered",
-            "schema.include.list": SCHEMA,
+            "schema.include.list": self._schema,
             "skipped.operations": "none",
             "poll.interval.ms": "50",
         }

@@ -175,6 +175,29 @@ def test_a_row_that_moves_twice_in_one_transaction_leaves_the_key_between(
     assert run(exact, tmp_path / "full", events, cuts).live() == {3: (10, "one")}
 
 
+def test_a_key_has_as_many_rows_as_came_and_did_not_leave(exact: Any, tmp_path: Path) -> None:
+    """C5: equal rows are two rows, a row may be written on its way, a truncate leaves none; all of it redelivered."""
+    events = history()
+    for key in (1, 2, 5):  # 1 and 2 look the same
+        events.add("c", key, None, row(key, 10, "one"))
+    events.add("t", 0)
+    events.records[-1] = Record(TOPIC, 3, None, events.records[-1].value)
+    for key in (1, 2):
+        events.add("c", key, None, row(key, 10, "one"))
+    events.tx = 2
+    for old, new in ((1, 2), (2, 1)):
+        events.move(old, new, (10, "one"), before=(10, "one"))
+    events.add("c", 3, None, row(3, 30, "three"))
+    events.move(3, 4, (30, "three"), before=(30, "three"))
+    events.add("u", 4, row(4, 30, "three"), row(4, 31, "three"))
+    events.move(4, 5, (31, "three"), before=(31, "three"))
+    events.move(5, 6, (31, "three"))  # the key 5 was free: the truncate took its row
+    again = [Record(TOPIC, r.offset + 20, r.key, r.value, headers=r.headers) for r in events.records[6:]]
+    table = run(exact, tmp_path, History([*events.records, *again]), (9, len(events.records)))
+    assert table.reasons() == []
+    assert table.live() == {1: (10, "one"), 2: (10, "one"), 6: (31, "three")}
+
+
 def test_without_an_image_of_the_old_row_only_a_free_key_is_judged(exact: Any, tmp_path: Path) -> None:
     """C5 under the default replica identity: a key that nobody had is left by its newcomer; else it is said aloud."""
     events = history()

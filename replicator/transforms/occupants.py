@@ -1,0 +1,72 @@
+"""Who holds a key while one transaction moves rows about, told from all that happened to the key (debezium.md C5).
+
+Where keys are checked at the end of a transaction, several rows may hold one key in its midst, and a record of such a
+key does not say of which of them it speaks. Pure Python over the events of one key; key changes are rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+INSERT, WRITE, DELETE = "insert", "write", "delete"
+SWAP, AMBIGUOUS = "key_swap", "key_swap_ambiguous"
+
+
+class Event(NamedTuple):
+    """One record of a key. ``place`` is its position without the Kafka offset, None where positions tell nothing.
+
+    ``kind``: INSERT adds a row, WRITE says what a row is now, DELETE takes one away. ``image`` is what the row became,
+    of a DELETE what it was: its values as a text, None where they are not all known. ``whole``: the image of a DELETE
+    can be nothing but the whole row (E9).
+    """
+
+    seq: str
+    place: str | None
+    transaction: str | None
+    kind: str
+    image: str | None
+    whole: bool
+
+
+def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[str, str]:
+    """``_seq`` of each DELETE that is not to be applied -> why.
+
+    SWAP: another row holds the key, and it is the one that was written last. AMBIGUOUS: another row may hold it, and
+    which one the records do not tell. ``held`` are the images of the rows that held the key before all events.
+    """
+    rows, found = list(held), dict[str, str]()
+    shown = rows[-1] if rows else None
+    transaction: str | None = None
+    for _, sent in groupby(sorted(events, key=lambda event: event.seq), _change):
+        again = list(sent)
+        event = next((each for each in again if each.image is not None), again[0])
+        if event.transaction != transaction:
+            del rows[:-1]  # at the end of a transaction a key has one row at most
+        transaction = event.transaction
+        if event.kind == DELETE:
+            verdict = _taken(rows, event, shown)
+            found |= {} if verdict is None else {each.seq: verdict for each in again}
+            continue
+        shown = event.image
+        rows[:] = [*rows, shown] if event.kind == INSERT else [shown] if len(rows) < 2 else [None] * len(rows)
+    return found
+
+
+def _change(event: Event) -> tuple[str, str]:
+    """What is the same when a record occurs twice, or the source sent a change once more."""
+    return event.place or event.seq, event.kind
+
+
+def _taken(rows: list[str | None], event: Event, shown: str | None) -> str | None:
+    """Take the row of a DELETE out of ``rows``; the verdict, None where it is to be applied."""
+    is_known = event.image is not None and event.image in rows
+    at = rows.index(event.image) if is_known else rows.index(None) if None in rows else 0
+    del rows[at : at + 1]
+    if not rows:
+        return None
+    if not is_known and not event.whole:
+        rows[:] = [None] * len(rows)
+        return AMBIGUOUS
+    return SWAP if None in rows or shown in rows else AMBIGUOUS
