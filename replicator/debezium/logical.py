@@ -122,6 +122,7 @@ _PLAIN = {
     "structured_date": "DATE",
     "structured_time": "BIGINT",
     "structured_timestamp": "TIMESTAMP_NTZ",
+    "structured_zoned_timestamp": "TIMESTAMP",
     "year": "INT",
     "interval": "STRING",
     "micro_duration": "BIGINT",

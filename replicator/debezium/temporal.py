@@ -55,6 +55,12 @@ _STRUCTURED = {
     "structured_date": _DATE_PARTS,
     "structured_time": _TIME_PARTS,
     "structured_timestamp": (*_DATE_PARTS, *_TIME_PARTS),
+    "structured_zoned_timestamp": (*_DATE_PARTS, *_TIME_PARTS, "offsetSeconds"),
+}
+_STRUCTURED_DDL = {
+    "structured_date": "DATE",
+    "structured_timestamp": "TIMESTAMP_NTZ",
+    "structured_zoned_timestamp": "TIMESTAMP",
 }
 _WIRE = {
     "date": "INT",
@@ -154,15 +160,20 @@ def _structured(name: str, wire: Column, text: Column, policies: Policies) -> De
     in_range = parts["year"].between(1, 9999)
     midnight = F.format_string("%04d-%02d-%02dT00:00:00Z", *(parts[part] for part in _DATE_PARTS))
     day = F.when(in_range, _micros_of(midnight))
-    ddl = "DATE" if name == "structured_date" else "TIMESTAMP_NTZ"
-    value = date_of(day) if ddl == "DATE" else wall_time(day + micros)
+    ddl = _STRUCTURED_DDL[name]
+    value = {"DATE": date_of, "TIMESTAMP_NTZ": wall_time, "TIMESTAMP": _instant_of}[ddl](day + micros)
     signs = tuple(wire["specialValue"].isin(*words) for words in _SPECIAL_VALUES)
     is_whole = reduce(lambda so_far, part: so_far & part.isNotNull(), parts.values(), F.lit(1) == 1)
     reason = F.when(is_whole, TEMPORAL_RANGE).otherwise(TYPE_MISMATCH)
     return _with_infinities(ddl, value, (signs[0], signs[1]), text, reason, policies)
 
 
-_PART_MICROS = (("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
+_PART_MICROS = (
+    ("hour", 3_600_000_000),
+    ("minute", 60_000_000),
+    ("second", 1_000_000),
+    ("offsetSeconds", -1_000_000),
+)
 
 
 def _sum(columns: list[Column]) -> Column:
@@ -205,6 +216,11 @@ def wall_time(micros: Column) -> Column:
 def date_of(micros: Column) -> Column:
     """DATE that a whole number of days, in microseconds after 1970-01-01, leads to."""
     return F.date_from_unix_date(F.call_function("div", micros, F.lit(_DAY_MICROS).cast("bigint")).cast("int"))
+
+
+def _instant_of(micros: Column) -> Column:
+    """TIMESTAMP so many microseconds after 1970-01-01 in UTC; NULL beyond the years 1 to 9999."""
+    return F.when(micros.between(_FIRST_MICROS, _LAST_MICROS), F.timestamp_micros(micros))
 
 
 def _micros_of(instant: Column) -> Column:

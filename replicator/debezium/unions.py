@@ -30,6 +30,7 @@ _STRUCTS = (
     "structured_date",
     "structured_time",
     "structured_timestamp",
+    "structured_zoned_timestamp",
 )
 _BYTES_IN = {"point": "wkb", "geometry": "wkb", "variable_decimal": "value"}
 _SIDES = ("before", "after")

@@ -35,13 +35,24 @@ class Run:
     source: SourceSpec
     memory: bool = True
     batches: int = 0
-    shuffled: bool = False
     accounts: list[Account] = field(default_factory=list)
+    bronze: Any = None
+    """The format of bronze, where it is not that of silver."""
 
     def __post_init__(self) -> None:
         format_: Any = MemoryFormat() if self.memory else DeltaFormat()
         control: Any = MemoryControl() if self.memory else JsonControl(self.spark)
-        self.at = Refinement(self.source, format_, format_, control, Lake(f"{self.folder}/lake"))
+        self.at = Refinement(self.source, self.bronze or format_, format_, control, Lake(f"{self.folder}/lake"))
+
+    def rebuilt(self, *, memory: bool) -> Run:
+        """Another silver, made of all of this bronze at once."""
+        again = Run(self.spark, self.folder, self.source, memory=memory, bronze=self.at.bronze)
+        again.accounts += silver.refine(self.spark, again.at)
+        return again
+
+    def exists(self, table: str) -> bool:
+        """Whether silver has the table."""
+        return self.at.silver.version(self.spark, self.at.lake.silver(self.source.name, table)) is not None
 
     def take(self, records: Sequence[dict[str, Any]]) -> int:
         """One batch; no table may stop."""

@@ -1,4 +1,4 @@
-"""Every legal history of one key up to six changes, delivered in every order (debezium.md M2 to M4, P1, P13).
+"""Every legal history of one key up to six changes, delivered in every order (debezium.md M2 to M4, P1).
 
 The rule is ``transforms/registers.py``, the plain twin of the Column expressions of ``merge.py`` (compared in
 ``test_twins.py``). A register's position tells which change its value is from: positions say all there is to compare.
@@ -114,63 +114,6 @@ def test_longer_histories_replayed_and_doubled_end_the_same(data: st.DataObject)
     for change in order[1:]:
         held = join(held, told(change))
     assert shown(held) == at_source(history)
-
-
-def wrong(joined: Join, tell: Callable[[Change], State] = told) -> int:
-    """Deliveries of histories up to four changes that do not show what the source holds."""
-    short = (history for history in EVERY if len(history) <= 4)
-    return sum(shown(end) != at_source(history) for history in short for end in delivered(history, joined, tell))
-
-
-def newest_wins_whole(one: State, other: State) -> State:
-    return max(one, other, key=lambda each: each.seq)
-
-
-def last_delivered_wins(one: State, other: State) -> State:
-    return other
-
-
-def deletes_are_forgotten(one: State, other: State) -> State:
-    """The row is removed and nothing remembers when."""
-    return other if one.deleted else join(one, other)
-
-
-def bare(change: Change) -> State:
-    """A delete that leaves its columns as if they had never been seen."""
-    held = told(change)
-    return State(held.seq, held.deleted, dict.fromkeys(COLUMNS, "")) if held.deleted else held
-
-
-def by_clock(change: Change) -> State:
-    """A time that ties: two changes share each instant."""
-    kind, seq = change
-    return told((kind, f"{int(seq) // 20:02}"))
-
-
-@pytest.mark.parametrize("mistake", [newest_wins_whole, last_delivered_wins, deletes_are_forgotten])
-def test_a_weaker_join_is_caught(mistake: Join) -> None:
-    """P13: each of the usual shortcuts ends wrong in some delivery."""
-    assert wrong(mistake) > 0
-
-
-def test_a_delete_without_a_position_of_its_own_is_caught() -> None:
-    """P13, M4: with a bare '' under a delete, a value from before it comes back."""
-    assert wrong(join, bare) > 0
-
-
-def test_an_order_by_time_is_caught() -> None:
-    """P13, L1: times tie, and then the order of delivery decides."""
-    ends = [
-        {shown_key(end) for end in delivered(history, newest_wins_whole, by_clock)}
-        for history in EVERY
-        if len(history) <= 4
-    ]
-    assert any(len(each) > 1 for each in ends)
-
-
-def shown_key(held: State) -> tuple[bool, tuple[tuple[str, str | None], ...]]:
-    alive, places = shown(held)
-    return alive, tuple(sorted(places.items()))
 
 
 def test_the_histories_are_legal() -> None:

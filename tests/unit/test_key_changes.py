@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -59,8 +61,8 @@ def history() -> History:
 class Table:
     """Silver of that table in memory."""
 
-    def __init__(self, spark: Any, folder: Path) -> None:
-        columns = (Column("id", "int"), Column("a", "int"), Column("b", "string"))
+    def __init__(self, spark: Any, folder: Path, key: str = "int") -> None:
+        columns = (Column("id", key), Column("a", "int"), Column("b", "string"))
         source = SourceSpec("p", ".*", tables=(Declaration("public.t", columns),))
         memory = MemoryFormat()
         self.spark, self.at = spark, Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
@@ -100,9 +102,9 @@ def exact(spark: Any) -> Any:
 CUTS: tuple[tuple[int, ...], ...] = ((2,), (1, 2, 3))
 
 
-def run(spark: Any, folder: Path, events: History, cuts: Sequence[int]) -> Table:
+def run(spark: Any, folder: Path, events: History, cuts: Sequence[int], key: str = "int") -> Table:
     """The history in batches that end where it is cut."""
-    table = Table(spark, folder)
+    table = Table(spark, folder, key)
     bounds = [0, *[cut for cut in cuts if cut < len(events.records)], len(events.records)]
     for start, end in pairwise(bounds):
         table.take(events.records[start:end])
@@ -119,6 +121,33 @@ def test_a_row_keeps_its_large_value_when_its_key_changes(exact: Any, tmp_path: 
     table = run(exact, tmp_path, events, cuts)
     assert table.live() == {7: (2, "large")}
     assert table.unknown() == {}
+
+
+@pytest.mark.parametrize("cuts", [(), (1,)], ids=str)
+def test_a_decimal_key_is_another_text_in_the_header(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
+    """C6, measured Z2.4: base64 in the key, a number in the header; keys are equal when their values are."""
+    events = history()
+    events.add("c", 1, None, row(1, 1, "large"))
+    events.tx = 2
+    events.move(1, 7, (2, UNSENT))
+    events.records = [in_base64(each) for each in events.records]
+    table = run(exact, tmp_path, events, cuts, "decimal(6,3)")
+    assert table.live() == {Decimal("0.007"): (2, "large")}
+    assert table.unknown() == {}
+
+
+def in_base64(told: Record) -> Record:
+    """The record with its key in thousandths, as `decimal.handling.mode=precise` writes it."""
+
+    def written(number: int) -> str:
+        return base64.b64encode(bytes([number])).decode()
+
+    key, value = json.loads(told.key or ""), json.loads(told.value or "")
+    for image in ("before", "after"):
+        if value[image] is not None:
+            value[image]["id"] = written(value[image]["id"])
+    headers = tuple((name, b'{"id":0.00%d}' % json.loads(text)["id"]) for name, text in told.headers)
+    return record(TOPIC, told.offset, {"id": written(key["id"])}, value, headers=headers)
 
 
 @pytest.mark.parametrize("cuts", [(), (1, 2, 3)], ids=str)
@@ -217,6 +246,20 @@ def test_without_an_image_of_the_old_row_only_a_free_key_is_judged(exact: Any, t
     swapped = run(exact, tmp_path / "swap", events, ())
     assert swapped.reasons() == ["key_swap_ambiguous"]
     assert swapped.live() == {1: (20, "two"), 2: (10, "one")}
+
+
+@pytest.mark.parametrize("cuts", [(), (7,)], ids=str)
+def test_a_chain_of_keys_may_be_sent_again(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
+    """J1, C5, M7: copies of a key change are no former owner of its key, and hide no value of the row that moved."""
+    events = history()
+    events.add("c", 1, None, row(1, 10, "large"))
+    events.tx = 2
+    events.move(1, 2, (10, UNSENT))
+    events.move(2, 3, (10, UNSENT))
+    tail = events.records[1:]
+    events.records += [replace(each, offset=each.offset + len(tail)) for each in tail]
+    table = run(exact, tmp_path, events, cuts)
+    assert (table.live(), table.reasons(), table.unknown()) == ({3: (10, "large")}, [], {})
 
 
 def test_a_delete_without_a_key_takes_it_from_before(exact: Any, tmp_path: Path) -> None:
