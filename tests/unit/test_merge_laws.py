@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from replicator.transforms import fold, merge
-from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, states, upsert
+from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -124,6 +124,13 @@ def test_folding_changes_gives_the_same_as_joining_them(exact) -> None:
     assert {cases[at]: state for at, state in found.items()} == {case: left_behind(*case) for case in cases}
 
 
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_deleted_row_keeps_its_key_and_nothing_else(exact, partial: bool) -> None:
+    """M1, F3, E9: the last image of a deleted row may be filler."""
+    sent = [(1, upsert("10", 1, "b")), (1, Change("20", a=0, b="", deleted=True))]
+    assert states(fold.fold(changes(exact, sent), ["k"], partial=partial).collect()) == {1: gone("20")}
+
+
 def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact) -> None:
     """P9: without unavailable values the newest change wins whole, byte for byte."""
     whole = [history for history in HISTORIES if "partial" not in history]
@@ -139,6 +146,14 @@ def test_a_column_that_was_added_later_has_the_rows_own_position(exact) -> None:
     stored = exact.createDataFrame([silver(1, (5, None, "20", False, None))], SILVER)
     older = exact.createDataFrame([silver(1, (4, "x", "10", False, None))], SILVER)
     assert states(merge.join_rows(stored, older, ["k"]).collect()) == {1: (5, None, "20", False, None)}
+
+
+def test_time_decides_nothing_in_the_join(exact) -> None:
+    """L1: the fold and the join have one order, ``_seq``; a newer change may say that it is older."""
+    older = exact.createDataFrame([(1, 1, "x", "10", False, None, 99)], SILVER)
+    newer = exact.createDataFrame([(1, 2, "y", "20", False, None, 7)], SILVER)
+    for stored, incoming in ((older, newer), (newer, older)):
+        assert states(merge.join_rows(stored, incoming, ["k"]).collect()) == {1: (2, "y", "20", False, None)}
 
 
 def test_rows_that_meet_nobody_stay_as_they_are(exact) -> None:
