@@ -29,7 +29,9 @@ from tests.workload.play import Site
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 600
+TURN_SECONDS = 0.015
+"""How long the databases rest after a statement each, so that what is killed is in the midst of reading them."""
 CONFIGURATION = """
 lake: {{root: {lake}}}
 kafka: {{bootstrap_servers: "{kafka}"}}
@@ -100,6 +102,7 @@ class Play:
             for site, statement in zip(self.sites, statements, strict=True):
                 if statement is not None:
                     site.run(statement)
+            time.sleep(TURN_SECONDS)
 
     def quiet(self, number: int, spark: Any) -> None:
         """Wait until silver has read everything, then compare it with the databases."""

@@ -161,6 +161,7 @@ _TYPED = {
     "key.converter.schemas.enable": "true",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "true",
+    "value.converter.replace.null.with.default": "false",  # else a NULL comes as the column's default (debezium.md G1)
     "decimal.handling.mode": "precise",
     "skipped.operations": "none",
 }
