@@ -28,7 +28,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What tests/stack/test_living.py plays."""
     parser.addoption("--workload-seed", type=int, default=20261121, help="the seed of the workload against databases")
-    parser.addoption("--workload-size", type=int, default=80, help="its transactions per database")
+    parser.addoption("--workload-size", type=int, default=30, help="its transactions per database")
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 600
 TURN_SECONDS = 0.015
 """How long the databases rest after a statement each, so that what is killed is in the midst of reading them."""
+TRANSACTIONS_A_ROUND = 40
+"""In each round Connect and the driver are killed once, and every table is compared once."""
 CONFIGURATION = """
 lake: {{root: {lake}}}
 kafka: {{bootstrap_servers: "{kafka}"}}
@@ -139,7 +141,8 @@ def play(servers: Stack, request: pytest.FixtureRequest, tmp_path_factory: pytes
     seed, size = request.config.getoption("--workload-seed"), request.config.getoption("--workload-size")
     endpoints, folder = servers.endpoints(), tmp_path_factory.mktemp("living")
     lake = Lake(str(folder / "lake"))
-    works: list[Workload] = [workload(seed, "postgres", size), workload(seed, "mariadb", size)]
+    rounds = max(1, size // TRANSACTIONS_A_ROUND)
+    works: list[Workload] = [workload(seed, "postgres", size, rounds), workload(seed, "mariadb", size, rounds)]
     with ExitStack() as opened:
         sites = [opened.enter_context(closing(Site(endpoints, work))) for work in works]
         conf = folder / "conf"
