@@ -150,11 +150,11 @@ def _closing_table(driver: Driver) -> None:
     table = Table("stage", "table", title="What the driver did")
     for column in ("passes", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds"):
         table.add_column(column, justify="right")
-    for (stage, name), sums in driver.totals().items():
-        counts = [
-            f"{int(sums[key]):,}" for key in ("passes", "rows_in", "applied", "superseded", "dead_lettered", "ignored")
-        ]
-        table.add_row(stage, name.rpartition("/")[2], *counts, f"{sums['seconds']:.1f}")
+    for entry in driver.totals():
+        ignored = sum(entry.ignored.values())
+        counts = (entry.passes, entry.read, entry.applied, entry.superseded, entry.dead_lettered, ignored)
+        name = entry.table.rpartition("/")[2]
+        table.add_row(entry.stage, name, *[f"{count:,}" for count in counts], f"{entry.seconds:.1f}")
     console.print(table)
 
 

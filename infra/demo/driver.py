@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from replicator import assemble, settings
+from replicator.operate.runs import Entry
 from replicator.session import session
 from replicator.stages import pipeline
 from replicator.transforms.live import live
@@ -51,15 +51,13 @@ class Driver:
             if line.error is not None:
                 raise line.error
 
-    def totals(self) -> Mapping[tuple[str, str], dict[str, float]]:
-        """(stage, table) -> sums over all passes."""
-        sums: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    def totals(self) -> list[Entry]:
+        """What each stage did with each table, in the order in which they came."""
+        entries: dict[tuple[str, str], Entry] = {}
         for line in self.lines:
-            into = sums[line.stage, line.table]
-            for name in ("rows_in", "applied", "superseded", "dead_lettered", "ignored", "seconds"):
-                into[name] += getattr(line, name)
-            into["passes"] += 1
-        return sums
+            place = (line.stage, line.table)
+            entries[place] = entries.get(place, Entry(*place)).with_line(line)
+        return list(entries.values())
 
     def _run(self, stop: threading.Event) -> None:
         try:
