@@ -233,16 +233,19 @@ def test_every_hostile_record_is_accounted_for(exact, recorded: Path, tmp_path: 
     assert sum(account.read for account in run.accounts) == len(records)
 
 
-@pytest.mark.parametrize("kind", ["redelivery", "redelivery_resnapshot"])
+@pytest.mark.parametrize(("kind", "unmentioned"), [("redelivery", ()), ("redelivery_resnapshot", ((5,),))])
 @pytest.mark.parametrize(("name", "table"), [("pgredeliver", "s.pay"), ("mtredeliver", "redo.pay")])
-def test_what_a_connector_sends_again_stops_nothing(
-    exact, recorded: Path, tmp_path: Path, kind: str, name: str, table: str
+def test_what_a_connector_sends_again_ends_as_the_source(
+    exact, recorded: Path, tmp_path: Path, kind: str, unmentioned: tuple[tuple[int, ...], ...], name: str, table: str
 ) -> None:
-    """J1, J4, P6: after real crashes of Connect the tail came again, or a snapshot; in two batches, as the source."""
+    """J1, J4, P6: after real crashes of Connect the tail came again, or a snapshot; in two batches, no table stops.
+
+    D7: a second snapshot does not mention the row that was deleted before it, so that one stays.
+    """
     records = stream(recorded, f"{kind}.{name}")
     truth = dict(json.loads(read_gz(recorded / f"{kind}.truth.json.gz")))
     run = Run(exact, tmp_path, SourceSpec(name, f"{name}.*", tables=declared(truth, [table])))
     half = len(records) // 2
     assert run.take(records[:half]) + run.take(records[half:]) == len(records)
     assert sum(account.read for account in run.accounts) == len(records)
-    assert differing(run.shown(table), final(truth, table)) == {}
+    assert set(differing(run.shown(table), final(truth, table))) == set(unmentioned)
