@@ -143,7 +143,9 @@ def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(h
     """Ctrl-C in the middle of `up`: exit code 130, no server left, and no half-made data folder in the way."""
     command = [sys.executable, "-m", "infra.local", "up", "mariadb", "postgres", "kafka", "--home", home]
     with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, stderr=subprocess.PIPE) as starter:
-        time.sleep(1.5)
+        until = time.monotonic() + 60
+        while not _at_work_in(home) and time.monotonic() < until:
+            time.sleep(0.1)
         os.killpg(starter.pid, signal.SIGINT)
         told = starter.communicate(timeout=60)[1].decode()
     assert starter.returncode == 130, told

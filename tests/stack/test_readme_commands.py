@@ -108,21 +108,29 @@ def test_your_own_events_become_tables_without_any_configuration(shell: Shell, c
     assert "key_missing" in told
 
 
-def test_the_stages_run_with_spark_submit(stack: Endpoints, shell: Shell) -> None:
+@pytest.fixture(scope="module")
+def submitted(stack: Endpoints, shell: Shell) -> tuple[Endpoints, str]:
+    """The commands of "The stages with spark-submit", run, and what they printed."""
+    return stack, shell([*STACK, *readme.commands("The stages with spark-submit")])
+
+
+def test_the_stages_run_with_spark_submit(submitted: tuple[Endpoints, str]) -> None:
     """All four, from a clean shell with the lake on S3: then Postgres equals the source by content."""
-    told = shell([*STACK, *readme.commands("The stages with spark-submit")])
+    servers, told = submitted
     for stage in ("bronze", "silver", "gold", "publish"):
         assert stage in told
-    with closing(log_in(stack.mariadb)) as source, closing(warehouse.connect(stack.postgres)) as target:
+    with closing(log_in(servers.mariadb)) as source, closing(warehouse.connect(servers.postgres)) as target:
         found = check_star(source, target)
     assert {table: difference.actual_rows for table, difference in found.items()} == dict(lab.SNAPSHOT)
     assert all(difference.equal for difference in found.values()), found
 
 
-def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(stack: Endpoints, shell: Shell) -> None:
+def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(
+    submitted: tuple[Endpoints, str], shell: Shell
+) -> None:
     """The rest of "The local stack": all stages in one driver find nothing new; ``status`` and ``sql`` answer."""
     *rest, _ = readme.commands("The local stack")[len(FILL) :]
-    with closing(warehouse.connect(stack.postgres)) as target:
+    with closing(warehouse.connect(submitted[0].postgres)) as target:
         before = warehouse.last_commit(target)
         told = shell([*STACK, *rest])
         assert warehouse.last_commit(target) == before
@@ -130,9 +138,11 @@ def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(stack: Endpoint
     assert "fact_orders" in told
 
 
-def test_a_model_that_the_reader_adds_is_built_and_published(stack: Endpoints, shell: Shell, checkout: Path) -> None:
+def test_a_model_that_the_reader_adds_is_built_and_published(
+    submitted: tuple[Endpoints, str], shell: Shell, checkout: Path
+) -> None:
     """The example of "Add a gold model", beside the shipped ones."""
-    assert stack
+    assert submitted
     for suffix in (".sql", ".yaml"):
         name = f"conf/models/dim_offices{suffix}"
         (checkout / name).write_text(readme.file(name), encoding="utf-8")
