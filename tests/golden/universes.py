@@ -168,20 +168,24 @@ def _alone(stream: Records, at: int) -> Universe:
 
 
 def _shuffled(stream: Records, number: int, dice: random.Random) -> Universe:
-    """In any order, but a row does not leave a key in an earlier batch than that in which it came to it: Kafka keeps
-    both in one partition, and a delete that takes the wrong row away (C5) is known by the insert before it.
+    """In any order, but records of a key that rows came to and left in one transaction stay in the order of their
+    batches: which row left it (C5) is told by those before, and Kafka keeps them in one partition.
     """
-    chosen: list[int] = []
-    for at, record in enumerate(stream):
-        arrivals = [chosen[other] for other in range(at) if _is_left_by(stream[other], record)]
-        chosen.append(max([dice.randrange(BATCHES), *arrivals]))
-    parts = [[record for record, batch in zip(stream, chosen, strict=True) if batch == at] for at in range(BATCHES)]
+    contested = {departure["key"] for departure in stream for arrival in stream if _is_left_by(arrival, departure)}
+    newest: dict[str, int] = {}
+    parts: list[list[Record]] = [[] for _ in range(BATCHES)]
+    for record in stream:
+        batch = dice.randrange(BATCHES)
+        if record["key"] in contested:
+            batch = newest[record["key"]] = max(batch, newest.get(record["key"], 0))
+        parts[batch].append(record)
     return Universe("shuffled", f"shuffled {number}", tuple(dice.sample(part, len(part)) for part in parts))
 
 
 def _is_left_by(arrival: Record, departure: Record) -> bool:
     moved = "__debezium.oldkey" in arrival["headers"] and "__debezium.newkey" in departure["headers"]
-    return moved and arrival["key"] == departure["key"] and _transaction(arrival) == _transaction(departure)
+    same_key = arrival["key"] == departure["key"] and arrival["offset"] < departure["offset"]
+    return moved and same_key and _transaction(arrival) == _transaction(departure)
 
 
 def _replayed(stream: Records, at: int) -> Universe:
