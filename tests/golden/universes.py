@@ -51,16 +51,17 @@ class Universe:
 
 @dataclass(frozen=True)
 class Sizes:
-    """At most so many universes of each kind."""
+    """At most so many universes of each kind, beside the whole."""
 
     alone: int
     shuffled: int
     replayed: int
     snapshots: int
+    compacted: int
 
 
-EVERY = Sizes(alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4)
-FEW = Sizes(alone=1, shuffled=1, replayed=1, snapshots=1)
+EVERY = Sizes(alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4, compacted=1)
+FEW = Sizes(alone=0, shuffled=1, replayed=1, snapshots=0, compacted=0)
 """For universes that cost a table each."""
 
 
@@ -69,11 +70,11 @@ def universes(stream: Records, seed: int, sizes: Sizes) -> list[Universe]:
     dice, end = random.Random(seed), len(stream)
     streamed = _first_streamed(stream)
     return [
-        *(_alone(stream, at) for at in _spread(truncates(stream) or range(end), sizes.alone)),
+        *(_alone(stream, at) for at in _spread(range(end), sizes.alone)),
         *(_shuffled(stream, number, dice) for number in range(sizes.shuffled)),
         *(_replayed(stream, at) for at in _spread(range(streamed, end), sizes.replayed)),
         *(_read_again(stream, at) for at in _spread(list(_quiet(stream, streamed)), sizes.snapshots)),
-        Universe("compacted", "without tombstones", ([r for r in stream if r["payload"] not in _TOMBSTONES], [], [])),
+        *[_compacted(stream)][: sizes.compacted],
         Universe(WHOLE, WHOLE, (stream, [], [])),
     ]
 
@@ -198,6 +199,11 @@ def _read_again(stream: Records, at: int) -> Universe:
     rows = _snapshot(stream[: at + 1])
     rest = _moved(stream[at + 1 :], len(rows))
     return Universe("snapshot", f"read again behind record {at}", ([*stream[: at + 1], *rows], rest, []), kept=False)
+
+
+def _compacted(stream: Records) -> Universe:
+    rows = [record for record in stream if record["payload"] not in _TOMBSTONES]
+    return Universe("compacted", "without tombstones", (rows, [], []))
 
 
 def _moved(records: Records, by: int) -> list[Record]:
