@@ -88,12 +88,18 @@ class Process:
         raise Unreachable(f"{self.name} ended before it was ready.{self._tail()}", where=str(self.log))
 
     def stop(self, with_signal: signal.Signals = signal.SIGTERM, seconds: float = 20) -> None:
-        """Ask the process to end; after *seconds* kill its group. Return when it is gone."""
+        """Ask the process to end; after *seconds* kill its group. Return when it is gone.
+
+        It is asked every second: one that is just starting may not listen to signals yet.
+        """
         pid = self.pid()
         if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, with_signal)
-            if not self._gone(seconds):
+            patience = time.monotonic() + seconds
+            while self.pid() is not None and time.monotonic() < patience:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, with_signal)
+                self._gone(1)
+            if self.pid() is not None:
                 with suppress(ProcessLookupError):
                     os.killpg(os.getpgid(pid), signal.SIGKILL)
                 self._gone(seconds)
