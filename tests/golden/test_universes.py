@@ -37,7 +37,7 @@ from tests.golden.universes import (
     universes,
 )
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]  # one set-up sends everything
 
 SEED = 7
 
