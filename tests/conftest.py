@@ -13,6 +13,8 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from infra.local import Stack
 
 # a busy machine is no reason to fail
@@ -42,6 +44,14 @@ def spark() -> Iterator[object]:
     made = session.session(bare.model_copy(update={"spark": quick}))
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="module")
+def exact(spark: SparkSession) -> SparkSession:
+    """A session of its own for a file's tests, as silver has it."""
+    from tests.builders import exact_session
+
+    return exact_session(spark)
 
 
 @pytest.fixture(scope="session")

@@ -9,13 +9,11 @@ import typer
 
 from replicator.cli import console, letter, options
 from replicator.errors import ConfigError, ReplicatorError
-from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.operate.dead_letters import Choice
-    from replicator.settings import Settings
     from replicator.stages.account import Account
     from replicator.stages.refinement import Refinement
 
@@ -52,7 +50,7 @@ def list_letters(
     """How many there are per table and reason, or with --rows which."""
     from replicator.operate import dead_letters
 
-    spark, sources = _opened(context, options.settings(env, conf, lake), source)
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source)
     choice = dead_letters.Choice(table, reason)
     columns: tuple[str, ...] = _COUNTS
     if rows:
@@ -78,7 +76,7 @@ def show(
     """One record as bronze has it, why it could not be applied, and how to mend that."""
     from replicator.operate.dead_letters import find
 
-    spark, sources = _opened(context, options.settings(env, conf, lake), source)
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
         raise ReplicatorError(
@@ -120,7 +118,7 @@ def retry(
     with exclusive(Lake(settings.lake.root), ("silver",)):
         from replicator.operate.retry import retry as again
 
-        spark, sources = _opened(context, settings, source, declared)
+        spark, sources = options.opened(context, settings, source, declared)
         accounts = [account for at in sources for account in again(spark, at, choice)]
     _print(_ACCOUNTS, [_accounted(account) for account in accounts], as_json=as_json)
     for account in accounts:
@@ -153,7 +151,7 @@ def drop(
     choice = _chosen(dead_letters.Choice(table, reason), everything=everything)
     settings = options.settings(env, conf, lake)
     with exclusive(Lake(settings.lake.root), ("silver",) if yes else ()):
-        spark, sources = _opened(context, settings, source)
+        spark, sources = options.opened(context, settings, source)
         found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
         if yes:
             for at in sources:
@@ -161,16 +159,6 @@ def drop(
     _print(_COUNTS, found, as_json=as_json)
     if found:
         console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
-
-
-def _opened(
-    context: typer.Context, settings: Settings, source: str | None, declared: SourceSpec | None = None
-) -> tuple[SparkSession, list[Refinement]]:
-    from replicator import assemble
-    from replicator.session import session
-
-    spark = session(settings, debug=options.debugging(context))
-    return spark, options.of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
 
 
 def _chosen(choice: Choice, *, everything: bool) -> Choice:

@@ -28,15 +28,12 @@ def explain(
     as_json: options.Json = False,
 ) -> None:
     """The life of one row: its records in the source's order, what the merge did with each, the row as it stands."""
-    from replicator import assemble
     from replicator.operate import explain as operation
     from replicator.operate.history import find_table
-    from replicator.session import session
 
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context))
-    sources = options.of_source(assemble.refinements(spark, settings, declared), source)
+    spark, sources = options.opened(context, settings, source, declared)
     life = operation.explain(spark, *find_table(spark, sources, table), key)
     if as_json:
         console.print_json(asdict(life))

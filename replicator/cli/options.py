@@ -16,6 +16,8 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pyspark.sql import SparkSession
+
     from replicator.settings import Settings
     from replicator.stages.refinement import Refinement
 
@@ -64,6 +66,17 @@ def declared(declare: Path | None, lake: str | None) -> SourceSpec:
     from replicator import sourcefile
 
     return sourcefile.template(declare)
+
+
+def opened(
+    context: typer.Context, settings: Settings, source: str | None = None, declared: SourceSpec | None = None
+) -> tuple[SparkSession, list[Refinement]]:
+    """A session, and silver of one source or of all. Raises ConfigError for a source that there is not."""
+    from replicator import assemble
+    from replicator.session import session
+
+    spark = session(settings, debug=debugging(context))
+    return spark, of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
 
 
 def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:

@@ -91,13 +91,9 @@ def _opened(
     context: typer.Context, env: str, conf: Path | None, lake: str | None, declare: Path | None
 ) -> tuple[SparkSession, Sequence[Refinement], str]:
     """A session, the sources, and the root of the lake."""
-    from replicator import assemble
-    from replicator.session import session
-
     settings = options.settings(env, conf, lake)
-    declared = options.declared(declare, lake)
-    spark = session(settings, debug=options.debugging(context))
-    return spark, assemble.refinements(spark, settings, declared), settings.lake.root
+    spark, sources = options.opened(context, settings, declared=options.declared(declare, lake))
+    return spark, sources, settings.lake.root
 
 
 def _approve(spark: SparkSession, every: Sequence[Refinement], root: str, table: str) -> None:

@@ -93,6 +93,11 @@ def place(seq_text: Column) -> Column:
     return F.substring(seq_text, 1, _BEFORE_OFFSET)
 
 
+def is_copy(one: Column, other: Column) -> Column:
+    """Whether two ``_seq`` are of one place in the source: what a connector sends again has it too (J1)."""
+    return (place(one) == place(other)) & ~is_by_offset(other)
+
+
 def is_by_offset(seq_text: Column) -> Column:
     """Whether nothing but the offset orders the change (Q8)."""
     return F.substring(seq_text, len(FIRST_EPOCH) + 1, len(LOWEST)) == LOWEST

@@ -93,8 +93,7 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     """Without what a row of silver is, or was before: a redelivery."""
     there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_is_at"))
     joined = changes.join(there, list(past.keys), how="left")
-    again = (position.place(F.col("_seq")) == position.place(F.col("_is_at"))) & ~position.is_by_offset(F.col("_seq"))
-    newer = (F.col("_seq") > F.col("_is_at")) & ~again
+    newer = (F.col("_seq") > F.col("_is_at")) & ~position.is_copy(F.col("_seq"), F.col("_is_at"))
     return joined.where(F.coalesce(newer, F.lit(True))).drop("_is_at")
 
 

@@ -121,12 +121,6 @@ def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
     return reduce(lambda a, b: a & b, [F.col("_old").getField(key) == rows[names.spark(key)] for key in keys])
 
 
-def _is_copy(one: str, other: str) -> Column:
-    """Whether two ``_seq`` are of one place in the source: what a connector sends again has it too (J1)."""
-    same = position.place(F.col(one)) == position.place(F.col(other))
-    return same & ~position.is_by_offset(F.col(other))
-
-
 def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """The changes of each link's old key below it, without the departure that belongs to it."""
     past = history.drop("_old", "_old_text", "_tx", "_inserted")
@@ -134,7 +128,7 @@ def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: S
     newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
     below = below.withColumn("_newest", newest)
     nearest = position.is_by_offset(F.col("_q")) & (F.col("_seq") == F.col("_newest"))
-    own = F.col("_left") & (_is_copy("_seq", "_q") | nearest)
+    own = F.col("_left") & (position.is_copy(F.col("_seq"), F.col("_q")) | nearest)
     return below.where(~F.coalesce(own, F.lit(False))).select(
         "_link", *map(names.spark, columns), "_seq", "_deleted", "_source_ts_ms", "_unavailable"
     )

@@ -19,7 +19,6 @@ import pytest
 
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages.account import Account
-from tests.builders import exact_session
 from tests.golden.run import Rows, Run
 
 pytestmark = pytest.mark.spark
@@ -46,11 +45,6 @@ def stream(recorded: Path, name: str, *tables: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def truth(recorded: Path) -> dict[str, Any]:
     return dict(json.loads(read_gz(recorded / "classicmodels.truth.json.gz")))
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def final(truth: dict[str, Any], table: str) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from tests.builders import exact_session
 from tests.property.intervals import Event, Interval, histories, of_all, replayed
 
 pytestmark = pytest.mark.spark
@@ -23,11 +22,6 @@ COLUMNS = ("k", "a", "b", *history.COLUMNS, *SYSTEM_COLUMNS)
 # A truncate reaches every key, so keys of one table share theirs: after the second change and after the fourth.
 KINDS = (("insert", "arrive"), ("update", "partial", "hollow", "delete"))
 TRUNCATES = {Event("truncate", 2, 50).seq: 2_500, Event("truncate", 4, 50).seq: None}
-
-
-@pytest.fixture(scope="module")
-def exact(spark: SparkSession) -> SparkSession:
-    return exact_session(spark)
 
 
 def batch(spark: SparkSession, keyed: Sequence[tuple[int, Event]]) -> DataFrame:

@@ -8,15 +8,10 @@ import pytest
 
 from replicator.transforms import fold, merge
 from replicator.transforms.registers import State, join
-from tests.builders import UNSENT, changes, delete, exact_session, upsert
+from tests.builders import UNSENT, changes, delete, upsert
 from tests.property.test_laws import EVERY, History, told
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def plain(history: History) -> State:

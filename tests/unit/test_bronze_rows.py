@@ -12,7 +12,7 @@ from replicator.lake import Lake
 from replicator.sources.recorded import RecordedSource
 from replicator.stages import bronze
 from replicator.stages.bronze import Ingestion
-from tests.builders import envelope, exact_session, wrapped
+from tests.builders import envelope, wrapped
 
 pytestmark = pytest.mark.spark
 
@@ -32,11 +32,6 @@ BYTES = {
     "overlong": b"\xc0\xaf",
 }
 UNDECODABLE = {"not UTF-8", "cut in a character", "surrogate", "overlong"}
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def kafka(session, *records):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ PLACE = ("shop.sales.orders", "0", "3")
 
 @pytest.fixture(scope="module")
 def folder(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With events.jsonl, declare.yaml and the lake made of them."""
+    """With events.jsonl, declare.yaml and the lake made of them; tests leave it as it is."""
     made = tmp_path_factory.mktemp("own")
     document = next(c for c in readme.commands("Your own captured events") if c.startswith("cat > events.jsonl"))
     (made / "events.jsonl").write_text("\n".join(document.splitlines()[1:-1]) + "\n", encoding="utf-8")
@@ -73,8 +74,9 @@ def test_explain_tells_the_life_of_a_row_and_how_it_stands(folder: Path) -> None
     assert "no record of this key" in run(folder, "explain", "orders", "77", *declared)
 
 
-def test_retry_and_drop_ask_what_is_meant_and_leave_a_trace(folder: Path) -> None:
+def test_retry_and_drop_ask_what_is_meant_and_leave_a_trace(folder: Path, tmp_path: Path) -> None:
     """Nothing is given up by accident, and what was given up is found again."""
+    folder = shutil.copytree(folder, tmp_path / "own")
     for verb in ("retry", "drop"):
         with pytest.raises(ConfigError, match="which dead letters"):
             run(folder, "dead-letters", verb)

@@ -20,17 +20,12 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.dead_letters import bury
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, exact_session, record
+from tests.builders import Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
 
 ORDERS = "s.shop.orders"
 BIG = 1 << 40
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @dataclass

@@ -15,16 +15,11 @@ from replicator.operate.history import find_table
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from tests.builders import UNSENT, Record, bronze, envelope, exact_session, record
+from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
 
 ORDERS = "s.shop.orders"
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @pytest.fixture

@@ -20,18 +20,13 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
-from tests.builders import UNSENT, Record, bronze, envelope, exact_session, record
+from tests.builders import UNSENT, Record, bronze, envelope, record
 from tests.unit.test_schema_change import change as typed
 
 pytestmark = pytest.mark.spark
 
 ORDERS = "s.shop.orders"
 COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 class ProcessDied(BaseException):

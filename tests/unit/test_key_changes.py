@@ -19,7 +19,7 @@ from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from tests.builders import UNSENT, Record, bronze, exact_session, record
+from tests.builders import UNSENT, Record, bronze, record
 
 pytestmark = pytest.mark.spark
 
@@ -92,11 +92,6 @@ class Table:
         if self.at.bronze.version(self.spark, letters) is None:
             return []
         return [row["reason"] for row in self.at.bronze.read(self.spark, letters).collect()]
-
-
-@pytest.fixture(scope="module")
-def exact(spark: Any) -> Any:
-    return exact_session(spark)
 
 
 CUTS: tuple[tuple[int, ...], ...] = ((2,), (1, 2, 3))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from replicator.transforms import fold, merge
-from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, states, upsert
+from tests.builders import SILVER, UNSENT, Change, changes, delete, gone, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -45,11 +45,6 @@ def left_behind(history: tuple[str, ...], part: Part) -> tuple[Any, ...]:
 def silver(key: int, left: tuple[Any, ...]) -> tuple[Any, ...]:
     a, b, seq, deleted, column_seq = left
     return (key, a, b, seq, deleted, column_seq, int(seq))
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,10 @@ import pytest
 from chispa import assert_df_equality
 
 from replicator.transforms.model import difference, keys
-from tests.builders import exact_session
 
 pytestmark = pytest.mark.spark
 
 ROWS = "id INT, part STRING, price DECIMAL(10,2), note STRING"
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def rows(session, *values, ddl=ROWS):

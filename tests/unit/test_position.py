@@ -10,7 +10,6 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
-from tests.builders import exact_session
 
 pytestmark = pytest.mark.spark
 
@@ -98,11 +97,6 @@ SNAPSHOTS = [
 
 # A sequence that says nothing about the commit leaves the record's own LSN, twice (Q4).
 OWN_LSN = [None, "", "junk", "[]", "null", "[null,null]", '[null,"9"]', '["x","9"]', '["-7","9"]', '["1e3",null]']
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -> Any:

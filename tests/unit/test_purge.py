@@ -20,7 +20,7 @@ from replicator.operate import dead_letters, purge, retry
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from tests.builders import UNSENT, Record, bronze, envelope, exact_session, record
+from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
 
@@ -28,11 +28,6 @@ ORDERS = "s.shop.orders"
 DAY = 86_400_000
 NOW = 1_700_000_000_000
 COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @dataclass

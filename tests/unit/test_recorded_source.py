@@ -11,14 +11,8 @@ import pytest
 
 from replicator.errors import BadRecording
 from replicator.sources.recorded import RecordedSource
-from tests.builders import exact_session
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 def line(offset: int, topic: str = "s.shop.orders", **more: Any) -> str:

@@ -24,16 +24,11 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
-from tests.builders import Record, bronze, envelope, exact_session, record, wrapped
+from tests.builders import Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
 ORDERS = "s.shop.orders"
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @dataclass

@@ -17,16 +17,11 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, exact_session, record
+from tests.builders import Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
 
 ORDERS = "s.shop.orders"
-
-
-@pytest.fixture(scope="module")
-def exact(spark):
-    return exact_session(spark)
 
 
 @dataclass
