@@ -32,6 +32,11 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) else value
 
 
+def absolute(path: str) -> str:
+    """A path as the JVM shall have it, whose own working directory may be another; one with a scheme as it is."""
+    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
+
+
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, Field(min_length=1)]
 
@@ -45,7 +50,7 @@ class LakeKeys(Strict):
     @classmethod
     def _absolute(cls, root: str) -> str:
         if "://" not in root:
-            return os.path.abspath(os.path.expanduser(root))
+            return absolute(root)
         if root.split("://", 1)[0] not in {"s3a", "file", "hdfs"}:
             raise ValueError("a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://")
         return root.rstrip("/")

@@ -120,11 +120,14 @@ SequenceBy = Literal["position", "source.ts_ms"]
 
 
 class ColumnKeys(Strict):
-    """A declared column; ``type`` is a logical type in its short form (types.md Y13)."""
+    """A declared column; ``type`` is a logical type in its short form (types.md Y13); ``generated``: the database
+    computes it, and PostgreSQL's stream never has it (debezium.md E8).
+    """
 
     name: ColumnName
     type: Logical
     unsigned: bool = False
+    generated: bool = False
 
 
 class OutboxKeys(Strict):
@@ -340,7 +343,7 @@ def _literal(name: str) -> str:
 
 def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -> Declaration:
     """What a table's entry declares, and for what it leaves open its source."""
-    columns = tuple(Column(column.name, column.type, column.unsigned) for column in table.columns)
+    columns = tuple(Column(column.name, column.type, column.unsigned, column.generated) for column in table.columns)
     outbox = _outbox(source if table.outbox is None and source is not None else table, table.keys, table.columns)
     deletes = source.deletes if table.deletes is None and source is not None else table.deletes
     return Declaration(

@@ -40,6 +40,7 @@ class Table:
     ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
     ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete``
     promises that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
+    ``properties`` are facts for other readers, kept with the table where the format has a place for them.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Table:
     keys: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     complete: bool = False
+    properties: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,14 @@ class Evolution:
 @dataclass(frozen=True)
 class Column:
     """A declared source column. ``type`` is a logical type in the short form of types.md section 2
-    (``int``, ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...).
+    (``int``, ``decimal(10,2)``, ``date``, ``micro_timestamp``, ``bytes`` ...). ``generated``: the database computes
+    it, so that a record without it does not know its value (debezium.md E8).
     """
 
     name: str
     type: str
     unsigned: bool = False
+    generated: bool = False
 
 
 EVENT_ID, AGGREGATE_ID = "id", "aggregate_id"
@@ -137,6 +141,11 @@ class Declaration:
     def has_history(self) -> bool:
         """Whether every state of every row is kept."""
         return self.stored_as_scd_type == 2
+
+    @property
+    def generated(self) -> tuple[str, ...]:
+        """Columns that the database computes."""
+        return tuple(column.name for column in self.columns if column.generated)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
+from replicator.settings import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +57,8 @@ def run(
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
-        _run_recorded(options.settings(env, conf, lake), [*recorded, *(stages or [])], declare, lines, debug=debug)
+        files = [absolute(file) for file in (*recorded, *(stages or []))]
+        _run_recorded(options.settings(env, conf, lake), files, declare, lines, debug=debug)
     else:
         _run(options.settings(env, conf, lake), stages or [], lines, once=once, debug=debug)
     _show(lines, as_json=as_json)

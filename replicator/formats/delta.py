@@ -107,7 +107,10 @@ class DeltaFormat:
         before = self.version(spark, table)
         if before is None:
             self._insert(changes, table, progress, _SILVER)
-            return self._inserted(spark, table, before)
+            applied = self._inserted(spark, table, before)
+            self._describe(spark, table)
+            return applied
+        self._describe(spark, table)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         sides = merge.Sides()
@@ -188,6 +191,17 @@ class DeltaFormat:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
         writer = rows.write.format("delta").mode("append").options(**options)
         (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
+
+    def _describe(self, spark: SparkSession, table: Table) -> None:
+        """Set the properties that the table lacks: a writer's options can name none but Delta's own."""
+        snapshot = self._snapshot(spark, table) if table.properties else None
+        if snapshot is None:
+            return
+        known = snapshot.metadata().configuration()
+        missing = {name: value for name, value in table.properties if known.get(name).toString() != f"Some({value})"}
+        if missing:
+            told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
+            spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
 
     def _covered(self, spark: SparkSession, table: Table, progress: Progress) -> bool:
         recorded = self.progress(spark, table, progress.input)

@@ -220,7 +220,9 @@ def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSp
         if mode is not None:
             modes[topic] = mode
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
-    partial = {group["table"] for group in rows if group["has_placeholder"]}
+    partial = {
+        group["table"] for group in rows if group["has_placeholder"] or source.declaration(group["table"]).generated
+    }
     pairs = {(group["topic"], group["table"]) for group in rows}
     return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
 

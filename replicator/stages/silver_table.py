@@ -237,7 +237,8 @@ def _bury(share: Share, letters: DataFrame, account: Account) -> None:
 def _needs(share: Share) -> Needs:
     """What the survey saw in some record of the batch."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    return Needs(held, share.any("has_keyless_delete"), share.any("has_key_change"))
+    flags = share.any("has_keyless_delete"), share.any("has_key_change")
+    return Needs(held, *flags, generated=share.declaration.generated)
 
 
 def _past(
@@ -354,7 +355,8 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     complete = share.name not in share.routes.partial
-    table = replace(share.table, keys=batch.layout.keys, complete=complete)
+    by_time = (("replicator.sequence_by", "source.ts_ms"),) if share.at.source.by_time(share.name) else ()
+    table = replace(share.table, keys=batch.layout.keys, complete=complete, properties=by_time)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:

@@ -35,13 +35,15 @@ class Needs:
     """What some record of the batch needs beyond its columns; each costs, and is looked for only where it occurs.
 
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
-    ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``.
+    ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
+    that are not known where a record lacks them (E8).
     """
 
     placeholder: Placeholder | None = None
     keyless_deletes: bool = False
     key_changes: bool = False
     places: bool = False
+    generated: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,6 +92,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         "key",
         F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in _cells(form, layout, needs).items()],
+        *(["_sent"] if needs.generated else []),
         *(_moves(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
     )
@@ -99,7 +102,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         *[F.col(name).alias(f"_at_{name}") for name in _CARRIED],
         *columns,
         "_source_ts_ms",
-        _unavailable(form, layout, needs.placeholder).alias("_unavailable"),
+        _unavailable(form, layout, needs).alias("_unavailable"),
         _verdict(form, key_problem, layout.misfit(form)).alias("_verdict"),
         *needs.columns,
     )
@@ -133,6 +136,8 @@ def _parse(json: Column, path: tuple[str, ...], fields: Sequence[Field], *, wire
 
 def _parsed_needs(form: Form, layout: Layout, needs: Needs) -> list[Column]:
     found: list[Column] = []
+    if needs.generated:
+        found.append(F.json_object_keys(F.get_json_object("value", ".".join(["$", *form.path]))).alias("_sent"))
     if needs.keyless_deletes and not form.is_flat:
         path = (*form.path[:-1], "before")
         found += _parsed("_before", "_before_text", F.col("value"), path, _fields_of_keys(form, layout))
@@ -258,16 +263,19 @@ def _complete(keys: dict[str, Column]) -> Column:
     return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
 
 
-def _unavailable(form: Form, layout: Layout, placeholder: Placeholder | None) -> Column:
+def _unavailable(form: Form, layout: Layout, needs: Needs) -> Column:
     """Stored names of the columns that were not sent."""
-    if placeholder is None or not form.fields:
-        return F.lit(None).cast("array<string>")
     unsent = [
-        F.when(F.col(f"_c{i}.unsent") & (F.col("op") != "d"), F.lit(home))
+        (home, F.col(f"_c{i}.unsent"))
         for i, field in enumerate(form.fields)
-        if (home := layout.home(field)) is not None
+        if needs.placeholder is not None and (home := layout.home(field)) is not None
     ]
-    return F.array_compact(F.array(*unsent).cast("array<string>"))
+    computed = {stored_name(name): name for name in needs.generated}
+    unsent += [(home, ~F.array_contains("_sent", name)) for home, name in computed.items() if home in layout.types]
+    if not unsent:
+        return F.lit(None).cast("array<string>")
+    named = [F.when(lacks & (F.col("op") != "d"), F.lit(home)) for home, lacks in unsent]
+    return F.array_compact(F.array(*named).cast("array<string>"))
 
 
 def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:

@@ -2,7 +2,7 @@
 
 A batch of silver costs seconds and its rows cost nothing, so a *universe* is a copy of the stream whose records have
 one more key column, ``universe``, in key, images, headers and schema blocks, and a partition of their own with the
-offsets that they had. Three batches then hold every way in which a stream may come (debezium.md P1 to P6, P12):
+offsets that they had. Three batches then hold every way in which a stream may come (debezium.md P1 to P6, P8, P12):
 
 - ``whole``: in order, in one batch;
 - ``alone``: for each record, first all before it, then it by itself, then the rest. Where the second state of one such
@@ -10,6 +10,7 @@ offsets that they had. Three batches then hold every way in which a stream may c
 - ``shuffled``: the dice say in which batch a record comes;
 - ``replayed``: a tail of the stream again and once more, with new offsets (1 2 3 2 3 2 3);
 - ``compacted``: without tombstones;
+- ``last``: only the last record of each key, as a compacted topic keeps it;
 - ``snapshot``: rows as they stand between two transactions, read again in the middle of the stream.
 
 A truncate is about the whole table: a universe of a stream with one is a table of its own.
@@ -60,7 +61,7 @@ class Sizes:
     compacted: int
 
 
-EVERY = Sizes(alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4, compacted=1)
+EVERY = Sizes(alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4, compacted=2)
 FEW = Sizes(alone=0, shuffled=1, replayed=1, snapshots=0, compacted=0)
 """For universes that cost a table each."""
 
@@ -74,7 +75,7 @@ def universes(stream: Records, seed: int, sizes: Sizes) -> list[Universe]:
         *(_shuffled(stream, number, dice) for number in range(sizes.shuffled)),
         *(_replayed(stream, at) for at in _spread(range(streamed, end), sizes.replayed)),
         *(_read_again(stream, at) for at in _spread(list(_quiet(stream, streamed)), sizes.snapshots)),
-        *[_compacted(stream)][: sizes.compacted],
+        *[_compacted(stream), *_last_of_keys(stream)][: sizes.compacted],
         Universe(WHOLE, WHOLE, (stream, [], [])),
     ]
 
@@ -172,7 +173,7 @@ def _shuffled(stream: Records, number: int, dice: random.Random) -> Universe:
     """In any order, but records of a key that rows came to and left in one transaction stay in the order of their
     batches: which row left it (C5) is told by those before, and Kafka keeps them in one partition.
     """
-    contested = {departure["key"] for departure in stream for arrival in stream if _is_left_by(arrival, departure)}
+    contested = _contested(stream)
     newest: dict[str, int] = {}
     parts: list[list[Record]] = [[] for _ in range(BATCHES)]
     for record in stream:
@@ -181,6 +182,11 @@ def _shuffled(stream: Records, number: int, dice: random.Random) -> Universe:
             batch = newest[record["key"]] = max(batch, newest.get(record["key"], 0))
         parts[batch].append(record)
     return Universe("shuffled", f"shuffled {number}", tuple(dice.sample(part, len(part)) for part in parts))
+
+
+def _contested(stream: Records) -> set[str]:
+    """Keys that one transaction gave a row and took one from."""
+    return {departure["key"] for departure in stream for arrival in stream if _is_left_by(arrival, departure)}
 
 
 def _is_left_by(arrival: Record, departure: Record) -> bool:
@@ -204,6 +210,15 @@ def _read_again(stream: Records, at: int) -> Universe:
 def _compacted(stream: Records) -> Universe:
     rows = [record for record in stream if record["payload"] not in _TOMBSTONES]
     return Universe("compacted", "without tombstones", (rows, [], []))
+
+
+def _last_of_keys(stream: Records) -> list[Universe]:
+    """None where two rows had one key in the midst of a transaction: the last record is that of the row that left."""
+    if _contested(stream):
+        return []
+    last = {record["key"]: record for record in stream}
+    kept = [record for record in stream if last[record["key"]] is record]
+    return [Universe("last", "the last of each key", (kept, [], []), kept=False)]
 
 
 def _moved(records: Records, by: int) -> list[Record]:

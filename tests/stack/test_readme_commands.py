@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from infra import lab
 from infra.demo import warehouse
@@ -23,6 +25,7 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
+from replicator.cli import app
 from tests import readme
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
@@ -87,10 +90,14 @@ def test_the_demo_ends_equal_and_its_lake_answers(shell: Shell) -> None:
     assert "order_key" in answers
 
 
-def test_your_own_events_become_tables_without_any_configuration(shell: Shell, checkout: Path) -> None:
+def test_your_own_events_become_tables_without_any_configuration(
+    spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four records: two rows and a dead letter, which the commands of "Where everything lies" show and try again; and
-    an epoch for what may follow.
+    an epoch for what may follow. A dozen commands share the JVM of the tests instead of starting their own.
     """
+    assert spark
+    monkeypatch.chdir(checkout)
     (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
     sections = (
         "Your own captured events",
@@ -98,7 +105,8 @@ def test_your_own_events_become_tables_without_any_configuration(shell: Shell, c
         "When a source starts anew",
         "Where everything lies",
     )
-    told = shell([*ACTIVATE, *(command for section in sections for command in readme.commands(section))])
+    every = [command for section in sections for command in readme.commands(section)]
+    told = "".join(run_here(each) if each.startswith("replicator ") else shell([*ACTIVATE, each]) for each in every)
     assert "bronze ends here" in told
     assert "decimal(10,2)" in told
     assert "19.90" in told
@@ -106,6 +114,14 @@ def test_your_own_events_become_tables_without_any_configuration(shell: Shell, c
     assert "Declare the table's `keys`" in told
     assert "sets the row, until shop.sales.orders/0/2" in told
     assert "key_missing" in told
+
+
+def run_here(command: str) -> str:
+    """What a command of ours prints on stdout, run in this process."""
+    done = CliRunner().invoke(app, shlex.split(command)[1:])
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 
 from replicator.errors import ConfigError, PartitionsGrew, SourceRewound, TableMissing, TableStopped
 from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import epoch
@@ -32,7 +33,7 @@ class Silver:
     spark: Any
     folder: Path
     sequence_by: str = "position"
-    format: MemoryFormat = field(default_factory=MemoryFormat)
+    format: MemoryFormat | DeltaFormat = field(default_factory=MemoryFormat)
     control: MemoryControl = field(default_factory=MemoryControl)
 
     def __post_init__(self) -> None:
@@ -250,3 +251,15 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> 
     assert "`sequence_by` is position now" in str(error)
     lake.restart("source.ts_ms")
     assert lake.error() is None
+
+
+def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -> None:
+    """Q9: the flag is in the table's own properties, whether it was made with it or not."""
+    lake = Silver(exact, tmp_path, "source.ts_ms", DeltaFormat())
+    place = lake.at.lake.silver("s", "shop.orders").location
+    for number in range(2):
+        lake.take(change(number, 1, 10 + number, 2000 + number, 50 + number))
+        told = {row["key"]: row["value"] for row in exact.sql(f"SHOW TBLPROPERTIES delta.`{place}`").collect()}
+        assert told["replicator.sequence_by"] == "source.ts_ms"
+        exact.sql(f"ALTER TABLE delta.`{place}` UNSET TBLPROPERTIES ('replicator.sequence_by')")
+    assert lake.rows() == {1: (11, "0000")}
