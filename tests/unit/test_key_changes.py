@@ -1,11 +1,15 @@
-"""Rows that change their key, through bronze and silver in memory, however the batches are cut (debezium.md C5, M7)."""
+"""Rows that change their key, through bronze and silver in memory, however the batches are cut (debezium.md C5, M7).
+
+A batch costs seconds and its rows nothing: the histories run side by side in one table, each with keys, transactions
+and a partition of its own.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -24,38 +28,47 @@ from tests.builders import UNSENT, Record, bronze, record
 pytestmark = pytest.mark.spark
 
 TOPIC = "p.public.t"
+APART = 100
+"""What lies between the keys of two histories."""
+
 Live = dict[int, tuple[Any, Any]]
+Image = dict[str, Any]
 
 
 @dataclass
 class History:
-    """Events of one PostgreSQL table (id, a, b) as Debezium writes them, at growing LSNs."""
+    """Events of one PostgreSQL table (id, a, b) as Debezium writes them, at growing LSNs, in a partition of their
+    own.
+    """
 
-    records: list[Record]
+    number: int = 0
+    records: list[Record] = field(default_factory=list)
     tx: int = 1
 
-    def add(self, op: str, key: int, before: Any = None, after: Any = None, **moved: int) -> None:
+    def add(self, op: str, key: int, before: Image | None = None, after: Image | None = None, **moved: int) -> None:
         """One record; ``newkey`` and ``oldkey`` are the headers of a key change, at the LSN of the record before."""
-        offset = len(self.records)
-        lsn = 1000 + 10 * offset - (10 if "oldkey" in moved else 0)
+        offset, tx = len(self.records), APART * self.number + self.tx
+        lsn = 100_000 * (self.number + 1) + 10 * offset - (10 if "oldkey" in moved else 0)
         source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
-        source |= {"txId": self.tx, "lsn": lsn, "sequence": json.dumps([str(self.tx * 500), str(lsn)])}
-        value = {"before": before, "after": after, "source": source, "op": op}
-        headers = tuple((f"__debezium.{name}", json.dumps({"id": other}).encode()) for name, other in moved.items())
-        self.records.append(record(TOPIC, offset, {"id": key}, value, headers=headers))
+        source |= {"txId": tx, "lsn": lsn, "sequence": json.dumps([str(tx * 500), str(lsn)])}
+        value = {"before": self._own(before), "after": self._own(after), "source": source, "op": op}
+        headers = tuple(
+            (f"__debezium.{name}", json.dumps(self._own({"id": other})).encode()) for name, other in moved.items()
+        )
+        told = record(TOPIC, offset, self._own({"id": key}), value, headers=headers)
+        self.records.append(replace(told, partition=self.number))
 
     def move(self, old: int, new: int, after: tuple[Any, Any], before: tuple[Any, Any] = (None, None)) -> None:
         """A key change: the delete of the old key and the insert of the new one."""
         self.add("d", old, row(old, *before), newkey=new)
         self.add("c", new, None, row(new, *after), oldkey=old)
 
+    def _own(self, image: Image | None) -> Image | None:
+        return None if image is None else image | {"id": APART * self.number + image["id"]}
 
-def row(key: int, a: Any, b: Any) -> dict[str, Any]:
+
+def row(key: int, a: Any, b: Any) -> Image:
     return {"id": key, "a": a, "b": b}
-
-
-def history() -> History:
-    return History([])
 
 
 class Table:
@@ -76,57 +89,168 @@ class Table:
             for rule, count in account.ignored.items():
                 self.ignored[rule] = self.ignored.get(rule, 0) + count
 
-    def rows(self) -> list[Any]:
-        return self.at.silver.read(self.spark, self.at.lake.silver("p", "public.t")).collect()
+    def rows(self, number: int) -> dict[int, Any]:
+        """The rows of a history, by its own keys."""
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("p", "public.t")).collect()
+        return {row["id"] - APART * number: row for row in rows if row["id"] // APART == number}
 
-    def live(self) -> Live:
-        """(a, b) of the live rows."""
-        return {row["id"]: (row["a"], row["b"]) for row in self.rows() if not row["_deleted"]}
+    def live(self, number: int = 0) -> Live:
+        """(a, b) of its live rows."""
+        return {key: (row["a"], row["b"]) for key, row in self.rows(number).items() if not row["_deleted"]}
 
-    def unknown(self) -> dict[int, list[str]]:
+    def unknown(self, number: int = 0) -> dict[int, list[str]]:
         """Columns whose value is not known, by id."""
-        return {row["id"]: sorted(row["_column_seq"]) for row in self.rows() if row["_column_seq"]}
+        return {key: sorted(row["_column_seq"]) for key, row in self.rows(number).items() if row["_column_seq"]}
 
-    def reasons(self) -> list[str]:
+    def reasons(self, number: int = 0) -> list[str]:
+        """Why its records are dead letters."""
         letters = self.at.lake.dead_letters("p")
         if self.at.bronze.version(self.spark, letters) is None:
             return []
-        return [row["reason"] for row in self.at.bronze.read(self.spark, letters).collect()]
+        rows = self.at.bronze.read(self.spark, letters).collect()
+        return [row["reason"] for row in rows if row["partition"] == number]
 
 
-CUTS: tuple[tuple[int, ...], ...] = ((2,), (1, 2, 3))
+def batches(records: Sequence[Record], cuts: Sequence[int]) -> list[Sequence[Record]]:
+    """The records in batches that end where they are cut."""
+    bounds = [0, *[cut for cut in cuts if cut < len(records)], len(records)]
+    return [records[start:end] for start, end in pairwise(bounds)]
 
 
-def run(spark: Any, folder: Path, events: History, cuts: Sequence[int], key: str = "int") -> Table:
-    """The history in batches that end where it is cut."""
+def run(spark: Any, folder: Path, records: Sequence[Record], cuts: Sequence[int], key: str = "int") -> Table:
+    """The records in a table of their own."""
     table = Table(spark, folder, key)
-    bounds = [0, *[cut for cut in cuts if cut < len(events.records)], len(events.records)]
-    for start, end in pairwise(bounds):
-        table.take(events.records[start:end])
+    for batch in batches(records, cuts):
+        table.take(batch)
     return table
 
 
-@pytest.mark.parametrize("cuts", CUTS, ids=str)
-def test_a_row_keeps_its_large_value_when_its_key_changes(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
+# Histories, each with the rule that it shows.
+
+
+def moved(events: History) -> None:
     """M7: what was not sent is what the row held under its old key, in this batch, in silver or in bronze alone."""
-    events = history()
     events.add("c", 1, None, row(1, 1, "large"))
     events.tx = 2
     events.move(1, 7, (2, UNSENT))
-    table = run(exact, tmp_path, events, cuts)
-    assert table.live() == {7: (2, "large")}
-    assert table.unknown() == {}
+
+
+def moved_on(events: History) -> None:
+    """M7: on through the old key's own old key; each change in a transaction of its own."""
+    events.add("c", 1, None, row(1, 1, "large"))
+    for number, (old, new) in enumerate([(1, 2), (2, 3)]):
+        events.tx = 2 + number
+        events.move(old, new, (number, UNSENT))
+
+
+def never_held(events: History) -> None:
+    """E5: NULL never passes for knowledge."""
+    events.move(1, 7, (2, UNSENT))
+
+
+def swapped(events: History) -> None:
+    """C5, measured Z2.5: the second of d1 c2 d2 c1 takes away the key's former owner, not the row that has just
+    come.
+    """
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 2, None, row(2, 20, "two"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"), before=(10, "one"))
+    events.move(2, 1, (20, "two"), before=(20, "two"))
+
+
+def moved_twice(events: History) -> None:
+    """C5: the same image moved on, so the delete is one."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"), before=(10, "one"))
+    events.move(2, 3, (10, "one"), before=(10, "one"))
+
+
+def moved_twice_without_images(events: History) -> None:
+    """C5 under the default replica identity: a key that nobody had is left by its newcomer."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"))
+    events.move(2, 3, (10, "one"))
+
+
+def swapped_without_images(events: History) -> None:
+    """C5 under the default replica identity: which row left a key that had one is said aloud to be unknown."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 2, None, row(2, 20, "two"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"))
+    events.move(2, 1, (20, "two"))
+
+
+def sent_again(events: History) -> None:
+    """J1, C5, M7: copies of a key change are no former owner of its key, and hide no value of the row that moved."""
+    events.add("c", 1, None, row(1, 10, "large"))
+    events.tx = 2
+    events.move(1, 2, (10, UNSENT))
+    events.move(2, 3, (10, UNSENT))
+    tail = events.records[1:]
+    events.records += [replace(each, offset=each.offset + len(tail)) for each in tail]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a history ends in, in each way that it is cut."""
+
+    cuts: tuple[tuple[int, ...], ...]
+    live: Live
+    unknown: Mapping[int, list[str]] = field(default_factory=dict)
+    reasons: tuple[str, ...] = ()
+    swaps: int = 0
+
+
+TWO = {1: (20, "two"), 2: (10, "one")}
+OUTCOMES: dict[Callable[[History], None], Outcome] = {
+    moved: Outcome(((2,), (1, 2, 3)), {7: (2, "large")}),
+    moved_on: Outcome(((), (1, 2, 3)), {3: (1, "large")}),
+    never_held: Outcome(((),), {7: (2, None)}, unknown={7: ["b"]}),
+    swapped: Outcome(((), (4,), (3, 4, 5)), TWO, swaps=1),
+    moved_twice: Outcome(((3,),), {3: (10, "one")}),
+    moved_twice_without_images: Outcome(((),), {3: (10, "one")}),
+    swapped_without_images: Outcome(((),), TWO, reasons=("key_swap_ambiguous",)),
+    sent_again: Outcome(((), (7,)), {3: (10, "large")}),
+}
+RUNS = [(write, cuts) for write, outcome in OUTCOMES.items() for cuts in outcome.cuts]
+
+
+@pytest.fixture(scope="module")
+def table(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """The n-th batch of every history is one batch."""
+    every = []
+    for number, (write, cuts) in enumerate(RUNS):
+        write(events := History(number))
+        every.append(batches(events.records, cuts))
+    together = Table(exact, tmp_path_factory.mktemp("together"))
+    for at in range(max(map(len, every))):
+        together.take([each for own in every if at < len(own) for each in own[at]])
+    return together
+
+
+@pytest.mark.parametrize("number", range(len(RUNS)), ids=lambda n: f"{RUNS[n][0].__name__} {RUNS[n][1]}")
+def test_a_history_ends_as_the_source_did_however_it_is_cut(table: Table, number: int) -> None:
+    """C5, M7, E5, J1: see the histories."""
+    expected = OUTCOMES[RUNS[number][0]]
+    assert table.live(number) == expected.live
+    assert table.unknown(number) == expected.unknown
+    assert table.reasons(number) == list(expected.reasons)
+
+
+def test_swaps_are_counted(table: Table) -> None:
+    """R3: the deletes that are not to be applied are ignored by name."""
+    assert table.ignored == {"key_swap": sum(OUTCOMES[write].swaps for write, _ in RUNS)}
 
 
 @pytest.mark.parametrize("cuts", [(), (1,)], ids=str)
 def test_a_decimal_key_is_another_text_in_the_header(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
     """C6, measured Z2.4: base64 in the key, a number in the header; keys are equal when their values are."""
-    events = history()
-    events.add("c", 1, None, row(1, 1, "large"))
-    events.tx = 2
-    events.move(1, 7, (2, UNSENT))
-    events.records = [in_base64(each) for each in events.records]
-    table = run(exact, tmp_path, events, cuts, "decimal(6,3)")
+    moved(events := History())
+    table = run(exact, tmp_path, [in_base64(each) for each in events.records], cuts, "decimal(6,3)")
     assert table.live() == {Decimal("0.007"): (2, "large")}
     assert table.unknown() == {}
 
@@ -145,63 +269,9 @@ def in_base64(told: Record) -> Record:
     return record(TOPIC, told.offset, {"id": written(key["id"])}, value, headers=headers)
 
 
-@pytest.mark.parametrize("cuts", [(), (1, 2, 3)], ids=str)
-def test_a_value_follows_its_row_through_a_chain_of_keys(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
-    """M7: on through the old key's own old key; each change in a transaction of its own."""
-    events = history()
-    events.add("c", 1, None, row(1, 1, "large"))
-    for number, (old, new) in enumerate([(1, 2), (2, 3)]):
-        events.tx = 2 + number
-        events.move(old, new, (number, UNSENT))
-    table = run(exact, tmp_path, events, cuts)
-    assert table.live() == {3: (1, "large")}
-
-
-def test_a_value_that_no_record_held_stays_unknown_and_flagged(exact: Any, tmp_path: Path) -> None:
-    """E5: NULL never passes for knowledge."""
-    events = history()
-    events.move(1, 7, (2, UNSENT))
-    table = run(exact, tmp_path, events, ())
-    assert table.live() == {7: (2, None)}
-    assert table.unknown() == {7: ["b"]}
-
-
-def swap() -> History:
-    """Two rows exchange their keys in one transaction; the source sends d1 c2 d2 c1 (measured Z2.5)."""
-    events = history()
-    events.add("c", 1, None, row(1, 10, "one"))
-    events.add("c", 2, None, row(2, 20, "two"))
-    events.tx = 2
-    events.move(1, 2, (10, "one"), before=(10, "one"))
-    events.move(2, 1, (20, "two"), before=(20, "two"))
-    return events
-
-
-@pytest.mark.parametrize("cuts", [(), (4,), (3, 4, 5)], ids=str)
-def test_two_rows_may_swap_keys_in_one_transaction(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
-    """C5: the second delete takes away the key's former owner, not the row that has just come."""
-    table = run(exact, tmp_path, swap(), cuts)
-    assert table.live() == {1: (20, "two"), 2: (10, "one")}
-    assert table.ignored == {"key_swap": 1}
-    assert table.reasons() == []
-
-
-@pytest.mark.parametrize("cuts", [(3,)], ids=str)
-def test_a_row_that_moves_twice_in_one_transaction_leaves_the_key_between(
-    exact: Any, tmp_path: Path, cuts: Sequence[int]
-) -> None:
-    """C5: the same image moved on, so the delete is one."""
-    events = history()
-    events.add("c", 1, None, row(1, 10, "one"))
-    events.tx = 2
-    events.move(1, 2, (10, "one"), before=(10, "one"))
-    events.move(2, 3, (10, "one"), before=(10, "one"))
-    assert run(exact, tmp_path / "full", events, cuts).live() == {3: (10, "one")}
-
-
 def test_a_key_has_as_many_rows_as_came_and_did_not_leave(exact: Any, tmp_path: Path) -> None:
     """C5: equal rows are two rows, a row may be written on its way, a truncate leaves none; all of it redelivered."""
-    events = history()
+    events = History()
     for key in (1, 2, 5):  # 1 and 2 look the same
         events.add("c", key, None, row(key, 10, "one"))
     events.add("t", 0)
@@ -217,49 +287,14 @@ def test_a_key_has_as_many_rows_as_came_and_did_not_leave(exact: Any, tmp_path: 
     events.move(4, 5, (31, "three"), before=(31, "three"))
     events.move(5, 6, (31, "three"))  # the key 5 was free: the truncate took its row
     again = [Record(TOPIC, r.offset + 20, r.key, r.value, headers=r.headers) for r in events.records[6:]]
-    table = run(exact, tmp_path, History([*events.records, *again]), (9, len(events.records)))
+    table = run(exact, tmp_path, [*events.records, *again], (9, len(events.records)))
     assert table.reasons() == []
     assert table.live() == {1: (10, "one"), 2: (10, "one"), 6: (31, "three")}
 
 
-def test_without_an_image_of_the_old_row_only_a_free_key_is_judged(exact: Any, tmp_path: Path) -> None:
-    """C5 under the default replica identity: a key that nobody had is left by its newcomer; else it is said aloud."""
-    events = history()
-    events.add("c", 1, None, row(1, 10, "one"))
-    events.tx = 2
-    events.move(1, 2, (10, "one"))
-    events.move(2, 3, (10, "one"))
-    chain = run(exact, tmp_path / "chain", events, ())
-    assert (chain.live(), chain.reasons()) == ({3: (10, "one")}, [])
-
-    events = history()
-    events.add("c", 1, None, row(1, 10, "one"))
-    events.add("c", 2, None, row(2, 20, "two"))
-    events.tx = 2
-    events.move(1, 2, (10, "one"))
-    events.move(2, 1, (20, "two"))
-    swapped = run(exact, tmp_path / "swap", events, ())
-    assert swapped.reasons() == ["key_swap_ambiguous"]
-    assert swapped.live() == {1: (20, "two"), 2: (10, "one")}
-
-
-@pytest.mark.parametrize("cuts", [(), (7,)], ids=str)
-def test_a_chain_of_keys_may_be_sent_again(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
-    """J1, C5, M7: copies of a key change are no former owner of its key, and hide no value of the row that moved."""
-    events = history()
-    events.add("c", 1, None, row(1, 10, "large"))
-    events.tx = 2
-    events.move(1, 2, (10, UNSENT))
-    events.move(2, 3, (10, UNSENT))
-    tail = events.records[1:]
-    events.records += [replace(each, offset=each.offset + len(tail)) for each in tail]
-    table = run(exact, tmp_path, events, cuts)
-    assert (table.live(), table.reasons(), table.unknown()) == ({3: (10, "large")}, [], {})
-
-
 def test_a_delete_without_a_key_takes_it_from_before(exact: Any, tmp_path: Path) -> None:
     """B4: the Kafka key, else ``before``; with neither it is a dead letter."""
-    events = history()
+    events = History()
     events.add("c", 1, None, row(1, 10, "one"))
     events.add("c", 2, None, row(2, 20, "two"))
     events.add("d", 1, row(1, None, None))
