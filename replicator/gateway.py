@@ -1,13 +1,19 @@
-"""Questions to the JVM that need not be asked again.
+"""Shorter ways to the JVM than pyspark's own.
 
-pyspark looks up ``functions`` and ``PythonUtils``, and then the method, anew for every column expression, and the JVM
+It looks up ``functions`` and ``PythonUtils``, and then the method, anew for every column expression, and the JVM
 searches all JARs for each star import before it finds them. A batch of silver makes thousands of expressions: building
-them took longer than running them (decision 0009).
+them took longer than running them. And ``createDataFrame`` of a few rows starts a Python worker with every job that
+reads them (decision 0009).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _OFTEN = ("functions", "PythonUtils")
 
@@ -29,3 +35,25 @@ def remember(jvm: Any) -> None:
     for name in _OFTEN:
         if name not in vars(jvm):
             setattr(jvm, name, _Known(getattr(jvm, name)))
+
+
+def frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:
+    """Rows as ``createDataFrame`` takes them, without its checks: the values must be of the schema's types. The JVM
+    unpickles them itself.
+    """
+    from pyspark import serializers  # noqa: PLC0415 - `--help` loads no pyspark
+    from pyspark.sql import DataFrame  # noqa: PLC0415
+
+    context = spark.sparkContext
+    jvm: Any = context._jvm  # noqa: SLF001
+    java_context: Any = context._jsc  # noqa: SLF001
+    pickler: Any = serializers.CPickleSerializer()
+    batched: Any = serializers.AutoBatchedSerializer
+    pickled = context._serialize_to_jvm(  # noqa: SLF001
+        [schema.toInternal(tuple(row)) for row in rows],
+        batched(pickler),
+        lambda file: jvm.PythonRDD.readRDDFromFile(java_context, file, 1),
+        lambda: jvm.PythonParallelizeServer(java_context.sc(), 1),
+    )
+    arrays = jvm.SerDeUtil.toJavaArray(jvm.SerDeUtil.pythonToJava(pickled, True)).rdd()
+    return DataFrame(spark._jsparkSession.applySchemaToPythonRDD(arrays, schema.json()), spark)  # noqa: SLF001

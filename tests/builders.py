@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
 
+from replicator import gateway
 from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Table
 from replicator.transforms import merge
@@ -38,6 +41,16 @@ def exact_session(spark: SparkSession) -> SparkSession:
     return session
 
 
+def made(spark: SparkSession, rows: Iterable[Sequence[Any]], ddl: str) -> DataFrame:
+    """Rows of these columns, without a Python worker in the jobs that read them."""
+    return gateway.frame(spark, rows, _schema(spark, ddl))
+
+
+@lru_cache
+def _schema(spark: SparkSession, ddl: str) -> StructType:
+    return spark.createDataFrame([], ddl).schema
+
+
 @dataclass(frozen=True)
 class Record:
     """One bronze row. ``bad_value`` stands for bytes that are not UTF-8."""
@@ -65,7 +78,7 @@ def record(topic: str, offset: int, key: Any, value: Any, **more: Any) -> Record
 
 def bronze(spark: SparkSession, records: Iterable[Record]) -> DataFrame:
     """Bronze rows."""
-    return spark.createDataFrame([each.row() for each in records], BRONZE)
+    return made(spark, [each.row() for each in records], BRONZE)
 
 
 def envelope(
@@ -115,7 +128,7 @@ def delete(seq: str) -> Change:
 
 def changes(spark: SparkSession, keyed: Iterable[tuple[int, Change]]) -> DataFrame:
     """Decoded changes, each of a key."""
-    return spark.createDataFrame([change.row(key) for key, change in keyed], CHANGES)
+    return made(spark, [change.row(key) for key, change in keyed], CHANGES)
 
 
 def state(a: int | None, b: str | None, seq: str, column_seq: Mapping[str, str] | None = None) -> tuple[Any, ...]:

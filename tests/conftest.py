@@ -86,5 +86,12 @@ def endpoints(servers: Stack) -> object:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with servers come first: their files are the longest, and two workers shall end together."""
-    items.sort(key=lambda item: item.get_closest_marker("stack") is None)
+    """The longest files come first, so that two workers end together: tests with servers, then what may take longest by
+    its own word.
+    """
+
+    def place(item: pytest.Item) -> tuple[bool, float]:
+        patience = item.get_closest_marker("timeout")
+        return item.get_closest_marker("stack") is None, -patience.args[0] if patience else 0
+
+    items.sort(key=place)

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing
 from replicator.formats import control
 from replicator.formats.delta_log import Log
@@ -89,7 +89,7 @@ class DeltaFormat:
         files = [f.path for c in commits for f in c.files if f.version > after.get(f.partition, upto)]
         schema = self.read(spark, table).schema
         if not files:
-            return spark.createDataFrame([], schema)
+            return gateway.frame(spark, (), schema)
         return spark.read.schema(schema).option("basePath", table.location).parquet(*files)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:

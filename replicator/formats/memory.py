@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import names
+from replicator import gateway, names
 from replicator.errors import TableMissing
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
@@ -38,7 +38,7 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
-        return spark.createDataFrame(stored.versions[-1 if version is None else version], stored.schema)
+        return gateway.frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
         """The newest version, None if the table is missing."""
@@ -65,7 +65,7 @@ class MemoryFormat:
         """Rows behind those of the versions before."""
         appended = self._appended(table, min(after.values()), upto)
         rows = [row for row, partition, version in appended if version > after.get(partition, upto)]
-        return spark.createDataFrame(rows, self._tables[table.location].schema)
+        return gateway.frame(spark, rows, self._tables[table.location].schema)
 
     def _appended(self, table: Table, after: int, upto: int) -> Iterator[tuple[Row, tuple[str, ...], int]]:
         versions = self._tables[table.location].versions

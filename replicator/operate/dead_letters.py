@@ -71,7 +71,7 @@ def letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> Da
     try:
         rows = at.bronze.read(spark, table)
     except TableMissing:
-        return spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in columns.items()))
+        return spark.range(0).select(*[F.lit(None).cast(kind).alias(name) for name, kind in columns.items()])
     missing = [F.lit(None).cast(kind).alias(name) for name, kind in columns.items() if name not in rows.columns]
     return rows.select("*", *missing).select(*columns)
 

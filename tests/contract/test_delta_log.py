@@ -57,8 +57,11 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
 def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     """Behind a checkpoint the state comes from the snapshot, and is carried on from there."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
-    for number in range(12):
+    spark = spark.newSession()
+    spark.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "3")
+    for number in range(5):
         format_.append(spark.createDataFrame([(number, "a")], "id INT, x STRING"), table, Progress("p", number))
+    assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint*.parquet"))
     late = Log(table.location, ())
     check(late, spark)
     format_.append(spark.createDataFrame([(99, "a")], "id INT, x STRING"), table, Progress("p", 99))

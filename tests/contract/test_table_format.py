@@ -20,7 +20,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.spec import Applied, Evolution, Progress, Table
 from replicator.transforms import fold, merge
-from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, state, states, upsert
+from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, made, state, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -117,7 +117,7 @@ class World:
 
     def frame(self, *rows: tuple[Any, ...], ddl: str = "k INT, v STRING") -> DataFrame:
         """Rows of these columns."""
-        return self.spark.createDataFrame(list(rows), ddl)
+        return made(self.spark, rows, ddl)
 
     def changed(self, table: Table, after: int, upto: int) -> list[int]:
         """The keys that differ between two versions."""

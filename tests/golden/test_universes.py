@@ -119,7 +119,7 @@ class Proof:
 
 @pytest.fixture(scope="module")
 def proof(spark, tmp_path_factory) -> Proof:
-    """Bronze and the rebuilt silver are in Delta, the silver of the three batches is in memory."""
+    """Bronze and the rebuilt silver are in Delta, the silver of the batches is in memory."""
     spec = SourceSpec("golden", ".*", tables=tuple(each for stream in STREAMS for each in stream.declarations()))
     run = Run(exact_session(spark), tmp_path_factory.mktemp("golden"), spec, bronze=DeltaFormat())
     states, sent = [], 0
@@ -141,6 +141,8 @@ def test_every_universe_ends_as_the_source_did(proof: Proof, stream: Stream) -> 
     """
     wrong = {}
     for at, copy in enumerate(stream.copies):
+        if copy.kind == "alone":
+            continue  # it ends in the midst of the stream, see below
         found, expected = live(proof.rows(stream, at)), stream.expected
         lacking = {key: unknown(row) for key, row in found.items()}
         assert copy.kind in ("shuffled", "last") or not any(lacking.values()), copy.name
@@ -174,7 +176,7 @@ def test_silver_is_the_same_byte_for_byte(proof: Proof, stream: Stream) -> None:
     seen = live if stream.parts else dict
     whole = seen(proof.rows(stream, stream.whole))
     wrong = {}
-    for at, name in stream.of_kind("alone", "shuffled", "compacted").items():
+    for at, name in stream.of_kind("shuffled", "compacted").items():
         rows = seen(proof.rows(stream, at))
         flagged = {key for key, row in rows.items() if unknown(row)}
         wrong[name] = differing(without(rows, flagged), without(whole, flagged))
@@ -198,7 +200,7 @@ def test_silver_built_again_from_bronze_is_the_same(proof: Proof, stream: Stream
     seen = live if stream.parts else dict
     wrong = {}
     for at, copy in enumerate(stream.copies):
-        wanted = proof.rows(stream, stream.whole if copy.kept else at)
+        wanted = proof.rows(stream, stream.whole if copy.kind in ("shuffled", "compacted") else at)
         wrong[copy.name] = differing(seen(proof.rebuilt[stream.table].get(at, {})), seen(wanted))
     assert {name: found for name, found in wrong.items() if found} == {}
 

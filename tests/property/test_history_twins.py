@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from tests.builders import made
 from tests.property.intervals import Event, Interval, histories, of_all, replayed
 
 pytestmark = pytest.mark.spark
@@ -30,7 +31,7 @@ def batch(spark: SparkSession, keyed: Sequence[tuple[int, Event]]) -> DataFrame:
         (key, None if e.ends else e.a, e.b, e.seq, e.ends, 1000 * e.place, [] if e.ends or e.b is not None else ["b"])
         for key, e in keyed
     ]
-    return history.states(spark.createDataFrame(rows, CHANGES), ["k"])
+    return history.states(made(spark, rows, CHANGES), ["k"])
 
 
 class Kept:
@@ -44,7 +45,7 @@ class Kept:
 
     def take(self, keyed: Sequence[tuple[int, Event]], truncates: history.Truncates | None = None) -> None:
         changed = batch(self.spark, keyed)
-        stored = self.spark.createDataFrame(list(self.rows.values()), self.schema) if self.rows else None
+        stored = made(self.spark, self.rows.values(), self.schema) if self.rows else None
         found = history.difference(stored, changed, ["k"], truncates or {}, partial=self.partial)
         rows = found.select(*COLUMNS, "_op")
         self.schema = ", ".join(f"{name} {kind}" for name, kind in rows.drop("_op").dtypes)
@@ -61,7 +62,7 @@ class Kept:
     def intervals(self) -> dict[int, list[Interval]]:
         """By key, in their order."""
         found: dict[int, list[Interval]] = {}
-        rows = self.spark.createDataFrame(list(self.rows.values()), self.schema).where(history.holds())
+        rows = made(self.spark, self.rows.values(), self.schema).where(history.holds())
         for row in rows.orderBy("__START_AT").collect():
             found.setdefault(row["k"], []).append((row["__START_AT"], row["__END_AT"], row["a"], row["b"]))
         return found
@@ -115,7 +116,7 @@ def test_times_are_those_of_the_changes_at_both_ends(exact: SparkSession) -> Non
     """The source's clock; a truncate without a time ends an interval all the same."""
     kept = Kept(exact)
     kept.take([(1, Event("insert", 1, 1, "x", "x")), (1, Event("insert", 3, 3, "y", "y"))], TRUNCATES)
-    rows = exact.createDataFrame(list(kept.rows.values()), kept.schema).orderBy("__START_AT")
+    rows = made(exact, kept.rows.values(), kept.schema).orderBy("__START_AT")
     times = rows.select(F.unix_millis("__START_TIME").alias("s"), F.unix_millis("__END_TIME").alias("e"), "__END_AT")
     first, second = list(TRUNCATES)
     assert [tuple(row) for row in times.collect()] == [(1000, 2500, first), (3000, None, second)]
@@ -128,7 +129,7 @@ def test_columns_that_are_maps_or_added_later_are_compared_too(exact: SparkSessi
     )
     seqs = [Event("insert", at, at).seq for at in (1, 2, 3)]
     rows = [(1, {"x": value}, seq, False, 1, None) for value, seq in zip("112", seqs, strict=True)]
-    changed = history.states(exact.createDataFrame(rows, ddl), ["k"])
+    changed = history.states(made(exact, rows, ddl), ["k"])
     first = history.difference(None, changed, ["k"], {}, partial=False).localCheckpoint()
     shown = first.where(history.holds()).orderBy("__START_AT")
     assert [(row["__START_AT"], row["m"]) for row in shown.collect()] == [(seqs[0], {"x": "1"}), (seqs[2], {"x": "2"})]

@@ -17,6 +17,16 @@ def test_the_newest_entry_is_the_version_of_the_package():
     assert HEADINGS[0][0] == __version__
 
 
+def test_no_page_holds_leftovers_of_a_merge():
+    """Both sides of a conflict in one text are a page that nobody read."""
+    root = Path(__file__).parents[2]
+    pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
+    assert pages
+    marked = re.compile(r"^(<<<<<<<|>>>>>>>) ", re.MULTILINE)
+    found = [page.name for page in pages if marked.search(page.read_text(encoding="utf-8"))]
+    assert found == []
+
+
 def test_every_version_is_there_once_with_its_date():
     """Only the newest one may be unreleased."""
     versions = [version for version, _ in HEADINGS]
