@@ -19,11 +19,11 @@ from replicator.debezium import terms
 from replicator.errors import ConfigError
 from replicator.operate import dead_letters, key
 from replicator.operate.retry import placed
-from replicator.stages import epochs, routing, silver_table, tuning
+from replicator.stages import decoding, epochs, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News
-from replicator.stages.silver_table import Share
+from replicator.stages.share import Share
 from replicator.transforms import changes
 from replicator.transforms.letters import COLUMNS, PLACE
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -119,7 +119,7 @@ def _decoded(share: Share, records: DataFrame, is_row: Column) -> tuple[dict[Pla
     """``_seq`` of what has one, and the changes of this key."""
     if not share.rows:
         return {}, {}
-    with silver_table.decoded(share, records) as decoded:
+    with decoding.decoded(share, records) as decoded:
         ordered = decoded.ordered.select(*PLACE, "op", "_seq").where(F.col("_seq").isNotNull()).collect()
         mine = decoded.changes.where(is_row).select("_seq", "_deleted", "_unavailable", "_reject").collect()
     by_change = {(row["_seq"], row["op"] == "d"): _place(row) for row in ordered}

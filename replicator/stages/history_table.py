@@ -6,21 +6,17 @@ reads from what the older of the two has applied, and joining changes in again c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.spec import Progress, Table
 from replicator.stages import routing, tuning
+from replicator.stages.share import Share
 from replicator.transforms import evolve, history
 from replicator.transforms.history import Truncates
 from replicator.transforms.layout import Layout, described
 from replicator.transforms.reshape import OURS
-
-if TYPE_CHECKING:
-    from replicator.stages.silver_table import Share
 
 
 def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import Table
 from replicator.stages import tuning
+from replicator.stages.decoding import Decoded
 from replicator.stages.refinement import Refinement
+from replicator.stages.share import Share
 from replicator.transforms import horizon
 from replicator.transforms.horizon import Horizon
-
-if TYPE_CHECKING:
-    from replicator.stages.silver_table import Decoded, Share
 
 
 def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,13 +17,11 @@ from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
 from replicator.stages import routing, schema_ledger
 from replicator.stages.schema_ledger import Ledger
+from replicator.stages.share import Share
 from replicator.transforms import changes, evolve
 from replicator.transforms.evolve import Change, Plan, Policy
 from replicator.transforms.layout import kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
-
-if TYPE_CHECKING:
-    from replicator.stages.silver_table import Share
 
 
 @dataclass(frozen=True)

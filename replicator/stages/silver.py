@@ -18,7 +18,8 @@ from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
-from replicator.stages.silver_table import Share, apply, foresee
+from replicator.stages.share import Share
+from replicator.stages.silver_table import apply, foresee
 from replicator.transforms import changes, exempt, reach
 from replicator.transforms.evolve import Plan
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from replicator.errors import TableStopped
+from replicator.stages.share import Share
 from replicator.transforms import truncate
-
-if TYPE_CHECKING:
-    from replicator.stages.silver_table import Share
 
 
 @dataclass(frozen=True)

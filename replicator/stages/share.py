@@ -1,0 +1,120 @@
+"""What one table has to do with a tick: which records are its own, how they are read, and in which order they stand."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator.spec import Declaration, Progress, Table
+from replicator.stages import shaping
+from replicator.stages.epochs import Epochs
+from replicator.stages.refinement import Refinement
+from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.transforms import changes
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one table does in one tick: its groups of the survey, and bronze up to which version.
+
+    ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
+    tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
+    per call.
+    """
+
+    spark: SparkSession
+    at: Refinement
+    routes: Routes
+    news: News
+    name: str
+    groups: tuple[Row, ...]
+    again: list[DataFrame] | None = None
+    epochs: Epochs = field(default_factory=Epochs)
+
+    @property
+    def upto(self) -> int:
+        """The version of bronze that the table reaches with this tick."""
+        return self.news.upto
+
+    @property
+    def progress(self) -> Progress:
+        """What the table's commit records. A retry counts for itself and moves nothing that a tick relies on."""
+        if self.again is None:
+            return Progress(self.routes.bronze, self.upto)
+        version = self.at.silver.version(self.spark, self.table)
+        return Progress(f"{self.routes.bronze}/dead letters", 0 if version is None else version + 1)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every topic of the table is read from its beginning."""
+        starts = (self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name))
+        return self.again is None and all(start == BEGINNING for start in starts)
+
+    @property
+    def table(self) -> Table:
+        """The silver table, without its keys."""
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def declaration(self) -> Declaration:
+        """What the user declared about it."""
+        return self.at.source.declaration(self.name)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Groups of records that may change a row."""
+        return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
+
+    def described(self, records: DataFrame) -> AbstractContextManager[DataFrame]:
+        """Bronze records of the table's topics with what they say about themselves, and their epoch; kept for the time
+        of the block.
+        """
+        topics = self.routes.topics(self.name)
+        with_epoch = records.withColumn("epoch", self.epochs.column(topics))
+        return shaping.read(with_epoch, self.at.source, is_unusual=self.any("shape"))
+
+    def any(self, flag: str) -> bool:
+        """Whether some group of rows has the flag."""
+        return any(group[flag] for group in self.rows)
+
+    def changes_in(self, records: DataFrame) -> DataFrame:
+        """Records that may change a row of this table."""
+        usable = F.col("rule").isNull() & F.col("reason").isNull()
+        return records.where(
+            F.col("topic").isin(*self.routes.topics(self.name)) & usable & (F.col("table") == self.name)
+        )
+
+    def rejects_in(self, records: DataFrame) -> DataFrame:
+        """Records that cannot be applied to any table and that this one answers for."""
+        homes = [topic for topic in self.routes.topics(self.name) if self.routes.home(topic) == self.name]
+        return records.where(F.col("topic").isin(*homes) & F.col("reason").isNotNull())
+
+    def stored(self) -> StructType | None:
+        """The columns of the silver table; None before its first batch."""
+        silver = self.at.silver
+        if silver.version(self.spark, self.table) is None:
+            return None
+        return silver.read(self.spark, self.table).schema
+
+    def ordered(self, rows: DataFrame) -> DataFrame:
+        """Records that may change a row, in the source's order."""
+        snapshots = self.any("has_snapshot")
+        running = self._running(rows) if snapshots and not self.whole else None
+        return changes.ordered(rows, snapshots=snapshots, running=running)
+
+    def _running(self, rows: DataFrame) -> DataFrame:
+        """The greatest position below the range, per (topic, partition, epoch): snapshot rows rank above it (Q5)."""
+        at, spark = self.at, self.spark
+        topics = self.routes.topics(self.name)
+        lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
+        bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), self.upto).where(F.col("topic").isin(*topics))
+        before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
+            F.col("offset") < F.col("lowest")
+        )
+        with self.described(before.drop("lowest")) as placed:
+            highest = placed.groupBy("topic", "partition", "epoch").agg(F.max("position").alias("maximum"))
+            return highest.localCheckpoint()
