@@ -68,6 +68,7 @@ _S3A = {
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
 }
+_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _FILE_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 
@@ -89,11 +90,17 @@ def configuration(settings: Settings, existing: Mapping[str, str], spark_line: s
 
 
 def launch(
-    settings: Settings, existing: Mapping[str, str], class_path: Iterable[Path], log: Path | None
+    settings: Settings,
+    existing: Mapping[str, str],
+    class_path: Iterable[Path],
+    log: Path | None,
+    *,
+    brief: bool = False,
 ) -> dict[str, str]:
     """What goes to the command line of a JVM that is yet to start: no secret may be among it.
 
-    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr.
+    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *brief* is
+    for a JVM that ends before a thorough compiler would pay.
     """
     wanted = {
         "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
@@ -102,10 +109,12 @@ def launch(
         "spark.jars": ",".join(map(str, class_path)),
         "spark.ui.showConsoleProgress": str(log is None).lower(),
     }
+    options = "spark.driver.extraJavaOptions"
+    if brief:
+        wanted[options] = _BRIEF
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
-    options = "spark.driver.extraJavaOptions"
-    given = existing.get(options, own.get(options, ""))
+    given = existing.get(options, missing.get(options, ""))
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
         missing[options] = f'{given} "-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"'.strip()
@@ -120,12 +129,13 @@ def cores(master: str) -> int | None:
     return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1) or 1)
 
 
-def session(settings: Settings, *, debug: bool = False) -> SparkSession:
+def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> SparkSession:
     """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
     Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
     JVM starts: its own client tells after minutes. Without *debug* Spark's own log goes to ``spark.log``
-    in the cache instead of stderr. The JVM ends with this process.
+    in the cache instead of stderr. The JVM ends with this process; *brief*
+    says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -136,7 +146,7 @@ def session(settings: Settings, *, debug: bool = False) -> SparkSession:
     spark_line = ".".join(pyspark.__version__.split(".")[:2])
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
     if not submitted:
-        _start(settings, spark_line, debug=debug)
+        _start(settings, spark_line, debug=debug, brief=brief)
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     _refuse_without_delta(pyspark.SparkContext._jvm)  # noqa: SLF001
@@ -156,7 +166,7 @@ def log_file(settings: Settings) -> Path:
     return settings.cache / "spark.log"
 
 
-def _start(settings: Settings, spark_line: str, *, debug: bool) -> None:
+def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
     class_path = jars.present(jars.locked(spark_line), settings.cache)
@@ -166,7 +176,7 @@ def _start(settings: Settings, spark_line: str, *, debug: bool) -> None:
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)
-    for key, value in launch(settings, spark_defaults(), class_path, log).items():
+    for key, value in launch(settings, spark_defaults(), class_path, log, brief=brief).items():
         conf.set(key, value)
     try:
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs

@@ -50,7 +50,7 @@ def list_letters(
     """How many there are per table and reason, or with --rows which."""
     from replicator.operate import dead_letters
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source)
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
     choice = dead_letters.Choice(table, reason)
     columns: tuple[str, ...] = _COUNTS
     if rows:
@@ -76,7 +76,7 @@ def show(
     """One record as bronze has it, why it could not be applied, and how to mend that."""
     from replicator.operate.dead_letters import find
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source)
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
         raise ReplicatorError(

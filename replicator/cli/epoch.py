@@ -81,7 +81,7 @@ def _at(settings: Settings, source: str, *, debug: bool) -> tuple[SparkSession, 
     from replicator import assemble
     from replicator.session import session
 
-    spark = session(settings, debug=debug)
+    spark = session(settings, debug=debug, brief=True)
     return spark, assemble.place(spark, settings, source)
 
 

@@ -69,13 +69,20 @@ def declared(declare: Path | None, lake: str | None) -> SourceSpec:
 
 
 def opened(
-    context: typer.Context, settings: Settings, source: str | None = None, declared: SourceSpec | None = None
+    context: typer.Context,
+    settings: Settings,
+    source: str | None = None,
+    declared: SourceSpec | None = None,
+    *,
+    brief: bool = False,
 ) -> tuple[SparkSession, list[Refinement]]:
-    """A session, and silver of one source or of all. Raises ConfigError for a source that there is not."""
+    """A session, a ``brief`` one for a short look, and silver of one source or of all. Raises ConfigError for a source
+    that there is not.
+    """
     from replicator import assemble
     from replicator.session import session
 
-    spark = session(settings, debug=debugging(context))
+    spark = session(settings, debug=debugging(context), brief=brief)
     return spark, of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
 
 

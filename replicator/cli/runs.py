@@ -35,7 +35,7 @@ def runs(
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context))
+    spark = session(settings, debug=options.debugging(context), brief=True)
     kept = assemble.runs(spark, settings)
     if run is not None:
         _print_one(kept.read(run), run, as_json=as_json)

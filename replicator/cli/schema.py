@@ -92,7 +92,7 @@ def _opened(
 ) -> tuple[SparkSession, Sequence[Refinement], str]:
     """A session, the sources, and the root of the lake."""
     settings = options.settings(env, conf, lake)
-    spark, sources = options.opened(context, settings, declared=options.declared(declare, lake))
+    spark, sources = options.opened(context, settings, declared=options.declared(declare, lake), brief=True)
     return spark, sources, settings.lake.root
 
 

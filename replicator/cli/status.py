@@ -28,7 +28,7 @@ def status(
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context))
+    spark = session(settings, debug=options.debugging(context), brief=True)
     found = standings(spark, assemble.surroundings(spark, settings))
     if as_json:
         console.print_json([asdict(standing) for standing in found])

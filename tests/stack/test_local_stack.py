@@ -147,7 +147,7 @@ def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(h
         while not _at_work_in(home) and time.monotonic() < until:
             time.sleep(0.1)
         os.killpg(starter.pid, signal.SIGINT)
-        told = starter.communicate(timeout=60)[1].decode()
+        told = starter.communicate(timeout=180)[1].decode()  # data folders are made to their end first
     assert starter.returncode == 130, told
     assert "Interrupted" in told
     assert _ends(home)

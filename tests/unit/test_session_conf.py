@@ -75,6 +75,16 @@ def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
     assert conf["spark.driver.extraJavaOptions"].startswith('-Dx=1 "-Dlog4j2.configurationFile=')
 
 
+def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
+    """A thorough compiler costs a verb of some seconds more than it wins; options of the user's own stand."""
+    options = "spark.driver.extraJavaOptions"
+    assert "TieredStopAtLevel=1" in session.launch(bare(tmp_path), {}, [], None, brief=True)[options]
+    assert options not in session.launch(bare(tmp_path), {}, [], None)
+    own = bare(tmp_path, spark={options: "-Dx=1"})
+    assert session.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
+    assert options not in session.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
+
+
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}

@@ -114,6 +114,19 @@ def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
     assert lake.reasons() == {3: "key_undecodable"}
 
 
+def test_the_shard_that_a_routed_record_names_is_part_of_its_key(exact, tmp_path: Path) -> None:
+    """C8: what the router puts into the key is a key column of the table, although no row has it."""
+    shard = "__dbz__physicalTableIdentifier"
+    lake = silver_of(exact, tmp_path)
+    for offset, number in enumerate((1, 2)):
+        key = {"id": 1, shard: f"s.shop.orders_{number}"}
+        lake.take(record("s.shop.all", offset, key, envelope("c", row(1, number), table=f"shop.orders_{number}")))
+    for number in (1, 2):
+        table = f"shop.orders_{number}"
+        [found] = lake.at.silver.read(exact, lake.at.lake.silver("s", table)).collect()
+        assert (found["id"], found[shard], found["v"]) == (1, f"s.shop.orders_{number}", number)
+
+
 def test_records_that_are_no_rows_are_ignored_by_name(lake: Silver) -> None:
     """R3: each rule is counted, wherever the record came from."""
     accounts = lake.take(
