@@ -40,10 +40,11 @@ def read(records: DataFrame, flattened: Sequence[str] = ()) -> DataFrame:
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
-    where they need not), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block
-    says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of Debezium's:
-    a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's
-    deletes are rows, F2) and ``shape`` (it may be no plain record, and of which kind; NULL nearly always).
+    where they need not), ``transaction`` (the source's id of it, where it says one), ``flat``, ``wrapped``,
+    ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of one form are
+    decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the topic has no
+    envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2) and ``shape`` (it may be
+    no plain record, and of which kind; NULL nearly always).
     """
     described = records
     topics = tuple(flattened)
@@ -61,6 +62,7 @@ SAID = (
     "is_snapshot",
     "position",
     "stream",
+    "transaction",
     "flat",
     "wrapped",
     "key_wrapped",
@@ -166,6 +168,7 @@ def _positions() -> tuple[Column, ...]:
     return (
         position.position(F.col("_source"), F.col("is_snapshot")).alias("position"),
         position.stream(F.col("_source")).alias("stream"),
+        F.col("_source.txId").alias("transaction"),
         F.json_object_keys("_row_text").alias("row_names"),
         F.col("_body.__deleted").isNotNull().alias("rewritten"),
     )

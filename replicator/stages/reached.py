@@ -26,11 +26,14 @@ Place = tuple[int, str]
 
 @dataclass(frozen=True)
 class Mark:
-    """The greatest place (epoch and position as one text), with time and offset of the record that holds it."""
+    """The greatest place (epoch and position as one text), with time, offset and transaction of the record that holds
+    it.
+    """
 
     place: str
     minus_ts: int | None
     offset: int
+    tx: str | None = None
 
     @property
     def epoch(self) -> str:
@@ -112,7 +115,7 @@ class Reached:
         by_topic: dict[str, list[tuple[Place, Mark]]] = {topic: [] for topic in topics}
         for row in found:
             if row["topic"] in by_topic:
-                mark = Mark(row["mark"]["place"], row["mark"]["minus_ts"], row["mark"]["offset"])
+                mark = Mark(**row["mark"].asDict())
                 by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
         for topic, marks in by_topic.items():
             self.levels[topic] = self.levels.get(topic, Level(version, {})).raised(version, marks)
@@ -133,10 +136,10 @@ class Reached:
 
 
 def _level(told: Mapping[str, Any]) -> Level:
-    marks = {(partition, stream): Mark(place, ts, offset) for partition, stream, place, ts, offset in told["marks"]}
+    marks = {(partition, stream): Mark(*mark) for partition, stream, *mark in told["marks"]}
     return Level(told["version"], marks)
 
 
 def _told(level: Level) -> dict[str, Any]:
-    marks = [[partition, stream, m.place, m.minus_ts, m.offset] for (partition, stream), m in level.marks.items()]
+    marks = [[*place, m.place, m.minus_ts, m.offset, m.tx] for place, m in level.marks.items()]
     return {"version": level.version, "marks": marks}

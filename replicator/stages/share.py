@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -23,7 +23,8 @@ class Share:
 
     ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
-    per call.
+    per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
+    ``changes.ordered``.
     """
 
     spark: SparkSession
@@ -34,6 +35,7 @@ class Share:
     groups: tuple[Row, ...]
     again: list[DataFrame] | None = None
     epochs: Epochs = field(default_factory=Epochs)
+    marks: Column | None = None
 
     @property
     def upto(self) -> int:
@@ -104,7 +106,7 @@ class Share:
         """Records that may change a row, in the source's order."""
         snapshots = self.any("has_snapshot")
         running = self._running(rows) if snapshots and not self.whole else None
-        return changes.ordered(rows, snapshots=snapshots, running=running)
+        return changes.ordered(rows, snapshots=snapshots, running=running, marks=self.marks)
 
     def _running(self, rows: DataFrame) -> DataFrame:
         """The greatest position below the range, per (topic, partition, epoch): snapshot rows rank above it (Q5)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable
@@ -86,13 +86,22 @@ def by_mode(
     )
 
 
-def ordered(records: DataFrame, *, snapshots: bool, running: DataFrame | None) -> DataFrame:
+def ordered(
+    records: DataFrame, *, snapshots: bool, running: DataFrame | None, marks: Column | None = None
+) -> DataFrame:
     """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
     greatest position before the range, one row per (topic, partition, epoch) with ``maximum``; None when the range
-    starts with the topic.
+    starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
+    (Q12): a record's mark before the range (``reach.MARK``), NULL where there is none.
     """
+    if marks is not None:
+        before = F.when(
+            marks["offset"] < F.col("offset"), F.struct(marks["place"].alias("place"), marks["tx"].alias("tx"))
+        )
+        place = position.of_one_transaction(F.col("position"), F.col("is_snapshot"), before)
+        records = records.withColumn("position", place)
     if snapshots:
         before = F.lit(position.LOWEST)
         if running is not None:

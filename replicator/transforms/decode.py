@@ -3,7 +3,8 @@
 A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
 ``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
-another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, C5), ``_inserted
+another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, or else
+the major part of its position, C5), ``_inserted
 BOOLEAN`` (it says that the row is new under its key) and ``_at STRUCT<topic, topic_id, partition, offset>``.
 """
 
@@ -147,7 +148,7 @@ def _parsed_needs(form: Form, layout: Layout, needs: Needs) -> list[Column]:
         found += _parsed("_old_row", "_old_row_text", old, (), _as_in_headers(form.key_fields))
         found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(old).alias("_old_text"))
         found.append(left.alias("_left"))
-        found.append(_transaction(form).alias("_tx"))
+        found.append(F.coalesce("transaction", position.major(F.col("_seq"))).alias("_tx"))
         found.append(((F.col("op") == "c") | old.isNotNull()).alias("_inserted"))
     return found
 
@@ -164,14 +165,6 @@ def _as_in_headers(fields: Sequence[Field]) -> list[Field]:
         else field
         for field in fields
     ]
-
-
-def _transaction(form: Form) -> Column:
-    """The source's id of the transaction; without one the position's major part (C5)."""
-    inside = form.path if form.is_flat else form.path[:-1]
-    fields = ("__source_txId", "__txId") if form.is_flat else ("source.txId",)
-    told = [F.get_json_object("value", ".".join(["$", *inside, field])) for field in fields]
-    return F.coalesce(*told, position.major(F.col("_seq")))
 
 
 def _cells(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:

@@ -11,8 +11,10 @@ from functools import cache
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT>"
-"""A mark; of two records at one place the older one holds it, so that no newer one is overlooked."""
+MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
+"""A mark, with the transaction of the record that holds it; of two records at one place the older one holds it, so that
+no newer one is overlooked.
+"""
 
 
 def placed(records: DataFrame) -> DataFrame:
@@ -24,13 +26,14 @@ def placed(records: DataFrame) -> DataFrame:
 
 
 def reached(places: DataFrame, known: Column) -> DataFrame:
-    """One row per (topic, partition, stream, table): ``mark``, and ``fell``: the first offset of a streamed change that
-    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none).
+    """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
+    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether some change
+    stands below an earlier one of its own transaction (Q12).
 
     ``known`` is the mark before these places, NULL where there is none.
     """
     top = F.greatest(_before(), F.when(known["offset"] < F.col("offset"), known))
-    marked = places.select("*", top.alias("top")).select("*", _fell())
+    marked = places.select("*", top.alias("top")).select("*", _fell(), _split())
     return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
 
 
@@ -49,7 +52,7 @@ def fallen(places: DataFrame) -> DataFrame:
     )
 
 
-_OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms")
+_OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms", "transaction")
 
 
 # Built once for all batches, as in `debezium.envelope`.
@@ -65,7 +68,7 @@ def _place() -> tuple[Column, ...]:
 
 @cache
 def _mark() -> Column:
-    return F.struct("place", (-F.col("source_ts_ms")).alias("minus_ts"), "offset")
+    return F.struct("place", (-F.col("source_ts_ms")).alias("minus_ts"), "offset", F.col("transaction").alias("tx"))
 
 
 @cache
@@ -81,8 +84,13 @@ def _fell() -> Column:
 
 
 @cache
+def _split() -> Column:
+    return F.coalesce(_is_below() & (F.col("transaction") == F.col("top.tx")), F.lit(False)).alias("split")
+
+
+@cache
 def _greatest() -> tuple[Column, ...]:
-    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell")
+    return F.max(_mark()).alias("mark"), F.min("fell").alias("fell"), F.max("split").alias("split")
 
 
 @cache
