@@ -139,6 +139,15 @@ def test_when_the_owner_is_killed_in_the_middle_of_a_start_nothing_is_left_behin
     assert _at_work_in(home) == []
 
 
+@pytest.fixture
+def listening():
+    """Children listen to Ctrl-C, also where these tests run in a shell's background: there nothing does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listening")
 def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(home):
     """Ctrl-C in the middle of `up`: exit code 130, no server left, and no half-made data folder in the way."""
     command = [sys.executable, "-m", "infra.local", "up", "mariadb", "postgres", "kafka", "--home", home]
