@@ -134,8 +134,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
     Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
     JVM starts: its own client tells after minutes. Without *debug* Spark's own log goes to ``spark.log``
-    in the cache instead of stderr. The JVM ends with this process; *brief*
-    says that this will be soon.
+    in the cache instead of stderr. The JVM ends with this process; *brief* says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415

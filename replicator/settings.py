@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, SkipValidation, field_validator
 
-from replicator import modelfile, sourcefile
+from replicator import kafka_options, modelfile, sourcefile
 from replicator.errors import ConfigError
 from replicator.spec import Model, SourceSpec
 from replicator.strict import Strict, check
@@ -65,7 +65,7 @@ class KafkaKeys(Strict):
     @field_validator("options")
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
-        return sourcefile.allowed(options)
+        return kafka_options.allowed(options)
 
 
 class ConnectKeys(Strict):

@@ -103,23 +103,6 @@ def is_by_offset(seq_text: Column) -> Column:
     return F.substring(seq_text, len(FIRST_EPOCH) + 1, len(LOWEST)) == LOWEST
 
 
-def of_one_transaction(own: Column, is_snapshot: Column, before: Column) -> Column:
-    """A change below a change of its own transaction has that one's major part (Q12): a connector that begins again in
-    its midst may have forgotten the commit before it.
-
-    ``before`` is STRUCT<place, tx> of what holds the maximum of the partition and stream below the range, NULL if none;
-    a place is epoch and position.
-    """
-    places = Window.partitionBy("topic", "partition", "stream").orderBy("offset")
-    held = F.struct(F.concat("epoch", own).alias("place"), F.col("transaction").alias("tx"))
-    earlier = F.max(F.when(own.isNotNull(), held)).over(places.rowsBetween(Window.unboundedPreceding, -1))
-    top = F.greatest(earlier, before)
-    is_same = ~is_snapshot & (top["tx"] == F.col("transaction")) & top["place"].startswith(F.col("epoch"))
-    higher = F.substring(top["place"], len(FIRST_EPOCH) + 1, 20)
-    is_below = F.substring(own, 1, 20) < higher
-    return F.when(is_same & is_below, F.concat(higher, F.substring(own, 21, 16))).otherwise(own)
-
-
 def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Column:
     """A snapshot row ranks above everything before it in its partition and epoch: max(own, running maximum) (Q5).
 

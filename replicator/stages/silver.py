@@ -130,12 +130,13 @@ def _shared(tick: _Tick) -> _Shared:
     strays = tuple(by_table.pop(None, []))
     tables = sorted((table, own) for table, own in by_table.items() if table is not None)
     split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
-    marks = at.reached.marks(_continued(watch)) if split else None
-    shares = tuple(
-        Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks=each)
-        for table, own in tables
-        for each in [marks if table in split else None]
-    )
+    known = at.reached.marks(_continued(watch)) if split else None
+
+    def share(table: str, own: Sequence[Row]) -> Share:
+        marks = known if table in split else None
+        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks)
+
+    shares = tuple(share(table, own) for table, own in tables)
     return _Shared(records, learned, shares, strays, timed)
 
 

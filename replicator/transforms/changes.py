@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.unavailable import Placeholder
+from replicator.transforms import reach
 from replicator.transforms.letters import letter
 
 
@@ -97,11 +98,7 @@ def ordered(
     (Q12): a record's mark before the range (``reach.MARK``), NULL where there is none.
     """
     if marks is not None:
-        before = F.when(
-            marks["offset"] < F.col("offset"), F.struct(marks["place"].alias("place"), marks["tx"].alias("tx"))
-        )
-        place = position.of_one_transaction(F.col("position"), F.col("is_snapshot"), before)
-        records = records.withColumn("position", place)
+        records = reach.of_one_transaction(records, marks)
     if snapshots:
         before = F.lit(position.LOWEST)
         if running is not None:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replicator import names
-from replicator.debezium.logical import Field, common, spark_type
+from replicator.debezium.logical import Field, spark_type
 from replicator.debezium.schema import Form
+from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import Evolution
 from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of

@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium.logical import Field, common, family, spark_type
+from replicator.debezium.logical import Field, spark_type
 from replicator.debezium.schema import Form
+from replicator.debezium.widening import common, family
 from replicator.transforms import history
 from replicator.transforms.merge import SYSTEM_COLUMNS
 

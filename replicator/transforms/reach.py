@@ -11,6 +11,8 @@ from functools import cache
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from replicator.debezium import position
+
 MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
 """A mark, with the transaction of the record that holds it; of two records at one place the older one holds it, so that
 no newer one is overlooked.
@@ -32,8 +34,7 @@ def reached(places: DataFrame, known: Column) -> DataFrame:
 
     ``known`` is the mark before these places, NULL where there is none.
     """
-    top = F.greatest(_before(), F.when(known["offset"] < F.col("offset"), known))
-    marked = places.select("*", top.alias("top")).select("*", _fell(), _split())
+    marked = places.select("*", _above(known).alias("top")).select("*", _fell(), _split())
     return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
 
 
@@ -51,6 +52,22 @@ def fallen(places: DataFrame) -> DataFrame:
         "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
     )
 
+
+def of_one_transaction(records: DataFrame, known: Column) -> DataFrame:
+    """Ordered records whose ``position`` has, below a change of their own transaction, that one's major part (Q12): a
+    connector that begins again in its midst may have forgotten the commit before it. ``known`` as in :func:`reached`.
+    """
+    top, own = F.col("_top"), F.col("position")
+    higher = F.substring(top["place"], len(position.FIRST_EPOCH) + 1, _MAJOR)
+    is_same = ~F.col("is_snapshot") & (top["tx"] == F.col("transaction")) & top["place"].startswith(F.col("epoch"))
+    lifted = F.concat(higher, F.substring(own, _MAJOR + 1, len(position.LOWEST) - _MAJOR))
+    below = is_same & (F.substring(own, 1, _MAJOR) < higher)
+    marked = records.withColumn("place", F.concat("epoch", "position")).withColumn("_top", _above(known))
+    return marked.withColumn("position", F.when(below, lifted).otherwise(own)).drop("place", "_top")
+
+
+_MAJOR = 20
+"""Hex digits of a position's major part."""
 
 _OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms", "transaction")
 
@@ -76,6 +93,11 @@ def _before() -> Column:
     """The mark of the lower offsets among the records at hand."""
     places = Window.partitionBy("topic", "partition", "stream").orderBy("offset")
     return F.max(_mark()).over(places.rowsBetween(Window.unboundedPreceding, -1))
+
+
+def _above(known: Column) -> Column:
+    """The mark before a record: of those at hand, or of those before them all."""
+    return F.greatest(_before(), F.when(known["offset"] < F.col("offset"), known))
 
 
 @cache

@@ -17,7 +17,6 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from infra import lab
 from infra.demo import warehouse
@@ -25,8 +24,8 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
-from replicator.cli import app
 from tests import readme
+from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
@@ -106,7 +105,9 @@ def test_your_own_events_become_tables_without_any_configuration(
         "Where everything lies",
     )
     every = [command for section in sections for command in readme.commands(section)]
-    told = "".join(run_here(each) if each.startswith("replicator ") else shell([*ACTIVATE, each]) for each in every)
+    told = "".join(
+        said(*shlex.split(each)[1:]) if each.startswith("replicator ") else shell([*ACTIVATE, each]) for each in every
+    )
     assert "bronze ends here" in told
     assert "decimal(10,2)" in told
     assert "19.90" in told
@@ -114,14 +115,6 @@ def test_your_own_events_become_tables_without_any_configuration(
     assert "Declare the table's `keys`" in told
     assert "sets the row, until shop.sales.orders/0/2" in told
     assert "key_missing" in told
-
-
-def run_here(command: str) -> str:
-    """What a command of ours prints on stdout, run in this process."""
-    done = CliRunner().invoke(app, shlex.split(command)[1:])
-    if done.exception is not None:
-        raise done.exception
-    return done.stdout
 
 
 @pytest.fixture(scope="module")

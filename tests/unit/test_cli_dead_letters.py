@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from replicator.cli import app
 from replicator.errors import ConfigError, ReplicatorError
 from tests import readme
+from tests.cli import said
 
 pytestmark = pytest.mark.spark
 
@@ -32,10 +31,7 @@ def folder(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *arguments: str) -> str:
     """What a command over the folder's lake prints on stdout."""
-    done = CliRunner().invoke(app, [*arguments, "--lake", str(folder / "lake")])
-    if done.exception is not None:
-        raise done.exception
-    return done.stdout
+    return said(*arguments, "--lake", str(folder / "lake"))
 
 
 def data(folder: Path, *arguments: str) -> Any:

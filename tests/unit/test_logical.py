@@ -11,16 +11,8 @@ from pathlib import Path
 import pytest
 
 from replicator.debezium.connect_schema import fields_of, logical_of, row_fields
-from replicator.debezium.logical import (
-    Field,
-    Logical,
-    Modes,
-    common,
-    family,
-    parse_logical,
-    spark_type,
-    widen,
-)
+from replicator.debezium.logical import Field, Logical, Modes, parse_logical, spark_type
+from replicator.debezium.widening import common, family, widen
 from replicator.errors import ConfigError
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"

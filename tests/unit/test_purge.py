@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from replicator.cli import app
 from replicator.errors import ConfigError
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
@@ -21,6 +19,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, envelope, record
+from tests.cli import said
 
 pytestmark = pytest.mark.spark
 
@@ -183,8 +182,7 @@ def test_the_verb_purges_what_is_declared_to_be_purged(exact, tmp_path: Path) ->
     declared = tmp_path / "declare.yaml"
     declared.write_text("tables: {shop.orders: {purge_after: 30 days}}")
     words = ["purge", "orders", "--lake", str(tmp_path / "lake"), "--json"]
-    done = CliRunner().invoke(app, [*words, "--declare", str(declared)], catch_exceptions=False)
-    [told] = json.loads(done.stdout)
+    [told] = json.loads(said(*words, "--declare", str(declared)))
     assert (told["table"], told["purged"], told["kept"]) == ("s/shop.orders", 4, 0)
     with pytest.raises(ConfigError, match="purge_after"):
-        CliRunner().invoke(app, words, catch_exceptions=False)
+        said(*words)
