@@ -68,7 +68,7 @@ _S3A = {
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
 }
-_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _FILE_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 

@@ -15,10 +15,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing
-from replicator.formats import control
+from replicator.formats import control, delta_files
 from replicator.formats.delta_log import Log
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
@@ -36,9 +37,14 @@ class DeltaFormat:
         self._logs: dict[str, Log] = {}
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
-        """All rows, deleted ones included, at a version or now."""
-        if self.version(spark, table) is None:
+        """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
             raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        is_newest = version in (None, int(snapshot.version()))
+        files = self._log(table).plain_files(spark, snapshot) if is_newest else None
+        if files is not None:
+            return delta_files.read(spark, table.location, files, delta_files.schema(snapshot))
         reader = spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
 
@@ -65,6 +71,12 @@ class DeltaFormat:
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Distinct keys in the change data feed of (after, upto]; None when it is gone or broken by a new schema."""
+        try:
+            images = self._images(spark, table, after, upto)
+        except PySparkException:  # the log names files that a VACUUM took
+            return None
+        if images is not None:
+            return images.distinct()
         feed = spark.read.format("delta").option("readChangeFeed", "true")
         try:
             rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
@@ -90,7 +102,7 @@ class DeltaFormat:
         schema = self.read(spark, table).schema
         if not files:
             return gateway.frame(spark, (), schema)
-        return spark.read.schema(schema).option("basePath", table.location).parquet(*files)
+        return delta_files.read(spark, table.location, files, schema)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
@@ -184,6 +196,19 @@ class DeltaFormat:
         state = self._log(table).state(spark)
         version = None if state is None else state.transactions.get(input)
         return None if version is None else Progress(input, version)
+
+    def _images(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
+        snapshot = self._snapshot(spark, table)
+        commits = self._log(table).commits(spark, after, upto)
+        if snapshot is None or commits is None or table.partition_by or not delta_files.are_plain(snapshot):
+            return None
+        files = [path for commit in commits for path in commit.changed or ()]
+        if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
+            return None
+        columns = delta_files.schema(snapshot)
+        keys = StructType([columns[key] for key in table.keys])
+        return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
 
     def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
         options = dict(properties)

@@ -1,4 +1,6 @@
-"""Delta's transaction log as values: what commits added, read by the driver alone, without a Spark job."""
+"""Delta's transaction log as values: what commits added, and what a table is made of, read by the driver alone, without
+a Spark job.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +11,34 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from replicator.formats import delta_files
+
 _FIRST_CHECKPOINT = 10
 """Commits that the driver reads itself: Delta writes a checkpoint after so many."""
 
 
 @dataclass(frozen=True)
 class AddedFile:
-    """A data file of one commit: absolute path, partition values, bytes."""
+    """A data file of one commit: absolute path, partition values, bytes, and whether a deletion vector hides rows."""
 
     version: int
     path: str
     partition: tuple[str, ...]
     size: int
+    has_vector: bool
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One commit: its files, its operation's metrics (only whole numbers), the ``txn`` actions by app id, and by how
-    many bytes the table grew (None where the log does not say).
+    """One commit: its files, paths that it ``removed``, paths whose rows are what it ``changed``, its operation's
+    metrics (only whole numbers), the ``txn`` actions by app id, and by how many bytes the table grew. None where the
+    log alone does not say.
     """
 
     version: int
     files: tuple[AddedFile, ...]
+    removed: frozenset[str]
+    changed: tuple[str, ...] | None
     metrics: dict[str, int]
     transactions: dict[str, int]
     growth: int | None
@@ -38,19 +46,27 @@ class Commit:
 
 @dataclass(frozen=True)
 class State:
-    """What the log of the table ``identity`` adds up to at ``version``: live bytes, and the ``txn`` per app id."""
+    """What the log of the table ``identity`` adds up to at ``version``: live bytes, the ``txn`` per app id, and the
+    live files by path with whether a deletion vector hides rows of each; None where they are many.
+    """
 
     identity: str
     version: int
     size: int
     transactions: Mapping[str, int]
+    files: Mapping[str, bool] | None
 
     def after(self, commit: Commit) -> State | None:
         """The state that a commit makes of this one; None if it cannot be told."""
         if commit.growth is None:
             return None
         transactions = {**self.transactions, **commit.transactions}
-        return State(self.identity, commit.version, self.size + commit.growth, transactions)
+        files = self.files
+        if files is not None:
+            kept = {path: vector for path, vector in files.items() if path not in commit.removed}
+            files = kept | {file.path: file.has_vector for file in commit.files}
+        size = self.size + commit.growth
+        return State(self.identity, commit.version, size, transactions, _if_few(files))
 
 
 class Log:
@@ -75,13 +91,23 @@ class Log:
         from commit to commit, and Delta is asked only where that cannot be done.
         """
         snapshot = self.snapshot(spark)
-        if snapshot is None:
+        return None if snapshot is None else self._at(spark, snapshot)
+
+    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[str, ...] | None:
+        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
+        no feature that says otherwise what is in them. None where Delta must read it.
+        """
+        state = self._at(spark, snapshot)
+        if not state.files or any(state.files.values()) or not delta_files.are_plain(snapshot):
             return None
+        return tuple(state.files)
+
+    def _at(self, spark: SparkSession, snapshot: Any) -> State:
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
         known = self._state
         if known is None or known.identity != identity or known.version > version:
-            known = State(identity, -1, 0, {}) if version < _FIRST_CHECKPOINT else None
-        self._state = self._carried(spark, known, version) or _asked(snapshot, identity, version)
+            known = State(identity, -1, 0, {}, {}) if version < _FIRST_CHECKPOINT else None
+        self._state = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
         return self._state
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
@@ -93,6 +119,18 @@ class Log:
         except Py4JJavaError:
             return None
         return known if known is not None and known.version == version else None
+
+    def _asked(self, spark: SparkSession, snapshot: Any, identity: str) -> State:
+        """What Delta's snapshot says, by Spark jobs."""
+        transactions, pairs = {}, snapshot.transactions().iterator()
+        while pairs.hasNext():
+            pair = pairs.next()
+            transactions[str(pair._1())] = int(pair._2())  # noqa: SLF001 - Scala's tuple
+        files = None
+        if int(snapshot.numOfFiles()) <= delta_files.FEW:
+            added = snapshot.allFiles().collect()
+            files = {self._absolute(spark, file.path()): file.deletionVector() is not None for file in added}
+        return State(identity, int(snapshot.version()), int(snapshot.sizeInBytes()), transactions, files)
 
     def commits(self, spark: SparkSession, after: int, upto: int) -> list[Commit] | None:
         """The commits of (after, upto] in order; None when some of them have left the log.
@@ -119,40 +157,44 @@ class Log:
         files: list[AddedFile] = []
         metrics: dict[str, int] = {}
         transactions: dict[str, int] = {}
-        removed: list[int | None] = []
+        removed: dict[str, int | None] = {}
+        images: list[str] = []
         while actions.hasNext():
             action = actions.next()
             kind = action.getClass().getSimpleName()
             if kind == "AddFile":
                 files.append(self._file(spark, version, action))
             elif kind == "RemoveFile":
-                removed.append(int(action.size().get()) if action.size().isDefined() else None)
+                size = int(action.size().get()) if action.size().isDefined() else None
+                removed[self._absolute(spark, action.path())] = size
+            elif kind == "AddCDCFile":
+                images.append(self._absolute(spark, action.path()))
             elif kind == "SetTransaction":
                 transactions[str(action.appId())] = int(action.version())
             elif kind == "CommitInfo" and action.operationMetrics().isDefined():
                 metrics = _whole_numbers(action.operationMetrics().get())
-        gone = [size for size in removed if size is not None]
+        gone = [size for size in removed.values() if size is not None]
         growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
-        return Commit(version, tuple(files), metrics, transactions, growth)
+        appended = None if removed else tuple(file.path for file in files)
+        changed = tuple(images) or appended
+        return Commit(version, tuple(files), frozenset(removed), changed, metrics, transactions, growth)
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
-        files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
         values = action.partitionValues()
         partition = tuple(str(values.apply(column)) for column in self._partition_by)
-        return AddedFile(
-            version, files.absolutePath(self._location, action.path()).toString(), partition, action.size()
-        )
+        has_vector = action.deletionVector() is not None
+        return AddedFile(version, self._absolute(spark, action.path()), partition, action.size(), has_vector)
+
+    def _absolute(self, spark: SparkSession, path: str) -> str:
+        files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
+        return str(files.absolutePath(self._location, path).toString())
 
     def _log(self, spark: SparkSession) -> Any:
         return _jvm(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
 
 
-def _asked(snapshot: Any, identity: str, version: int) -> State:
-    transactions, pairs = {}, snapshot.transactions().iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        transactions[str(pair._1())] = int(pair._2())  # noqa: SLF001 - Scala's tuple
-    return State(identity, version, int(snapshot.sizeInBytes()), transactions)
+def _if_few(files: Mapping[str, bool] | None) -> Mapping[str, bool] | None:
+    return files if files is not None and len(files) <= delta_files.FEW else None
 
 
 def _jvm(spark: SparkSession) -> Any:

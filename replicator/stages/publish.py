@@ -117,7 +117,7 @@ def _whole(model: Model, rows: DataFrame, progress: Progress) -> _Pending:
 def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, kept: ExitStack) -> _Pending:
     """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
     key = [names.spark(name) for name in model.key]
-    changed = kept.enter_context(tuning.kept(keys.select(*key).distinct()))
+    changed = kept.enter_context(tuning.kept(keys.select(*key)))
     count = changed.count()
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")

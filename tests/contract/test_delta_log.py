@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_log import Log
@@ -31,6 +31,15 @@ def check(log: Log, spark: SparkSession) -> None:
     assert (state.size, dict(state.transactions)) == delta_says(log, spark)
 
 
+def delta_reads(table: Table, spark: SparkSession) -> list[tuple]:
+    """All rows, read by Delta itself."""
+    return sorted(map(tuple, spark.read.format("delta").load(table.location).collect()))
+
+
+def is_planned_by_delta(rows: DataFrame) -> bool:
+    return "DeltaFileIndex" in rows._jdf.queryExecution().executedPlan().toString()
+
+
 def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     """Appends, updates, deletes, an overwrite and a table made anew: size and progress are Delta's."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
@@ -54,6 +63,65 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     assert dict(log.state(spark).transactions) == {"three": 1}
 
 
+@pytest.mark.parametrize("partition_by", [(), ("x",)])
+@pytest.mark.parametrize("folder", ["t", "a b%20{c,d}[1]*"])
+def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_path, folder, partition_by):
+    """Appended to, merged, cleared, made anew: the rows are those that Delta reads, wherever the table lies."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / folder), ("id",), partition_by=partition_by)
+    for number in range(3):
+        format_.append(spark.createDataFrame([(number, "a"), (number + 10, "b")], "id INT, x STRING"), table, None)
+    changed = [(1, "c", "upsert"), (2, None, "delete"), (30, "d", "upsert")]
+    format_.put(spark.createDataFrame(changed, "id INT, x STRING, _op STRING"), table, Progress("two", 7))
+    rows = format_.read(spark, table)
+    assert not is_planned_by_delta(rows)
+    assert sorted(map(tuple, rows.collect())) == delta_reads(table, spark) != []
+    assert is_planned_by_delta(format_.read(spark, table, 1)), "an older version is Delta's to find"
+    anew = spark.range(3).selectExpr("int(id) id", "'z' x").write.format("delta").mode("overwrite")
+    anew.partitionBy(*partition_by).save(table.location)
+    assert sorted(map(tuple, format_.read(spark, table).collect())) == [(0, "z"), (1, "z"), (2, "z")]
+    assert sorted(map(tuple, DeltaFormat().read(spark, table).collect())) == [(0, "z"), (1, "z"), (2, "z")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM {t} WHERE id = 1",
+        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+    ],
+)
+def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp_path, change):
+    """Rows hidden by deletion vectors, and columns under other names, also for a reader that comes late."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
+    vectors = {"delta.enableDeletionVectors": str(change.startswith("DELETE")).lower()}
+    rows = spark.createDataFrame([(number, "a") for number in range(100)], "id INT, x STRING").coalesce(1)
+    rows.write.format("delta").options(**vectors).save(table.location)
+    assert not is_planned_by_delta(format_.read(spark, table))
+    spark.sql(change.format(t=f"delta.`{table.location}`"))
+    for reader in (format_, DeltaFormat()):
+        assert is_planned_by_delta(reader.read(spark, table))
+        assert sorted(map(tuple, reader.read(spark, table).collect())) == delta_reads(table, spark)
+
+
+def test_many_files_are_read_by_delta(spark, tmp_path):
+    """Beyond a few files Delta knows better which of them a query needs."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
+    spark.range(100, numPartitions=40).write.format("delta").save(table.location)
+    assert is_planned_by_delta(format_.read(spark, table))
+    spark.range(2).coalesce(1).write.format("delta").mode("overwrite").save(table.location)
+    assert format_.read(spark, table).count() == 2
+
+
+def test_changes_whose_files_are_gone_are_not_told(spark, tmp_path):
+    """Who asks for the keys of commits whose images a VACUUM took must read everything."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
+    format_.append(spark.createDataFrame([(1, "a"), (2, "b")], "id INT, x STRING"), table, None)
+    format_.put(spark.createDataFrame([(1, "c", "upsert")], "id INT, x STRING, _op STRING"), table, Progress("two", 7))
+    assert [row["id"] for row in format_.changed_keys(spark, table, 0, 1).collect()] == [1]
+    assert sorted(row["id"] for row in format_.changed_keys(spark, table, -1, 1).collect()) == [1, 2]
+    shutil.rmtree(tmp_path / "t" / "_change_data")
+    assert format_.changed_keys(spark, table, 0, 1) is None
+
+
 def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     """Behind a checkpoint the state comes from the snapshot, and is carried on from there."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
@@ -66,6 +134,8 @@ def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     check(late, spark)
     format_.append(spark.createDataFrame([(99, "a")], "id INT, x STRING"), table, Progress("p", 99))
     check(late, spark)
+    assert sorted(map(tuple, format_.read(spark, table).collect())) == delta_reads(table, spark)
+    assert not is_planned_by_delta(format_.read(spark, table))
     assert format_.progress(spark, table, "p") == Progress("p", 99)
 
 

@@ -39,7 +39,7 @@ lake: {{root: {lake}}}
 kafka: {{bootstrap_servers: "{kafka}"}}
 spark:
   spark.master: local[2]
-  spark.driver.extraJavaOptions: -XX:+UseSerialGC -XX:TieredStopAtLevel=1
+  spark.driver.extraJavaOptions: -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m
 bronze: {{trigger_seconds: 0.2}}
 """
 
