@@ -8,7 +8,8 @@ reads them (decision 0009).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,6 +36,17 @@ def remember(jvm: Any) -> None:
     for name in _OFTEN:
         if name not in vars(jvm):
             setattr(jvm, name, _Known(getattr(jvm, name)))
+
+
+@contextmanager
+def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
+    """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan."""
+    kept = rows.localCheckpoint()
+    java_rows: Any = kept._jdf  # noqa: SLF001 - else they stay until a garbage collection
+    try:
+        yield kept
+    finally:
+        java_rows.queryExecution().logical().rdd().unpersist(False)
 
 
 def frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:

@@ -6,35 +6,39 @@ from creation (architecture section 4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing
-from replicator.formats import control, delta_files
-from replicator.formats.delta_log import Log
+from replicator.formats import control, delta_commit, delta_files, delta_merge
+from replicator.formats.delta_log import AddedFile, Log
+from replicator.formats.delta_merge import SIDES, Merging
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
+_REWRITTEN_BYTES = 8 << 20
+"""Up to here a table is written anew rather than merged into."""
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 
 
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, rewritten_bytes: int = _REWRITTEN_BYTES) -> None:
         self._logs: dict[str, Log] = {}
+        self._rewritten_bytes = rewritten_bytes
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
@@ -44,7 +48,8 @@ class DeltaFormat:
         is_newest = version in (None, int(snapshot.version()))
         files = self._log(table).plain_files(spark, snapshot) if is_newest else None
         if files is not None:
-            return delta_files.read(spark, table.location, files, delta_files.schema(snapshot))
+            paths = [file.path for file in files]
+            return delta_files.read(spark, table.location, paths, delta_files.schema(snapshot))
         reader = spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
 
@@ -125,24 +130,13 @@ class DeltaFormat:
         self._describe(spark, table)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
-        sides = merge.Sides()
-        target = DeltaTable.forPath(spark, table.location)
-        stored = target.toDF().columns
-        inserts: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in stored}
+        stored = self._columns(spark, table)
+        inserts = {column: SIDES.of_change(column) for column in stored}
         if table.complete:  # the newest change wins whole (debezium.md M6)
-            condition, updates = merge.is_newer(sides), inserts
+            condition, updates = merge.is_newer(SIDES), inserts
         else:
-            joined = merge.joined(stored, table.keys, sides)
-            condition, updates = merge.changes_something(sides), {names.spark(c): e for c, e in joined.items()}
-        statement = (
-            target.alias(sides.stored)
-            .merge(changes.alias(sides.change), merge.same_key(table.keys, sides))
-            .whenMatchedUpdate(condition, updates)
-            .whenNotMatchedInsert(values=inserts)
-        )
-        with _transaction(spark, progress):
-            statement.execute()
-        return self._merged(spark, table, before)
+            condition, updates = merge.changes_something(SIDES), merge.joined(stored, table.keys, SIDES)
+        return self._merge(table, Merging(changes, table.keys, updates, inserts, condition), progress, before)
 
     def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
         """Write exactly this difference; an empty one commits the progress alone."""
@@ -157,20 +151,10 @@ class DeltaFormat:
         if difference.isEmpty():
             self._insert(upserts.limit(0), table, progress, _LOG)
             return self._inserted(spark, table, before)
-        sides = merge.Sides()
-        values: dict[str, Column | str] = {names.spark(c): sides.of_change(c) for c in upserts.columns}
-        is_delete = sides.of_change("_op") == "delete"
-        statement = (
-            DeltaTable.forPath(spark, table.location)
-            .alias(sides.stored)
-            .merge(difference.alias(sides.change), merge.same_key(table.keys, sides))
-            .whenMatchedDelete(is_delete)
-            .whenMatchedUpdate(~is_delete, values)
-            .whenNotMatchedInsert(~is_delete, values)
-        )
-        with _transaction(spark, progress):
-            statement.execute()
-        return self._merged(spark, table, before)
+        values = {column: SIDES.of_change(column) for column in upserts.columns}
+        is_delete = SIDES.of_change("_op") == "delete"
+        merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
+        return self._merge(table, merging, progress, before)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
@@ -210,7 +194,41 @@ class DeltaFormat:
         keys = StructType([columns[key] for key in table.keys])
         return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
 
+    def _columns(self, spark: SparkSession, table: Table) -> list[str]:
+        snapshot = self._snapshot(spark, table)
+        return [] if snapshot is None else delta_files.schema(snapshot).names
+
+    def _merge(self, table: Table, merging: Merging, progress: Progress, before: int) -> Applied:
+        """All of a small table is written anew, a large one is left to Delta's MERGE."""
+        spark = merging.changes.sparkSession
+        snapshot = self._snapshot(spark, table)
+        files = self._rewritable(spark, table, snapshot)
+        if files is None:
+            with _transaction(spark, progress):
+                delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
+            return self._merged(spark, table, before)
+        paths = [file.path for file in files]
+        stored = delta_files.read(spark, table.location, paths, delta_files.schema(snapshot))
+        with gateway.checkpointed(delta_merge.settled(stored, merging)) as settled:
+            counts = {row["action"]: row["count"] for row in settled.groupBy("action").count().collect()}
+            metrics = {metric: counts.get(action, 0) for action, metric in delta_merge.METRICS.items()}
+            replaced = [file.action for file in files]
+            delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics)
+        return self._merged(spark, table, before)
+
+    def _rewritable(self, spark: SparkSession, table: Table, snapshot: Any) -> Sequence[AddedFile] | None:
+        """The files of a table that is small enough to be written anew, and whose change feed can be."""
+        if table.partition_by or not _has_feed(snapshot):
+            return None
+        files = self._log(table).plain_files(spark, snapshot)
+        return None if files is None or sum(file.size for file in files) > self._rewritten_bytes else files
+
     def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
+        spark = rows.sparkSession
+        snapshot = self._snapshot(spark, table)
+        if snapshot is not None and progress is not None and _same(rows.schema, delta_files.schema(snapshot)):
+            delta_commit.append(rows, snapshot, progress)
+            return
         options = dict(properties)
         if progress is not None:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
@@ -256,6 +274,16 @@ class DeltaFormat:
 
     def _snapshot(self, spark: SparkSession, table: Table) -> Any | None:
         return self._log(table).snapshot(spark)
+
+
+def _has_feed(snapshot: Any) -> bool:
+    feed = snapshot.metadata().configuration().get("delta.enableChangeDataFeed")
+    return bool(feed.isDefined() and feed.get() == "true")
+
+
+def _same(rows: StructType, stored: StructType) -> bool:
+    """Whether rows have the table's columns, in any order."""
+    return {f.name: f.dataType.simpleString() for f in rows} == {f.name: f.dataType.simpleString() for f in stored}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ a Spark job.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -19,13 +19,18 @@ _FIRST_CHECKPOINT = 10
 
 @dataclass(frozen=True)
 class AddedFile:
-    """A data file of one commit: absolute path, partition values, bytes, and whether a deletion vector hides rows."""
+    """A data file of one commit: absolute path, partition values, bytes, and Delta's own ``action``."""
 
     version: int
     path: str
     partition: tuple[str, ...]
     size: int
-    has_vector: bool
+    action: Any = field(repr=False, compare=False)
+
+    @property
+    def has_vector(self) -> bool:
+        """Whether a deletion vector hides rows of it."""
+        return self.action.deletionVector() is not None
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,14 @@ class Commit:
 @dataclass(frozen=True)
 class State:
     """What the log of the table ``identity`` adds up to at ``version``: live bytes, the ``txn`` per app id, and the
-    live files by path with whether a deletion vector hides rows of each; None where they are many.
+    live files by path; None where they are many.
     """
 
     identity: str
     version: int
     size: int
     transactions: Mapping[str, int]
-    files: Mapping[str, bool] | None
+    files: Mapping[str, AddedFile] | None
 
     def after(self, commit: Commit) -> State | None:
         """The state that a commit makes of this one; None if it cannot be told."""
@@ -63,8 +68,8 @@ class State:
         transactions = {**self.transactions, **commit.transactions}
         files = self.files
         if files is not None:
-            kept = {path: vector for path, vector in files.items() if path not in commit.removed}
-            files = kept | {file.path: file.has_vector for file in commit.files}
+            kept = {path: file for path, file in files.items() if path not in commit.removed}
+            files = kept | {file.path: file for file in commit.files}
         size = self.size + commit.growth
         return State(self.identity, commit.version, size, transactions, _if_few(files))
 
@@ -93,14 +98,15 @@ class Log:
         snapshot = self.snapshot(spark)
         return None if snapshot is None else self._at(spark, snapshot)
 
-    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[str, ...] | None:
+    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
         """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
         no feature that says otherwise what is in them. None where Delta must read it.
         """
         state = self._at(spark, snapshot)
-        if not state.files or any(state.files.values()) or not delta_files.are_plain(snapshot):
+        if not state.files or not delta_files.are_plain(snapshot):
             return None
-        return tuple(state.files)
+        files = tuple(state.files.values())
+        return None if any(file.has_vector for file in files) else files
 
     def _at(self, spark: SparkSession, snapshot: Any) -> State:
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
@@ -128,8 +134,9 @@ class Log:
             transactions[str(pair._1())] = int(pair._2())  # noqa: SLF001 - Scala's tuple
         files = None
         if int(snapshot.numOfFiles()) <= delta_files.FEW:
-            added = snapshot.allFiles().collect()
-            files = {self._absolute(spark, file.path()): file.deletionVector() is not None for file in added}
+            version = int(snapshot.version())
+            live = [self._file(spark, version, action) for action in snapshot.allFiles().collect()]
+            files = {file.path: file for file in live}
         return State(identity, int(snapshot.version()), int(snapshot.sizeInBytes()), transactions, files)
 
     def commits(self, spark: SparkSession, after: int, upto: int) -> list[Commit] | None:
@@ -182,8 +189,7 @@ class Log:
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         values = action.partitionValues()
         partition = tuple(str(values.apply(column)) for column in self._partition_by)
-        has_vector = action.deletionVector() is not None
-        return AddedFile(version, self._absolute(spark, action.path()), partition, action.size(), has_vector)
+        return AddedFile(version, self._absolute(spark, action.path()), partition, action.size(), action)
 
     def _absolute(self, spark: SparkSession, path: str) -> str:
         files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
@@ -193,7 +199,7 @@ class Log:
         return _jvm(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
 
 
-def _if_few(files: Mapping[str, bool] | None) -> Mapping[str, bool] | None:
+def _if_few(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
     return files if files is not None and len(files) <= delta_files.FEW else None
 
 

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
+from replicator import gateway
+
 SMALL_BYTES = 32 << 20
 """Up to here, on disk, a batch is small."""
 
@@ -48,12 +50,11 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
     more than the rows do. Large ones are cached, in columns.
     """
     if rows.sparkSession.conf.get(_IS_SMALL, "false") == "true":
-        kept_rows = rows.localCheckpoint()
-        release = kept_rows._jdf.queryExecution().logical().rdd().unpersist  # noqa: SLF001 - else it waits for a GC
-    else:
-        kept_rows = rows.persist()
-        release = rows._jdf.unpersist  # noqa: SLF001
+        with gateway.checkpointed(rows) as kept_rows:
+            yield kept_rows
+        return
+    cached = rows.persist()
     try:
-        yield kept_rows
+        yield cached
     finally:
-        release(False)
+        cached.unpersist(blocking=False)

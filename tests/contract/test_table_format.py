@@ -24,7 +24,15 @@ from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_sessio
 
 pytestmark = pytest.mark.spark
 
-IMPLEMENTATIONS = {"delta": DeltaFormat, "memory": MemoryFormat}
+
+class DeltaByMerge(DeltaFormat):
+    """Delta as it treats large tables."""
+
+    def __init__(self) -> None:
+        super().__init__(rewritten_bytes=0)
+
+
+IMPLEMENTATIONS = {"delta": DeltaFormat, "delta by MERGE": DeltaByMerge, "memory": MemoryFormat}
 
 # debezium.md M, examples 1 to 10: each change in the order of its arrival, with what silver holds after it. Of 8 and 9
 # the new key N, to which the value of b that the old key held was carried over at the change's own position (M7).

@@ -1,0 +1,102 @@
+"""Commits through Delta's own transaction: files and progress at once.
+
+A writer's ``txnAppId`` does the same, but first has Delta add up the whole log for the progress so far, by a Spark job
+that costs four times what a small append does (docs/decisions/0009). Our callers know the progress
+(``delta_log.State``). Delta still finds a writer that came between: the transaction is told that it read this progress.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.spec import Progress
+
+
+def append(rows: DataFrame, snapshot: Any, progress: Progress) -> None:
+    """Add rows of the columns of the table at this snapshot."""
+    spark = rows.sparkSession
+    with _begun(spark, snapshot, progress) as transaction:
+        files = _all(transaction.writeFiles(rows._jdf))  # noqa: SLF001
+        _commit(spark, transaction, files, progress, _appending(spark))
+
+
+def rewrite(
+    images: DataFrame, replaced: Sequence[Any], snapshot: Any, progress: Progress, metrics: Mapping[str, int]
+) -> None:
+    """Put ``images`` (see ``delta_merge.images``) in the place of the files ``replaced``, Delta's ``AddFile`` actions
+    of this snapshot. History has it as a MERGE with these metrics; where they count nothing, only the progress moves.
+    """
+    spark = images.sparkSession
+    with _begun(spark, snapshot, progress) as transaction:
+        transaction.readWholeTable()
+        actions: list[Any] = []
+        if any(metrics.values()):
+            written = _all(transaction.writeFiles(images._jdf))  # noqa: SLF001
+            actions = [file.remove() for file in replaced] + written
+        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
+        _commit(spark, transaction, actions, progress, _merging(spark))
+
+
+@contextmanager
+def _begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
+    """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
+    jvm = _jvm(spark)
+    sessions, before = jvm.SparkSession, jvm.SparkSession.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        option = jvm.scala.Option
+        transaction = snapshot.deltaLog().startTransaction(option.apply(None), option.apply(snapshot))
+        getattr(transaction.readTxn(), "$plus$eq")(progress.input)
+        yield transaction
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+
+
+def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> None:
+    jvm = _jvm(spark)
+    now = jvm.scala.Option.apply(int(time.time() * 1000))
+    told = jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
+    transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation)
+
+
+def _appending(spark: SparkSession) -> Any:
+    jvm = _jvm(spark)
+    nothing = jvm.scala.Option.apply(None)
+    write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
+    return write(jvm.org.apache.spark.sql.SaveMode.Append, nothing, nothing, nothing)
+
+
+def _merging(spark: SparkSession) -> Any:
+    jvm = _jvm(spark)
+    nothing, no_clauses = jvm.scala.Option.apply(None), jvm.PythonUtils.toSeq([])
+    merge = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Merge")
+    return merge(nothing, nothing, nothing, nothing, no_clauses, no_clauses, no_clauses)
+
+
+def _metrics(spark: SparkSession, counts: Mapping[str, int]) -> Any:
+    jvm = _jvm(spark)
+    made = {}
+    for name, count in counts.items():
+        made[name] = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
+            spark._jsparkSession.sparkContext(),  # noqa: SLF001
+            name,
+        )
+        made[name].set(count)
+    return jvm.PythonUtils.toScalaMap(made)
+
+
+def _all(actions: Any) -> list[Any]:
+    found, each = [], actions.iterator()
+    while each.hasNext():
+        found.append(each.next())
+    return found
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark.sparkContext._jvm  # noqa: SLF001 - py4j is the only way to the transaction

@@ -1,0 +1,95 @@
+"""What a batch does to the rows of a table, and the two ways to do it: Delta's MERGE, and for a small table all of it
+written anew.
+
+MERGE plans some five jobs whatever the size (docs/decisions/0009). Both ways leave the same rows, change feed and
+metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from delta.tables import DeltaMergeBuilder, DeltaTable
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.transforms import merge
+
+SIDES = merge.Sides()
+
+METRICS = {"insert": "numTargetRowsInserted", "update": "numTargetRowsUpdated", "delete": "numTargetRowsDeleted"}
+"""What is done to a row, by the name under which Delta's history counts it."""
+
+_KEEP, _INSERT, _UPDATE, _DELETE = "keep", *METRICS
+
+
+@dataclass(frozen=True)
+class Merging:
+    """``changes``, one row per key, and what becomes of each over ``SIDES``: rows that are there are deleted, else
+    updated, else left as they are; others are inserted or passed over. ``updates`` and ``inserts`` are values by
+    column; a column without an update keeps what it has.
+    """
+
+    changes: DataFrame
+    keys: Sequence[str]
+    updates: Mapping[str, Column]
+    inserts: Mapping[str, Column]
+    update_if: Column
+    delete_if: Column = field(default_factory=lambda: F.lit(False))
+    insert_if: Column = field(default_factory=lambda: F.lit(True))
+
+
+def statement(target: DeltaTable, merging: Merging) -> DeltaMergeBuilder:
+    """Delta's MERGE."""
+    updates: dict[str, Column | str] = {names.spark(c): value for c, value in merging.updates.items()}
+    inserts: dict[str, Column | str] = {names.spark(c): value for c, value in merging.inserts.items()}
+    return (
+        target.alias(SIDES.stored)
+        .merge(merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES))
+        .whenMatchedDelete(merging.delete_if)
+        .whenMatchedUpdate(merging.update_if, updates)
+        .whenNotMatchedInsert(merging.insert_if, inserts)
+    )
+
+
+def settled(stored: DataFrame, merging: Merging) -> DataFrame:
+    """One row per key: what is done to it (``action``), the row before (``old``) and after (``new``)."""
+    key = merging.keys[0]
+    is_new, is_untouched = SIDES.of_stored(key).isNull(), SIDES.of_change(key).isNull()
+    action = (
+        F.when(is_untouched, _KEEP)
+        .when(is_new, F.when(merging.insert_if, _INSERT))
+        .when(merging.delete_if, _DELETE)
+        .when(merging.update_if, _UPDATE)
+        .otherwise(_KEEP)
+    )
+
+    def after(column: str, kind: str) -> Column:
+        updated = merging.updates.get(column, SIDES.of_stored(column))
+        return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(kind).alias(column)
+
+    old = F.struct(*[SIDES.of_stored(column).alias(column) for column in stored.columns])
+    new = F.struct(*[after(field.name, field.dataType.simpleString()) for field in stored.schema])
+    both = stored.alias(SIDES.stored).join(
+        merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES), how="full"
+    )
+    return both.select(action.alias("action"), old.alias("old"), new.alias("new")).where(F.col("action").isNotNull())
+
+
+def images(settled_rows: DataFrame) -> DataFrame:
+    """The table's rows as they are to be, and with a ``_change_type`` the rows of its change feed."""
+    old, new, action = F.col("old"), F.col("new"), F.col("action")
+
+    def image(row: Column, kind: str | None) -> Column:
+        return F.struct(row.alias("row"), F.lit(kind).cast("string").alias("_change_type"))
+
+    several = (
+        F.when(action == _KEEP, F.array(image(old, None)))
+        .when(action == _INSERT, F.array(image(new, None), image(new, "insert")))
+        .when(action == _DELETE, F.array(image(old, "delete")))
+        .otherwise(F.array(image(new, None), image(old, "update_preimage"), image(new, "update_postimage")))
+    )
+    exploded = settled_rows.select(F.explode(several).alias("image"))
+    return exploded.select("image.row.*", "image._change_type")

@@ -1,0 +1,98 @@
+"""A small table that is written anew is what Delta's MERGE would have made of it, and Delta guards its commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from delta.exceptions import ConcurrentAppendException, ConcurrentTransactionException
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.formats import delta_commit
+from replicator.formats.delta import DeltaFormat
+from replicator.spec import Progress, Table
+
+pytestmark = pytest.mark.spark
+
+ROWS = [(1, "a", {"x": 1}), (2, "b", None), (3, None, {}), (4, "d", {"y": 2})]
+DDL = "`key-no.1` INT, v STRING, `a.b` MAP<STRING,INT>"
+
+
+def changed(spark: SparkSession, *rows: tuple) -> DataFrame:
+    """Rows to put; each ends in its ``_op``."""
+    return spark.createDataFrame(rows, f"{DDL}, _op STRING")
+
+
+def made(spark: SparkSession, format_: DeltaFormat, folder: str) -> Table:
+    table = Table("t", folder, ("key-no.1",))
+    rows = spark.createDataFrame(ROWS, DDL).selectExpr("*", "'upsert' _op")
+    format_.put(rows, table, Progress("model", 0))
+    return table
+
+
+def feed(spark: SparkSession, table: Table, version: int) -> list[tuple]:
+    """What changed in one version, as Delta tells it."""
+    reader = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = reader.option("startingVersion", version).option("endingVersion", version).load(table.location)
+    return sorted(tuple(map(str, row)) for row in rows.drop("_commit_timestamp").collect())
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1, "z", {"x": 1}, "upsert"), (3, None, None, "delete"), (9, "new", None, "upsert")],
+        [(1, None, None, "delete"), (2, None, None, "delete"), (3, None, None, "delete"), (4, None, None, "delete")],
+        [(77, None, None, "delete")],
+    ],
+)
+def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
+    """Updates with both images, inserts, deletes of all rows, of a row that is not there."""
+    told: list[tuple] = []
+    for way, format_ in {"anew": DeltaFormat(), "merged": DeltaFormat(rewritten_bytes=0)}.items():
+        table = made(spark, format_, str(tmp_path / way))
+        applied = format_.put(changed(spark, *rows), table, Progress("model", 1))
+        assert format_.progress(spark, table, "model") == Progress("model", 1)
+        operation = spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").first()["operation"]
+        held = sorted(map(str, spark.read.format("delta").load(table.location).collect()))
+        told.append((applied, held, feed(spark, table, applied.version), operation))
+    assert told[0] == told[1]
+    assert told[0][3] == "MERGE"
+
+
+def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
+    """Each batch leaves one file, however many there were."""
+    format_ = DeltaFormat()
+    table = made(spark, format_, str(tmp_path / "t"))
+    for number in range(1, 13):
+        format_.put(changed(spark, (number, "n", None, "upsert")), table, Progress("model", number))
+    assert len(spark.read.format("delta").load(table.location).inputFiles()) == 1
+    assert format_.read(spark, table).count() == 12
+    assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint*.parquet"))
+
+
+def test_a_table_without_a_feed_is_left_to_merge(spark, tmp_path):
+    """Rows for a feed that a table does not keep would become its own."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("key-no.1",))
+    spark.createDataFrame(ROWS, DDL).write.format("delta").save(table.location)
+    format_.put(changed(spark, (1, "z", None, "upsert")), table, Progress("model", 1))
+    assert spark.read.format("delta").load(table.location).columns == ["key-no.1", "v", "a.b"]
+    assert format_.read(spark, table).where("v = 'z'").count() == 1
+
+
+@pytest.mark.parametrize("late", ["append", "rewrite"])
+def test_a_writer_that_came_between_is_found(spark, tmp_path, late):
+    """Two with the same progress: the second must not add its rows again, nor take the first one's away."""
+    format_ = DeltaFormat()
+    table = made(spark, format_, str(tmp_path / "t"))
+    rows = spark.createDataFrame([(5, "e", None)], DDL)
+    snapshot = format_._snapshot(spark, table)
+    files = [file.action for file in format_._log(table).plain_files(spark, snapshot)]
+    format_.append(rows, table, Progress("model", 1))
+    images = rows.selectExpr("*", "CAST(NULL AS STRING) AS _change_type")
+    commits: dict[str, Callable[[], None]] = {
+        "append": lambda: delta_commit.append(rows, snapshot, Progress("model", 1)),
+        "rewrite": lambda: delta_commit.rewrite(images, files, snapshot, Progress("other", 1), {"rows": 1}),
+    }
+    with pytest.raises((ConcurrentAppendException, ConcurrentTransactionException)):
+        commits[late]()
+    assert format_.read(spark, table).count() == 5
