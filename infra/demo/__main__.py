@@ -36,8 +36,19 @@ console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def main() -> int:
-    """The demo; 0 when every table equals the source at the end."""
+    """The demo; 0 when every table equals the source at the end, else the code of the error that it tells."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        return _shown()
+    except ReplicatorError as error:
+        console.print(str(error), style="red", markup=False)
+        return error.exit_code
+    except KeyboardInterrupt:
+        console.print("Interrupted; the servers are stopped.")
+        return 130
+
+
+def _shown() -> int:
     began = time.monotonic()
     with workplace() as folder:
         console.print(f"[bold]1. Parts[/] (cache: {cache_dir()})")
