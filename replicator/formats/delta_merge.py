@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from replicator import names
 from replicator.transforms import merge
@@ -66,12 +67,12 @@ def settled(stored: DataFrame, merging: Merging) -> DataFrame:
         .otherwise(_KEEP)
     )
 
-    def after(column: str, kind: str) -> Column:
+    def after(column: str, kind: DataType) -> Column:
         updated = merging.updates.get(column, SIDES.of_stored(column))
         return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(kind).alias(column)
 
     old = F.struct(*[SIDES.of_stored(column).alias(column) for column in stored.columns])
-    new = F.struct(*[after(field.name, field.dataType.simpleString()) for field in stored.schema])
+    new = F.struct(*[after(each.name, each.dataType) for each in stored.schema])
     both = stored.alias(SIDES.stored).join(
         merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES), how="full"
     )
