@@ -30,7 +30,7 @@ from tests.cli import said
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""For JVMs that live for some seconds, as ``conf/demo.yaml`` has it; ``spark-submit`` reads no configuration of ours."""
+"""For JVMs that live for seconds, as ``conf/demo.yaml`` has it; ``spark-submit`` reads no configuration of ours."""
 
 PARTS = ("Makefile", "README.md", "conf", "infra", "jobs", "pyproject.toml", "replicator", "requirements")
 ACTIVATE = [". .venv/bin/activate"]
