@@ -77,6 +77,7 @@ Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
 SequenceBy = Literal["position", "source.ts_ms"]
+BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
 
 class ColumnKeys(Strict):
@@ -200,7 +201,9 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
 
     ``outbox`` and ``deletes`` hold for every table that does not say otherwise. ``signal_data_collection`` is the
-    connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro writes bytes.
+    connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro writes bytes. ``binlog_position``:
+    ``gtid`` where MariaDB's servers take turns and one GTID domain is written to, ``file_pos_row`` where MySQL does not
+    compress transactions (debezium.md Q4).
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -211,6 +214,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     sequence_by: SequenceBy = "position"
     signal_data_collection: TableName | None = None
     avro_bytes: Literal["base64", "latin1"] = "base64"
+    binlog_position: BinlogPosition = "file_pos"
     options: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("options")
@@ -281,6 +285,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         default=Declaration("", outbox=_outbox(keys, (), ()), deletes=keys.deletes),
         signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
         latin1_bytes=keys.avro_bytes == "latin1",
+        binlog_position=keys.binlog_position,
     )
 
 

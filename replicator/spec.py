@@ -148,12 +148,17 @@ class Declaration:
         return tuple(column.name for column in self.columns if column.generated)
 
 
+BY_POSITION, BY_TIME = "position", "source.ts_ms"
+"""What orders the changes of a table unless another kind of position does (debezium.md Q4, Q9)."""
+
+
 @dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
+    ``binlog_position`` says what places a change of MySQL's or MariaDB's: ``file_pos``, ``file_pos_row``, ``gtid`` (Q4).
     """
 
     name: str
@@ -162,14 +167,21 @@ class SourceSpec:
     tables: tuple[Declaration, ...] = ()
     placeholder: str = "__debezium_unavailable_value"
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    sequence_by: str = "position"
+    sequence_by: str = BY_POSITION
     default: Declaration = field(default=Declaration(""))
     signals: str | None = None
     latin1_bytes: bool = False
+    binlog_position: str = "file_pos"
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""
-        return (self.declaration(table).sequence_by or self.sequence_by) == "source.ts_ms"
+        return self.order(table) == BY_TIME
+
+    def order(self, table: str) -> str:
+        """What orders the table's changes: ``source.ts_ms``, or positions: ``position``, ``gtid``, ``file_pos_row``."""
+        sequence_by = self.declaration(table).sequence_by or self.sequence_by
+        is_other = sequence_by == BY_POSITION and self.binlog_position != "file_pos"
+        return self.binlog_position if is_other else sequence_by
 
     @property
     def flattened(self) -> tuple[str, ...]:

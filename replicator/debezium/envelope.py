@@ -33,9 +33,9 @@ CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
 _AVRO = r'\{"(?:string|int|long|float|double|boolean|bytes|array|map|Value|[^"\\]*\.[^"\\]*)":'
 
 
-def read(records: DataFrame, flattened: Sequence[str] = ()) -> DataFrame:
+def read(records: DataFrame, flattened: Sequence[str] = (), binlog: str = "file_pos") -> DataFrame:
     """Bronze records with what they say about themselves; one row per record, nothing dropped. Records of the topics
-    in ``flattened`` are rows, whatever their columns are called.
+    in ``flattened`` are rows, whatever their columns are called; ``binlog`` as in ``position.position``.
 
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
@@ -48,7 +48,7 @@ def read(records: DataFrame, flattened: Sequence[str] = ()) -> DataFrame:
     """
     described = records
     topics = tuple(flattened)
-    steps = (_heads(), _bodies(), _operations(topics), _names(), _positions(), _forms(), _judgements(topics))
+    steps = (_heads(), _bodies(), _operations(topics), _names(), _positions(binlog), _forms(), _judgements(topics))
     for step in steps:
         described = described.select("*", *step)
     return described.select(*records.columns, *SAID, _kept_reason())
@@ -163,11 +163,11 @@ def _names() -> tuple[Column, ...]:
 
 
 @cache
-def _positions() -> tuple[Column, ...]:
+def _positions(binlog: str) -> tuple[Column, ...]:
     """Where in the source's order, and what the row is made of."""
     return (
-        position.position(F.col("_source"), F.col("is_snapshot")).alias("position"),
-        position.stream(F.col("_source")).alias("stream"),
+        position.position(F.col("_source"), F.col("is_snapshot"), binlog).alias("position"),
+        position.stream(F.col("_source"), binlog).alias("stream"),
         F.col("_source.txId").alias("transaction"),
         F.json_object_keys("_row_text").alias("row_names"),
         F.col("_body.__deleted").isNotNull().alias("rewritten"),

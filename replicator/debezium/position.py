@@ -22,20 +22,27 @@ LOWEST = "0" * 36
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
 
+DOMAIN = "domain "
+"""Before the number of a GTID domain, at the end of a stream's name."""
+
+_GTID = "^([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,18})$"
 _EPOCH_AND_MAJOR = len(FIRST_EPOCH) + 20
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 
 
-def position(source: Column, is_snapshot: Column) -> Column:
+def position(source: Column, is_snapshot: Column, binlog: str = "file_pos") -> Column:
     """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
 
-    ``source`` is a struct of SOURCE_FIELDS. D9's spellings of "no position" give NULL.
+    ``source`` is a struct of SOURCE_FIELDS. D9's spellings of "no position" give NULL. ``binlog`` says what places a
+    change of MySQL's or MariaDB's: ``file_pos``, ``file_pos_row`` or MariaDB's ``gtid``.
     """
     connector = F.lower(source["connector"])
+    of_maria = _gtid(source) if binlog == "gtid" else _binlog(source, with_row=binlog == "file_pos_row")
     return (
-        F.when(connector.isin("mysql", "mariadb"), _binlog(source))
+        F.when(connector == "mariadb", of_maria)
+        .when(connector == "mysql", _binlog(source, with_row=binlog == "file_pos_row"))
         .when(connector == "postgresql", _postgres(source, is_snapshot))
         .when(connector == "sqlserver", _sqlserver(source))
         .when(connector == "oracle", _oracle(source, is_snapshot))
@@ -43,13 +50,17 @@ def position(source: Column, is_snapshot: Column) -> Column:
     )
 
 
-def stream(source: Column) -> Column:
-    """Whose positions rise with the offsets of a partition: connector and database server (Q4).
+def stream(source: Column, binlog: str = "file_pos") -> Column:
+    """Whose positions rise with the offsets of a partition: connector and database server (Q4); by ``gtid`` also the
+    domain, whose numbers are its own.
 
     NULL where they need not: LSNs of records alone (no ``sequence``) interleave, and offset mode has none.
     """
     connector = F.lower(source["connector"])
     per_database = F.when(connector == "sqlserver", source["db"])
+    if binlog == "gtid":
+        domain = F.regexp_extract(source["gtid"], _GTID, 1)
+        per_database = F.when(connector == "mariadb", F.concat(F.lit(DOMAIN), domain)).otherwise(per_database)
     in_commit_order = connector.isin("mysql", "mariadb", "sqlserver", "oracle") | (
         (connector == "postgresql") & source["sequence"].isNotNull()
     )
@@ -114,12 +125,21 @@ def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Co
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
 
 
-def _binlog(source: Column) -> Column:
-    """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out."""
+def _gtid(source: Column) -> Column:
+    """The GTID's sequence number and the position in its server's binlog: a transaction is in one file."""
+    number = F.regexp_extract(source["gtid"], _GTID, 2)
+    return F.when(source["pos"] >= 0, _pair(F.when(number != "", number.cast("bigint")), source["pos"]))
+
+
+def _binlog(source: Column, *, with_row: bool) -> Column:
+    """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out where
+    there may be some.
+    """
     number = F.regexp_extract(source["file"], r"\.([0-9]{1,10})$", 1)
     file, pos = F.when(number != "", number.cast("bigint")), source["pos"]
     fits = file.between(0, _MAX_FILE) & pos.between(0, _MAX_POS)
-    return F.when(fits, F.concat(_hex(file, 8), _hex(pos, 12), F.lit("0" * 16)))
+    row = _hex(F.when(source["row"] >= 0, source["row"]).otherwise(0), 16) if with_row else F.lit("0" * 16)
+    return F.when(fits, F.concat(_hex(file, 8), _hex(pos, 12), row))
 
 
 def _postgres(source: Column, is_snapshot: Column) -> Column:

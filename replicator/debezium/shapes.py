@@ -41,6 +41,7 @@ class Shapes:
     any_router: Outbox | None = None
     others: frozenset[str] = frozenset()
     flattened: tuple[str, ...] = ()
+    binlog: str = "file_pos"
 
     def router(self, topic: str) -> tuple[str, Outbox] | None:
         """Table and settings of a topic that the event router writes; None of any other."""
@@ -108,7 +109,14 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
             others.add(topic)
     default = source.default.outbox
     any_router = default if default is not None and default.mode == "router" else None
-    return Shapes(Unions(types, source.latin1_bytes), routers, any_router, frozenset(others), source.flattened)
+    return Shapes(
+        Unions(types, source.latin1_bytes),
+        routers,
+        any_router,
+        frozenset(others),
+        source.flattened,
+        source.binlog_position,
+    )
 
 
 def unusual(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
@@ -140,7 +148,7 @@ def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
         ],
         F.when(F.col("_plain").isNull(), F.col("undecodable")).alias("undecodable"),
     )
-    described = envelope.read(anew, shapes.flattened)
+    described = envelope.read(anew, shapes.flattened, shapes.binlog)
     columns = [F.col("_was").alias("shape") if name == "shape" else F.col(name) for name in records.columns]
     return described.select(*columns)
 

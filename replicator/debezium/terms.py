@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicator.errors import ReplicatorError
+from replicator.spec import BY_POSITION, BY_TIME
 
 _SEQ = re.compile(r"([0-9a-f]{4})([0-9a-f]{20})([0-9a-f]{16})([0-9a-f]{16})(-?)")
 _TOLD_BY = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
@@ -30,11 +31,14 @@ class Terms:
         """False in offset mode, and for snapshot rows that stand below every position."""
         return int(self.major + self.minor, 16) > 0
 
-    def of(self, connector: str | None) -> dict[str, int | str]:
-        """Name -> value as the connector's ``source`` block spells it; ``offset`` always, ``epoch`` unless 0."""
+    def of(self, connector: str | None, order: str = BY_POSITION) -> dict[str, int | str]:
+        """Name -> value as the connector's ``source`` block spells it; ``offset`` always, ``epoch`` unless 0. ``order``
+        is what orders the table (``SourceSpec.order``).
+        """
         found: dict[str, int | str] = {} if self.epoch == 0 else {"epoch": self.epoch}
         if self.is_positioned:
-            found |= _READERS.get(connector or "", _unknown)(self.major, self.minor)
+            reader = _READERS_BY_ORDER.get(order) or _READERS.get(connector or "", _unknown)
+            found |= reader(self.major, self.minor)
         return found | {"offset": self.offset}
 
 
@@ -49,12 +53,12 @@ def parse(seq: str) -> Terms:
     return Terms(int(epoch, 16), major, minor, int(offset, 16), bool(cleared))
 
 
-def told(seq: str, connector: str | None) -> str:
+def told(seq: str, connector: str | None, order: str = BY_POSITION) -> str:
     """``_seq`` as one line: ``file 3, pos 1819, offset 41``; '' (a value never seen) as ``never``."""
     if not seq:
         return "never"
     terms = parse(seq)
-    line = ", ".join(f"{name} {value}" for name, value in terms.of(connector).items())
+    line = ", ".join(f"{name} {value}" for name, value in terms.of(connector, order).items())
     return f"deleted at {line}" if terms.cleared else line
 
 
@@ -82,6 +86,14 @@ def _binlog(major: str, minor: str) -> dict[str, int | str]:
     return {"file": int(major[:8], 16), "pos": int(major[8:], 16)} | row
 
 
+def _gtid(major: str, minor: str) -> dict[str, int | str]:
+    return {"gtid sequence": int(major, 16), "pos": int(minor, 16)}
+
+
+def _time(major: str, minor: str) -> dict[str, int | str]:  # noqa: ARG001 - it has no minor part
+    return {"ts_ms": int(major, 16)}
+
+
 def _postgres(major: str, minor: str) -> dict[str, int | str]:
     return {"commit_lsn": _lsn(major), "lsn": _lsn(minor)}
 
@@ -103,6 +115,7 @@ def _unknown(major: str, minor: str) -> dict[str, int | str]:
     return {"major": major, "minor": minor}
 
 
+_READERS_BY_ORDER = {"gtid": _gtid, BY_TIME: _time}
 _READERS = {
     "mysql": _binlog,
     "mariadb": _binlog,

@@ -12,6 +12,7 @@ from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
+from replicator.spec import BY_TIME
 from replicator.stages import epochs, reached, routing, tuning
 from replicator.transforms import reach
 
@@ -61,10 +62,13 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
         raise ConfigError(f"bronze has no partition {strange[1]} of topic {strange[0]}", where=at.source)
     routes = routing.load_routes(at.control, at.lake.routes(at.source), identity)
     by_offset = set(routes.by_offset)
-    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)))
+    of_binlog = set(known.orders.values()) - {BY_TIME}
+    binlog = of_binlog.pop() if of_binlog else "file_pos"
+    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), binlog=binlog)
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
     with tuning.kept(reach.placed(records)) as places:
-        falls = _falls(places, known.by_time)
+        timed = [table for table, order in known.orders.items() if order == BY_TIME]
+        falls = _falls(places, timed)
     new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}
     number = len(before.bumps) + 1
     starts = [_start(number, place, end, told, falls, new) for place, end in sorted(ends.items())]

@@ -128,7 +128,7 @@ def _entries(told: History, aside: Mapping[Place, Verdict], lived: Lived) -> tup
             continue
         seq = told.seqs.get(place)
         rank = last[place[:2]] = seq or last.get(place[:2], "")
-        position = None if seq is None else terms.told(seq, told.connector)
+        position = None if seq is None else terms.told(seq, told.connector, told.order)
         entry = Entry(*place, seq, position, record["op"], record["source_ts_ms"], verdict.verdict, verdict.why)
         found.append((rank, entry))
     return tuple(entry for _, entry in sorted(found, key=lambda each: (each[0], each[1].partition, each[1].offset)))
@@ -142,12 +142,12 @@ def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived
         return Life(name, told.wanted, entries, None, None, None, (), warnings)
     own = row["_column_seq"] or {}
     cells = tuple(
-        Cell(column, row[stored], terms.told(own[stored], told.connector) if stored in own else None)
+        Cell(column, row[stored], terms.told(own[stored], told.connector, told.order) if stored in own else None)
         for stored, column in told.columns.items()
     )
     agrees = state is not None and (state.seq, state.deleted) == (row["_seq"], row["_deleted"])
     warnings = () if agrees else ("silver's row is not what these records make: it was built from others as well",)
-    position = terms.told(row["_seq"], told.connector)
+    position = terms.told(row["_seq"], told.connector, told.order)
     return Life(name, told.wanted, entries, row["_seq"], position, row["_deleted"], cells, warnings)
 
 

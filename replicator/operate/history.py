@@ -41,7 +41,8 @@ class History:
     ``records`` are those that may be about the key, as ``envelope.read`` describes them; ``seqs`` has the ``_seq`` of
     each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS; ``unread``
     has silver not read yet. ``stored`` is silver's row (None: none) with columns as texts; ``columns`` maps their
-    stored to their source names, ``registers`` are the stored names without key and system columns.
+    stored to their source names, ``registers`` are the stored names without key and system columns. ``connector`` and
+    ``order`` say how a ``_seq`` is told.
     """
 
     wanted: Mapping[str, str]
@@ -54,6 +55,7 @@ class History:
     columns: Mapping[str, str]
     registers: tuple[str, ...]
     connector: str | None
+    order: str
 
 
 def find_table(spark: SparkSession, sources: Iterable[Refinement], name: str) -> tuple[Refinement, str]:
@@ -107,6 +109,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
             columns={f.name: f.metadata.get("name") or names.decode(f.name) for f in _own(stored)},
             registers=tuple(f.name for f in _own(stored) if "key" not in f.metadata),
             connector=next(filter(None, (terms.connector_of(group["value"]) for group in groups)), None),
+            order=at.source.order(table),
         )
 
 

@@ -67,7 +67,8 @@ class Level:
 
 @dataclass
 class Reached:
-    """The levels of one source's topics that this process knows, and the tables that are ordered by time.
+    """The levels of one source's topics that this process knows, and what orders tables (``SourceSpec.order``) that are
+    not ordered by plain positions.
 
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``live`` topics whose level
@@ -76,7 +77,7 @@ class Reached:
 
     bronze: str = ""
     levels: dict[str, Level] = field(default_factory=dict)
-    by_time: frozenset[str] = frozenset()
+    orders: dict[str, str] = field(default_factory=dict)
     saved: int | None = None
     warned: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
@@ -86,8 +87,8 @@ class Reached:
         if self.bronze == bronze:
             return
         row = control.get(path)
-        row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "by_time": []}
-        self.bronze, self.saved, self.by_time = bronze, None, frozenset(row["by_time"])
+        row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "orders": {}}
+        self.bronze, self.saved, self.orders = bronze, None, dict(row["orders"])
         self.levels, self.live = {topic: _level(told) for topic, told in row["topics"].items()}, set()
 
     def marks(self, topics: Collection[str]) -> Column:
@@ -131,7 +132,7 @@ class Reached:
         """Write the control row if it is time to."""
         if changed or self.saved is None or version - self.saved >= _SAVED_EVERY:
             topics = {topic: _told(level) for topic, level in self.levels.items()}
-            control.put(path, {"bronze": self.bronze, "topics": topics, "by_time": sorted(self.by_time)})
+            control.put(path, {"bronze": self.bronze, "topics": topics, "orders": self.orders})
             self.saved = version
 
 

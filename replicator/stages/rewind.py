@@ -16,13 +16,21 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
+from replicator.debezium import envelope, position
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
+from replicator.spec import BY_POSITION, BY_TIME
 from replicator.stages import shaping, tuning
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.transforms import reach
+
+_SAID = {
+    BY_POSITION: "positions order the table",
+    BY_TIME: f"`sequence_by` is {BY_TIME}",
+    "gtid": "`binlog_position` is gtid",
+    "file_pos_row": "`binlog_position` is file_pos_row",
+}
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,8 @@ class Watch:
 
     def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
         """Bronze records of these topics with what they say about themselves, and their epoch."""
-        return envelope.read(self.in_epochs(records, topics), self.at.source.flattened)
+        source = self.at.source
+        return envelope.read(self.in_epochs(records, topics), source.flattened, source.binlog_position)
 
     def any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
         """The same of records that may have to be written anew first, kept for the time of the block."""
@@ -74,18 +83,19 @@ def _between(watch: Watch, lows: Mapping[str, int], start: int, records: DataFra
 
 
 def stops(
-    watch: Watch, found: Sequence[Row], routes: Routes, tables: Mapping[str, bool], existing: Collection[str]
+    watch: Watch, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], existing: Collection[str]
 ) -> dict[str, TableStopped]:
-    """Tables that must not go on, each with its error. ``found`` are rows of ``reach.reached``; ``tables`` says which
-    tables have news and whether each is ordered by time; ``existing`` are there already.
+    """Tables that must not go on, each with its error. ``found`` are rows of ``reach.reached``; ``orders`` says which
+    tables have news and what orders each (``SourceSpec.order``); ``existing`` are there already.
     """
     by_offset = set(routes.by_offset)
-    positioned = [row for row in found if row["topic"] not in by_offset and not tables.get(row["table"])]
+    positioned = [row for row in found if row["topic"] not in by_offset and orders.get(row["table"]) != BY_TIME]
     suspects = [row for row in positioned if row["fell"] is not None]
     return {
         **(_rewound(watch, suspects, routes) if suspects else {}),
         **_grown(watch, found, routes, by_offset),
-        **_reordered(watch, {table: timed for table, timed in tables.items() if table in existing}),
+        **_domains(watch, found, routes),
+        **_reordered(watch, {table: order for table, order in orders.items() if table in existing}),
     }
 
 
@@ -146,15 +156,44 @@ def _more_partitions(at: Refinement, table: str, topic: str, partition: int) -> 
     )
 
 
-def _reordered(watch: Watch, tables: Mapping[str, bool]) -> dict[str, TableStopped]:
-    """`sequence_by` may not change under a table: its rows hold positions of the other kind."""
+def _domains(watch: Watch, found: Iterable[Row], routes: Routes) -> dict[str, TableStopped]:
+    """Numbers of two GTID domains have no common order (Q4)."""
+    seen: dict[str, set[tuple[str, str]]] = {}
+    for row in found:
+        seen.setdefault(row["topic"], set()).add((row["mark"]["place"][:4], row["stream"]))
+    stopped: dict[str, TableStopped] = {}
+    for topic, now in seen.items():
+        level = watch.at.reached.levels.get(topic)
+        before = {} if level is None else level.marks
+        streams = now | {(mark.epoch, stream) for (_, stream), mark in before.items()}
+        newest = max(epoch for epoch, _ in streams)
+        told = {stream.rpartition(position.DOMAIN) for epoch, stream in streams if epoch == newest}
+        domains = sorted(domain for _, mark, domain in told if mark)
+        if len(domains) > 1:
+            for table in routes.tables.get(topic, ()):
+                stopped[table] = _several_domains(watch.at, table, topic, domains)
+    return stopped
+
+
+def _several_domains(at: Refinement, table: str, topic: str, domains: Sequence[str]) -> TableStopped:
+    return TableStopped(
+        f"{topic} has changes of the GTID domains {' and '.join(domains)}, whose numbers have no common order",
+        where=f"{at.source.name}/{table}",
+        mend="Let one domain be written to, and start a new epoch behind the others' changes: "
+        f"replicator epoch bump {at.source.name} --reason TEXT.",
+    )
+
+
+def _reordered(watch: Watch, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """What orders a table may not change under it: its rows hold positions of the other kind."""
     at = watch.at
     return {
         table: TableStopped(
-            f"`sequence_by` is {'source.ts_ms' if timed else 'position'} now, but its rows were ordered otherwise",
+            f"{_SAID[order]} now, but its rows were ordered by {before}",
             where=f"{at.source.name}/{table}",
             mend="Set it back, or remove the table's folder: the next run builds it from bronze.",
         )
-        for table, timed in tables.items()
-        if timed != (table in at.reached.by_time)
+        for table, order in orders.items()
+        for before in [at.reached.orders.get(table, BY_POSITION)]
+        if order != before
     }

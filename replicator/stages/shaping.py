@@ -30,7 +30,7 @@ def described(
     spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes, survey: Survey
 ) -> Iterator[tuple[DataFrame, list[Row], list[Row]]]:
     """Bronze records as ``envelope.read`` describes them, kept for the time of the block, and their survey."""
-    with tuning.kept(envelope.read(records, at.source.flattened)) as usual:
+    with tuning.kept(envelope.read(records, at.source.flattened, at.source.binlog_position)) as usual:
         marked = exempt.by_declaration(usual, at.source)
         groups, marks = survey(marked)
         forms = [group["form"] for group in groups if _shows_unions(group)]
@@ -51,7 +51,7 @@ def read(records: DataFrame, source: SourceSpec, *, is_unusual: bool) -> Iterato
 
     Kept after each step: the optimizer would repeat a description wherever a filter or a join asks for part of it.
     """
-    with tuning.kept(envelope.read(records, source.flattened)) as usual:
+    with tuning.kept(envelope.read(records, source.flattened, source.binlog_position)) as usual:
         if not is_unusual:
             yield usual
             return

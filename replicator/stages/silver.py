@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import ReplicatorError, TableStopped
-from replicator.spec import SourceSpec
+from replicator.spec import BY_POSITION, BY_TIME, SourceSpec
 from replicator.stages import dead_letters, epochs, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
@@ -44,14 +44,14 @@ class _Tick:
 @dataclass(frozen=True)
 class _Shared:
     """The records of a tick, each read as its topic is, and whose they are; ``strays`` are groups of no table,
-    ``timed`` says of each table with news whether time orders it.
+    ``orders`` says of each table with news what orders it.
     """
 
     records: DataFrame
     routes: Routes
     shares: tuple[Share, ...]
     strays: tuple[Row, ...]
-    timed: Mapping[str, bool]
+    orders: Mapping[str, str]
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
@@ -114,8 +114,8 @@ def _shared(tick: _Tick) -> _Shared:
     watch, at, news = tick.watch, tick.watch.at, tick.watch.news
     groups, found = tick.surveyed
     learned = _learned(tick.routes, groups, news, at.source)
-    timed = {group["table"]: at.source.by_time(group["table"]) for group in groups if group["table"] is not None}
-    by_time = [table for table, is_by_time in timed.items() if is_by_time]
+    orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
+    by_time = [table for table, order in orders.items() if order == BY_TIME]
     scattered = _scattered(watch, found, learned)
     records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
     null_deletes = learned.of_mode(routing.NULL_DELETES)
@@ -137,7 +137,7 @@ def _shared(tick: _Tick) -> _Shared:
         return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks)
 
     shares = tuple(share(table, own) for table, own in tables)
-    return _Shared(records, learned, shares, strays, timed)
+    return _Shared(records, learned, shares, strays, orders)
 
 
 def _applied(tick: _Tick) -> list[Account]:
@@ -147,17 +147,17 @@ def _applied(tick: _Tick) -> list[Account]:
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
     if shared.routes != tick.routes:
         at.control.put(at.lake.routes(at.source.name), shared.routes.value())
-    timed, stops = shared.timed, {}
+    orders, stops = shared.orders, {}
     if tick.again is None:
-        stops = rewind.stops(watch, found, shared.routes, timed, tick.existing)
+        stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
     done = {
         share.name: _stopped(share, stops[share.name]) if share.name in stops else apply(share, shared.records)
         for share in shared.shares
     }
     if tick.again is None:
         failed = {table for table, account in done.items() if account.error is not None}
-        _remember(watch, found, shared.routes, timed, failed)
-    return [*strays, *(_warned(at, account, timed.get(table, False)) for table, account in done.items())]
+        _remember(watch, found, shared.routes, orders, failed)
+    return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
 
 
 def _surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
@@ -201,16 +201,16 @@ def _warned(at: Refinement, account: Account, by_time: bool) -> Account:
 
 
 def _remember(
-    watch: Watch, found: Sequence[Row], routes: Routes, timed: Mapping[str, bool], failed: Collection[str]
+    watch: Watch, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], failed: Collection[str]
 ) -> None:
     """What the next range is measured against: topics whose tables all went on."""
     at, reached, upto = watch.at, watch.at.reached, watch.news.upto
     done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
     changed = reached.raise_to(upto, found, done)
     reached.quiet(upto, watch.news.after)
-    went_on = {table: by_time for table, by_time in timed.items() if table not in failed}
-    by_time = (reached.by_time - set(went_on)) | {table for table, is_by_time in went_on.items() if is_by_time}
-    changed, reached.by_time = changed or by_time != reached.by_time, by_time
+    now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
+    now = {table: order for table, order in now.items() if order != BY_POSITION}
+    changed, reached.orders = changed or now != reached.orders, now
     reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
+from replicator.spec import BY_POSITION
 from replicator.stages import dead_letters, history_table, horizons, schema_change, truncates
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
@@ -143,8 +144,9 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     complete = share.name not in share.routes.partial
-    by_time = (("replicator.sequence_by", "source.ts_ms"),) if share.at.source.by_time(share.name) else ()
-    table = replace(share.table, keys=batch.layout.keys, complete=complete, properties=by_time)
+    order = at.source.order(share.name)
+    told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
+    table = replace(share.table, keys=batch.layout.keys, complete=complete, properties=told)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:

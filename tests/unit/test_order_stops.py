@@ -33,18 +33,21 @@ class Silver:
     spark: Any
     folder: Path
     sequence_by: str = "position"
+    binlog_position: str = "file_pos"
     format: MemoryFormat | DeltaFormat = field(default_factory=MemoryFormat)
     control: MemoryControl = field(default_factory=MemoryControl)
 
     def __post_init__(self) -> None:
         self.restart()
 
-    def restart(self, sequence_by: str | None = None) -> None:
+    def restart(self, sequence_by: str | None = None, binlog_position: str | None = None) -> None:
         """Another process: it remembers nothing."""
         columns = (Column("id", "int"), Column("v", "int"))
         tables = tuple(Declaration(table, columns) for table in ("shop.orders", "shop.items"))
         self.sequence_by = sequence_by or self.sequence_by
-        spec = SourceSpec("s", ".*", tables=tables, sequence_by=self.sequence_by)
+        self.binlog_position = binlog_position or self.binlog_position
+        order = {"sequence_by": self.sequence_by, "binlog_position": self.binlog_position}
+        spec = SourceSpec("s", ".*", tables=tables, **order)
         self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
 
     def take(self, *records: Record) -> dict[str, Account]:
@@ -79,7 +82,7 @@ class Silver:
 
     def rebuilt(self) -> Silver:
         """The same bronze, read from its beginning into a new silver by another process."""
-        other = Silver(self.spark, self.folder, self.sequence_by)
+        other = Silver(self.spark, self.folder, self.sequence_by, self.binlog_position)
         other.control.put(self.at.lake.epochs("s"), self.control.get(self.at.lake.epochs("s")) or {})
         other.format.append(self.format.read(self.spark, self.at.lake.bronze("s")), self.at.lake.bronze("s"), None)
         accounts = silver.refine(self.spark, other.at)
@@ -255,7 +258,7 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> 
 
 def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -> None:
     """Q9: the flag is in the table's own properties, whether it was made with it or not."""
-    lake = Silver(exact, tmp_path, "source.ts_ms", DeltaFormat())
+    lake = Silver(exact, tmp_path, "source.ts_ms", format=DeltaFormat())
     place = lake.at.lake.silver("s", "shop.orders").location
     for number in range(2):
         lake.take(change(number, 1, 10 + number, 2000 + number, 50 + number))

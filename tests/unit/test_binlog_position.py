@@ -1,0 +1,108 @@
+"""What places a change of MySQL's or MariaDB's where the user says that it is not file and position (Q4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.debezium import terms
+from replicator.formats.delta import DeltaFormat
+from tests.builders import Record
+from tests.unit.test_order_stops import Silver, change
+
+pytestmark = pytest.mark.spark
+
+
+def maria(offset: int, key: int, value: int, gtid: str | None, file: int, pos: int, **more: Any) -> Record:
+    """A change of MariaDB's; ``second`` of its clock follows the offset."""
+    place = {"file": f"binlog.{file:06}", "gtid": gtid, "connector": "mariadb"}
+    return change(offset, key, value, pos, 10 * offset, **place, **more)
+
+
+@pytest.fixture
+def lake(exact, tmp_path: Path) -> Silver:
+    return Silver(exact, tmp_path, binlog_position="gtid")
+
+
+def test_another_server_takes_over_and_its_binlog_begins_anew(lake: Silver) -> None:
+    """The GTID goes on where file and position fall: the newer change wins, and nothing is taken for a rewind. A
+    snapshot row, which has no GTID, gives way to the first change; what is delivered again changes nothing.
+    """
+    snapshot = maria(0, 1, 10, None, 9, 5000, op="r"), maria(1, 2, 20, None, 9, 5000, op="r")
+    before = maria(2, 1, 11, "0-1-5", 9, 6000), maria(3, 1, 12, "0-1-5", 9, 6100)
+    after = maria(4, 1, 13, "0-2-6", 1, 400), maria(5, 2, 21, "0-2-7", 1, 900)
+    lake.take(*snapshot, *before)
+    assert lake.rows() == {1: (12, "0000"), 2: (20, "0000")}
+    lake.take(*after)
+    assert lake.rows() == {1: (13, "0000"), 2: (21, "0000")}
+    assert lake.seqs()[1] == f"0000{6:020x}{400:016x}{4:016x}"
+    lake.take(maria(6, 1, 11, "0-1-5", 9, 6000), maria(7, 1, 12, "0-1-5", 9, 6100))
+    assert lake.rows() == {1: (13, "0000"), 2: (21, "0000")}
+    assert lake.rebuilt().rows() == lake.rows()
+
+
+def test_by_file_and_position_the_same_stops_the_table(exact, tmp_path: Path) -> None:
+    """The negative control: without the setting the other server's changes stand below the first one's."""
+    lake = Silver(exact, tmp_path)
+    lake.take(maria(2, 1, 11, "0-1-5", 9, 6000))
+    assert "the source went back" in str(lake.error(maria(4, 1, 13, "0-2-6", 1, 400)))
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_two_domains_have_no_order_and_stop_the_table(lake: Silver, together: bool) -> None:
+    """In one batch or in two, and no other than that table; behind a new epoch a single domain goes on."""
+    first, second = maria(0, 1, 10, "0-1-5", 9, 6000), maria(1, 1, 11, "7-1-2", 9, 6100)
+    if not together:
+        lake.take(first)
+        first = maria(2, 1, 10, "7-1-3", 9, 6200)
+    error = lake.error(*sorted([first, second], key=lambda each: each.offset))
+    assert "GTID domains 0 and 7" in str(error)
+    assert "replicator epoch bump s" in str(error)
+    if not together:
+        lake.bump(p0=1)
+        assert lake.error() is None
+        assert lake.rows() == {1: (10, "0001")}
+
+
+def test_what_places_changes_may_not_change_under_a_table(exact, tmp_path: Path) -> None:
+    """Positions of two kinds have no order; the table tells its readers which it has."""
+    lake = Silver(exact, tmp_path, binlog_position="gtid", format=DeltaFormat())
+    lake.take(maria(0, 1, 10, "0-1-5", 9, 6000))
+    lake.take(maria(1, 1, 11, "0-1-6", 9, 6100))
+    place = lake.at.lake.silver("s", "shop.orders").location
+    told = {row["key"]: row["value"] for row in exact.sql(f"SHOW TBLPROPERTIES delta.`{place}`").collect()}
+    assert told["replicator.sequence_by"] == "gtid"
+    lake.restart(binlog_position="file_pos")
+    assert "positions order the table now, but its rows were ordered by gtid" in str(
+        lake.error(maria(2, 1, 12, "0-1-7", 9, 6200))
+    )
+
+
+def test_a_change_without_gtid_is_a_dead_letter(lake: Silver) -> None:
+    """Q7: never guessed from file and position."""
+    account = lake.take(maria(0, 1, 10, "0-1-5", 9, 6000), maria(1, 1, 11, None, 9, 6100))["s/shop.orders"]
+    assert (account.applied, account.dead_lettered) == (1, 1)
+
+
+def test_rows_of_one_event_have_an_order_where_the_user_says_so(exact, tmp_path: Path) -> None:
+    """A replay passes the older row of an event without a trace; by file and position it would show it for a time."""
+    lake = Silver(exact, tmp_path, binlog_position="file_pos_row")
+    rows = change(0, 1, 10, 100, 1, row=0), change(1, 1, 11, 100, 1, row=1)
+    lake.take(*rows)
+    lake.take(change(2, 1, 10, 100, 1, row=0))
+    assert lake.rows() == {1: (11, "0000")}
+    assert lake.seqs()[1] == f"0000{1:08x}{100:012x}{1:016x}{1:016x}"
+    plain = Silver(exact, tmp_path / "plain")
+    plain.take(*rows)
+    plain.take(change(2, 1, 10, 100, 1, row=0))
+    assert plain.rows() == {1: (10, "0000")}
+
+
+def test_a_place_is_told_in_the_terms_of_its_order() -> None:
+    """What `explain` shows."""
+    seq = f"0000{6:020x}{400:016x}{4:016x}"
+    assert terms.told(seq, "mariadb", "gtid") == "gtid sequence 6, pos 400, offset 4"
+    seq = f"0000{1700000000000:020x}{0:016x}{4:016x}"
+    assert terms.told(seq, "mysql", "source.ts_ms") == "ts_ms 1700000000000, offset 4"
