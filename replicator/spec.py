@@ -158,7 +158,7 @@ class SourceSpec:
 
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
-    ``binlog_position`` says what places a change of MySQL's or MariaDB's: ``file_pos``, ``file_pos_row``, ``gtid`` (Q4).
+    ``binlog_position`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4).
     """
 
     name: str
