@@ -39,10 +39,11 @@ def position(source: Column, is_snapshot: Column, binlog: str = "file_pos") -> C
     change of MySQL's or MariaDB's: ``file_pos``, ``file_pos_row`` or MariaDB's ``gtid``.
     """
     connector = F.lower(source["connector"])
-    of_maria = _gtid(source) if binlog == "gtid" else _binlog(source, with_row=binlog == "file_pos_row")
+    in_binlog = _binlog(source, with_row=binlog == "file_pos_row")
+    if binlog == "gtid":
+        in_binlog = F.when(connector == "mariadb", _gtid(source)).otherwise(in_binlog)
     return (
-        F.when(connector == "mariadb", of_maria)
-        .when(connector == "mysql", _binlog(source, with_row=binlog == "file_pos_row"))
+        F.when(connector.isin("mysql", "mariadb"), in_binlog)
         .when(connector == "postgresql", _postgres(source, is_snapshot))
         .when(connector == "sqlserver", _sqlserver(source))
         .when(connector == "oracle", _oracle(source, is_snapshot))

@@ -48,8 +48,7 @@ class DeltaFormat:
         is_newest = version in (None, int(snapshot.version()))
         files = self._log(table).plain_files(spark, snapshot) if is_newest else None
         if files is not None:
-            paths = [file.path for file in files]
-            return delta_files.read(spark, table.location, paths, delta_files.schema(snapshot))
+            return _rows(spark, table, snapshot, files)
         reader = spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
 
@@ -130,13 +129,14 @@ class DeltaFormat:
         self._describe(spark, table)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
-        stored = self._columns(spark, table)
+        snapshot = self._snapshot(spark, table)
+        stored = delta_files.schema(snapshot).names
         inserts = {column: SIDES.of_change(column) for column in stored}
         if table.complete:  # the newest change wins whole (debezium.md M6)
             condition, updates = merge.is_newer(SIDES), inserts
         else:
             condition, updates = merge.changes_something(SIDES), merge.joined(stored, table.keys, SIDES)
-        return self._merge(table, Merging(changes, table.keys, updates, inserts, condition), progress, before)
+        return self._merge(table, snapshot, Merging(changes, table.keys, updates, inserts, condition), progress)
 
     def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
         """Write exactly this difference; an empty one commits the progress alone."""
@@ -154,7 +154,7 @@ class DeltaFormat:
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
         merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
-        return self._merge(table, merging, progress, before)
+        return self._merge(table, self._snapshot(spark, table), merging, progress)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
@@ -194,21 +194,15 @@ class DeltaFormat:
         keys = StructType([columns[key] for key in table.keys])
         return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
 
-    def _columns(self, spark: SparkSession, table: Table) -> list[str]:
-        snapshot = self._snapshot(spark, table)
-        return [] if snapshot is None else delta_files.schema(snapshot).names
-
-    def _merge(self, table: Table, merging: Merging, progress: Progress, before: int) -> Applied:
+    def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
         """All of a small table is written anew, a large one is left to Delta's MERGE."""
-        spark = merging.changes.sparkSession
-        snapshot = self._snapshot(spark, table)
+        spark, before = merging.changes.sparkSession, int(snapshot.version())
         files = self._rewritable(spark, table, snapshot)
         if files is None:
             with _transaction(spark, progress):
                 delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
             return self._merged(spark, table, before)
-        paths = [file.path for file in files]
-        stored = delta_files.read(spark, table.location, paths, delta_files.schema(snapshot))
+        stored = _rows(spark, table, snapshot, files)
         with gateway.checkpointed(delta_merge.settled(stored, merging)) as settled:
             counts = {row["action"]: row["count"] for row in settled.groupBy("action").count().collect()}
             metrics = {metric: counts.get(action, 0) for action, metric in delta_merge.METRICS.items()}
@@ -218,7 +212,7 @@ class DeltaFormat:
 
     def _rewritable(self, spark: SparkSession, table: Table, snapshot: Any) -> Sequence[AddedFile] | None:
         """The files of a table that is small enough to be written anew, and whose change feed can be."""
-        if table.partition_by or not _has_feed(snapshot):
+        if table.partition_by or _property(snapshot, "delta.enableChangeDataFeed") != "true":
             return None
         files = self._log(table).plain_files(spark, snapshot)
         return None if files is None or sum(file.size for file in files) > self._rewritten_bytes else files
@@ -240,8 +234,7 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table) if table.properties else None
         if snapshot is None:
             return
-        known = snapshot.metadata().configuration()
-        missing = {name: value for name, value in table.properties if known.get(name).toString() != f"Some({value})"}
+        missing = {name: value for name, value in table.properties if _property(snapshot, name) != value}
         if missing:
             told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
             spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
@@ -276,9 +269,14 @@ class DeltaFormat:
         return self._log(table).snapshot(spark)
 
 
-def _has_feed(snapshot: Any) -> bool:
-    feed = snapshot.metadata().configuration().get("delta.enableChangeDataFeed")
-    return bool(feed.isDefined() and feed.get() == "true")
+def _rows(spark: SparkSession, table: Table, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
+    """The rows of files that alone are the table."""
+    return delta_files.read(spark, table.location, [file.path for file in files], delta_files.schema(snapshot))
+
+
+def _property(snapshot: Any, name: str) -> str | None:
+    found = snapshot.metadata().configuration().get(name)
+    return str(found.get()) if found.isDefined() else None
 
 
 def _same(rows: StructType, stored: StructType) -> bool:
