@@ -38,6 +38,23 @@ def remember(jvm: Any) -> None:
             setattr(jvm, name, _Known(getattr(jvm, name)))
 
 
+def of(spark: SparkSession) -> Any:
+    """The JVM of a session: what Delta, Hadoop and Kafka have and pyspark does not hand on."""
+    return spark.sparkContext._jvm  # noqa: SLF001
+
+
+def each(scala: Any) -> Iterator[Any]:
+    """What a collection of Scala's holds, or what is left of an iterator; a map holds pairs (see :func:`pair`)."""
+    left = scala.toIterator()
+    while left.hasNext():
+        yield left.next()
+
+
+def pair(scala: Any) -> tuple[Any, Any]:
+    """The two halves of a pair of Scala's."""
+    return scala._1(), scala._2()  # noqa: SLF001 - their names
+
+
 @contextmanager
 def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan."""

@@ -16,9 +16,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.sourcefile import listed, reads, single_names
+from replicator.sourcefile import reads
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
+from replicator.tablekeys import listed, single_names
 from replicator.yamlfile import Document, KeyPath, Problems, nearest, read
 
 if TYPE_CHECKING:

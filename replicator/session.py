@@ -68,7 +68,9 @@ _S3A = {
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
 }
-_BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
+
 _FILE_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
 
@@ -111,7 +113,7 @@ def launch(
     }
     options = "spark.driver.extraJavaOptions"
     if brief:
-        wanted[options] = _BRIEF
+        wanted[options] = BRIEF_JVM
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
     given = existing.get(options, missing.get(options, ""))
@@ -154,7 +156,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     for key, value in configuration(settings, existing, spark_line).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    gateway.remember(spark.sparkContext._jvm)  # noqa: SLF001
+    gateway.remember(gateway.of(spark))
     if submitted and not debug:
         spark.sparkContext.setLogLevel("ERROR")
     return spark

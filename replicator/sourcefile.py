@@ -12,172 +12,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
-from replicator import kafka_options, names
-from replicator.debezium.logical import parse_logical
-from replicator.errors import ConfigError
-from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox, SourceSpec
+from replicator import kafka_options, tablekeys
+from replicator.spec import Declaration, SourceSpec
 from replicator.strict import Strict, check
-from replicator.yamlfile import Document, Problems, nearest, read
+from replicator.tablekeys import SequenceBy, ShapeKeys, TableKeys, TableName, single_names
+from replicator.yamlfile import Document, Problems, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PLACEHOLDER = "__debezium_unavailable_value"
-_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
-
-
-def _logical(text: str) -> str:
-    try:
-        parse_logical(text)
-    except ConfigError as error:
-        raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
-    return text
-
-
-def _duration(value: Any) -> Any:
-    """Seconds, from ``30 days``; 0 is 0."""
-    if value is None or value in (0, "0"):
-        return value if value is None else 0
-    found = re.fullmatch(r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?", str(value).strip())
-    if found is None:
-        raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
-    return int(found.group(1)) * _SECONDS[found.group(2)]
-
-
-def _two_parts(name: str) -> str:
-    database, dot, table = name.partition(".")
-    if not (database and dot and table):
-        raise ValueError("a table is named <database or schema>.<table>")
-    return name
-
-
-def listed(value: Any) -> Any:
-    """Columns in either notation as a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id, type: int}]``."""
-    if not isinstance(value, dict):
-        return value
-    return [{"name": n, **t} if isinstance(t, dict) else {"name": n, "type": t} for n, t in value.items()]
-
-
-def single_names(found: list[str], what: str) -> None:
-    """Raise ValueError when a name is there twice, or again in another case."""
-    twice = next((name for name in found if found.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{what} has {twice!r} twice")
-    try:
-        names.refuse_case_twins(found, what)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-
-
-Logical = Annotated[str, AfterValidator(_logical)]
-TableName = Annotated[str, AfterValidator(_two_parts)]
-ColumnName = Annotated[str, Field(min_length=1)]
-SequenceBy = Literal["position", "source.ts_ms"]
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
-
-
-class ColumnKeys(Strict):
-    """A declared column; ``type`` is a logical type in its short form (types.md Y13); ``generated``: the database
-    computes it, and PostgreSQL's stream never has it (debezium.md E8).
-    """
-
-    name: ColumnName
-    type: Logical
-    unsigned: bool = False
-    generated: bool = False
-
-
-class OutboxKeys(Strict):
-    """Where events come from that stand in an outbox table (debezium.md section I); a word alone is the ``mode``."""
-
-    mode: Literal["router", "log", "current"]
-    empty_payload: Literal["ignore", "delete"] = "ignore"
-    topic: Annotated[str, Field(min_length=1)] | None = None
-
-    @model_validator(mode="after")
-    def _of_router(self) -> OutboxKeys:
-        if self.mode != "router" and (self.topic is not None or self.empty_payload != "ignore"):
-            raise ValueError("topic and empty_payload belong to mode router")
-        return self
-
-
-def _as_block(value: Any) -> Any:
-    return {"mode": value} if isinstance(value, str) else value
-
-
-OutboxBlock = Annotated[OutboxKeys | None, BeforeValidator(_as_block)]
-
-
-class ShapeKeys(Strict):
-    """How the records of a table, or of all of a source, are to be read where that is not as they look."""
-
-    outbox: OutboxBlock = None
-    deletes: Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"] | None = None
-    accept_lost_deletes: bool = False
-
-    @model_validator(mode="after")
-    def _told(self) -> ShapeKeys:
-        if self.deletes == "drop" and not self.accept_lost_deletes:
-            raise ValueError(
-                "with deletes: drop no delete ever arrives and its row stays for good: choose another "
-                "delete.tombstone.handling.mode in the connector, or say accept_lost_deletes: true"
-            )
-        return self
-
-
-class TableKeys(ShapeKeys):
-    """What is declared about a table; all of it optional."""
-
-    columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed)] = ()
-    keys: tuple[ColumnName, ...] = ()
-    truncate: Literal["apply", "ignore", "fail"] = "apply"
-    unavailable: bool = True
-    schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
-    stored_as_scd_type: Literal[1, 2] = 1
-    purge_after: Annotated[int | None, BeforeValidator(_duration)] = None
-    accept_refused_replays: bool = False
-    sequence_by: SequenceBy | None = None
-    shape: Literal["envelope", "flattened"] | None = None
-
-    @model_validator(mode="after")
-    def _purged(self) -> TableKeys:
-        if self.purge_after == 0 and not self.accept_refused_replays:
-            raise ValueError(
-                "with purge_after: 0 a change that comes late or again after a delete becomes a dead letter: give a "
-                "time longer than Kafka keeps records, or say accept_refused_replays: true"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _events(self) -> TableKeys:
-        if self.outbox is None or self.outbox.mode != "router":
-            return self
-        if self.keys not in ((), (EVENT_ID,), (AGGREGATE_ID,)):
-            raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
-        if self.outbox.empty_payload == "delete" and self.keys != (AGGREGATE_ID,):
-            raise ValueError(
-                f"empty_payload: delete needs keys: [{AGGREGATE_ID}]: it deletes an aggregate, and the row of an event "
-                "is none"
-            )
-        declared = {column.name: column.type for column in self.columns}
-        if declared and declared not in ({"payload": "bytes"}, {"payload": "string"}):
-            raise ValueError("of the outbox router's columns only the payload is declared, as bytes or string")
-        return self
-
-    @model_validator(mode="after")
-    def _consistent(self) -> TableKeys:
-        declared = [column.name for column in self.columns]
-        single_names(declared, "the list of columns")
-        single_names(list(self.keys), "the list of keys")
-        has_own = self.outbox is not None and self.outbox.mode == "router"
-        unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
-        if unknown is not None:
-            raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
-        return self
 
 
 class DeclareKeys(Strict):
@@ -194,16 +43,16 @@ class DeclareKeys(Strict):
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The tables as the product's nouns."""
-        return tuple(_declaration(name, table) for name, table in self.tables.items())
+        return tuple(tablekeys.declaration(name, table) for name, table in self.tables.items())
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
     """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
 
-    ``outbox`` and ``deletes`` hold for every table that does not say otherwise. ``signal_data_collection`` is the
-    connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro writes bytes. ``binlog_position``:
-    ``gtid`` where MariaDB's servers take turns and one GTID domain is written to, ``file_pos_row`` where MySQL does not
-    compress transactions (debezium.md Q4).
+    ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
+    ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
+    writes bytes. ``binlog_position``: ``gtid`` where MariaDB's servers take turns and one GTID domain is written to,
+    ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4).
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -221,6 +70,17 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     @classmethod
     def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
         return kafka_options.allowed(options)
+
+    @model_validator(mode="after")
+    def _timed(self) -> SourceKeys:
+        tables = {**self.tables, "": TableKeys()}
+        for name, table in tables.items():
+            compacted = self.compacted_topic if table.compacted_topic is None else table.compacted_topic
+            if compacted and (table.sequence_by or self.sequence_by) != "position":
+                raise ValueError(
+                    f"compacted_topic{f' of {name}' if name else ''} needs positions: a tombstone has no source.ts_ms"
+                )
+        return self
 
     @model_validator(mode="after")
     def _one_of(self) -> SourceKeys:
@@ -278,11 +138,13 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         name=keys.name,
         topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include),
         bootstrap_servers=servers,
-        tables=tuple(_declaration(name, table, keys) for name, table in keys.tables.items()),
+        tables=tuple(tablekeys.declaration(name, table, keys) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
         options={**options, **keys.options},
         sequence_by=keys.sequence_by,
-        default=Declaration("", outbox=_outbox(keys, (), ()), deletes=keys.deletes),
+        default=Declaration(
+            "", outbox=tablekeys.outbox(keys, (), ()), deletes=keys.deletes, compacted_topic=bool(keys.compacted_topic)
+        ),
         signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
         latin1_bytes=keys.avro_bytes == "latin1",
         binlog_position=keys.binlog_position,
@@ -304,39 +166,6 @@ def reads(source: SourceSpec, table: str) -> bool:
 def _literal(name: str) -> str:
     # Debezium puts `_` for every character that a topic's name cannot have
     return re.sub(r"[^a-zA-Z0-9._-]", "_", name).replace(".", "[.]")
-
-
-def _declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -> Declaration:
-    """What a table's entry declares, and for what it leaves open its source."""
-    columns = tuple(Column(column.name, column.type, column.unsigned, column.generated) for column in table.columns)
-    outbox = _outbox(source if table.outbox is None and source is not None else table, table.keys, table.columns)
-    deletes = source.deletes if table.deletes is None and source is not None else table.deletes
-    return Declaration(
-        name,
-        columns,
-        table.keys,
-        table.truncate,
-        table.unavailable,
-        sequence_by=table.sequence_by,
-        outbox=outbox,
-        shape=table.shape,
-        deletes=deletes,
-        schema_changes=table.schema_changes,
-        stored_as_scd_type=table.stored_as_scd_type,
-        purge_after=table.purge_after,
-    )
-
-
-def _outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
-    if told.outbox is None:
-        return None
-    return Outbox(
-        told.outbox.mode,
-        key=AGGREGATE_ID if AGGREGATE_ID in keys else EVENT_ID,
-        null_deletes=told.outbox.empty_payload == "delete",
-        binary=any(column.name == "payload" and column.type == "bytes" for column in columns),
-        topic=told.outbox.topic,
-    )
 
 
 def _last_two(name: str) -> str:

@@ -122,6 +122,8 @@ class Declaration:
     ``schema_changes``: ``evolve`` follows every change, ``freeze`` none, ``fail`` those that need no second column.
     ``stored_as_scd_type``: with 2 a table with every state of every row is kept beside silver's.
     ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
+    ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
+    delete (debezium.md B5).
     """
 
     table: str
@@ -136,6 +138,7 @@ class Declaration:
     schema_changes: str = "evolve"
     stored_as_scd_type: int = 1
     purge_after: int | None = None
+    compacted_topic: bool = False
 
     @property
     def has_history(self) -> bool:
@@ -153,12 +156,22 @@ BY_POSITION, BY_TIME = "position", "source.ts_ms"
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What a source's file says that its records cannot show: topics in ``flattened`` hold rows, whatever their columns
+    are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4).
+    """
+
+    flattened: tuple[str, ...] = ()
+    binlog: str = "file_pos"
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
-    ``binlog_position`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4).
+    ``binlog_position``: see ``Reading.binlog``.
     """
 
     name: str
@@ -184,9 +197,9 @@ class SourceSpec:
         return self.binlog_position if is_other else sequence_by
 
     @property
-    def flattened(self) -> tuple[str, ...]:
-        """Topics whose records are flattened rows by declaration, whatever they look like."""
-        return self._topics_of_shape("flattened")
+    def reading(self) -> Reading:
+        """How its records are read."""
+        return Reading(self._topics_of_shape("flattened"), self.binlog_position)
 
     @property
     def enveloped(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from replicator import gateway
 from replicator.cli import options
 from replicator.errors import ConfigError
 
@@ -59,7 +60,7 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
 def _close_doors(spark: SparkSession) -> None:
     """Paths are no tables here, and no function runs Java (reliability.md section 12)."""
     spark.conf.set("spark.sql.runSQLOnFiles", "false")
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+    jvm = gateway.of(spark)
     functions = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
     for name in _NO_FUNCTIONS:
         functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))

@@ -6,13 +6,13 @@ row: that needs the record's schema, which the columns ``form`` and ``wrapped`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
+from replicator.spec import Reading
 
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
 _FLAT = ", ".join(
@@ -25,6 +25,9 @@ _BODY = (
 _HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}"
 _JSON_SPACE = " \t\r\n"
 
+AS_THEY_LOOK = Reading()
+"""Nothing is declared of the records."""
+
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
 
 CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
@@ -33,9 +36,8 @@ CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
 _AVRO = r'\{"(?:string|int|long|float|double|boolean|bytes|array|map|Value|[^"\\]*\.[^"\\]*)":'
 
 
-def read(records: DataFrame, flattened: Sequence[str] = (), binlog: str = "file_pos") -> DataFrame:
-    """Bronze records with what they say about themselves; one row per record, nothing dropped. Records of the topics
-    in ``flattened`` are rows, whatever their columns are called; ``binlog`` as in ``position.position``.
+def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
+    """Bronze records with what they say about themselves; one row per record, nothing dropped.
 
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
@@ -47,8 +49,8 @@ def read(records: DataFrame, flattened: Sequence[str] = (), binlog: str = "file_
     no plain record, and of which kind; NULL nearly always).
     """
     described = records
-    topics = tuple(flattened)
-    steps = (_heads(), _bodies(), _operations(topics), _names(), _positions(binlog), _forms(), _judgements(topics))
+    rows, binlog = reading.flattened, reading.binlog
+    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), _forms(), _judgements(rows))
     for step in steps:
         described = described.select("*", *step)
     return described.select(*records.columns, *SAID, _kept_reason())

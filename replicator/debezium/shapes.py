@@ -16,12 +16,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import cloudevents, envelope, mongodb, outbox
-from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
+from replicator.debezium.envelope import AS_THEY_LOOK, CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
 from replicator.debezium.logical import parse_logical
 from replicator.debezium.outbox import Routed
 from replicator.debezium.unions import Types, Unions, is_from_avro, table_of
-from replicator.spec import Outbox, SourceSpec
+from replicator.spec import Outbox, Reading, SourceSpec
 
 _CONTROL = "__debezium"
 _NO_RECORD = "[]"
@@ -33,15 +33,14 @@ class Shapes:
     """How the records of one source that are no plain ones are read.
 
     ``routers`` maps topics of the event router to their table and its settings; with ``any_router`` every other topic
-    of at least three parts is one too, except ``others``. Topics in ``flattened`` hold rows by declaration.
+    of at least three parts is one too, except ``others``.
     """
 
     unions: Unions = field(default_factory=Unions)
     routers: Mapping[str, tuple[str, Outbox]] = field(default_factory=dict)
     any_router: Outbox | None = None
     others: frozenset[str] = frozenset()
-    flattened: tuple[str, ...] = ()
-    binlog: str = "file_pos"
+    reading: Reading = AS_THEY_LOOK
 
     def router(self, topic: str) -> tuple[str, Outbox] | None:
         """Table and settings of a topic that the event router writes; None of any other."""
@@ -114,8 +113,7 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
         routers,
         any_router,
         frozenset(others),
-        source.flattened,
-        source.binlog_position,
+        source.reading,
     )
 
 
@@ -148,7 +146,7 @@ def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
         ],
         F.when(F.col("_plain").isNull(), F.col("undecodable")).alias("undecodable"),
     )
-    described = envelope.read(anew, shapes.flattened, shapes.binlog)
+    described = envelope.read(anew, shapes.reading)
     columns = [F.col("_was").alias("shape") if name == "shape" else F.col(name) for name in records.columns]
     return described.select(*columns)
 

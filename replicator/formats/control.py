@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from replicator import gateway
 from replicator.errors import Unreachable
 
 _SUFFIX = ".json"
@@ -108,7 +109,7 @@ def exists(spark: SparkSession, path: str) -> bool:
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the JVM's file systems are the ones Spark uses
+    jvm = gateway.of(spark)  # its file systems are the ones Spark uses
     place = jvm.org.apache.hadoop.fs.Path(path)
     try:
         return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001

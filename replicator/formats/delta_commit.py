@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from replicator import gateway
 from replicator.spec import Progress
 
 
@@ -21,7 +22,7 @@ def append(rows: DataFrame, snapshot: Any, progress: Progress) -> None:
     """Add rows of the columns of the table at this snapshot."""
     spark = rows.sparkSession
     with _begun(spark, snapshot, progress) as transaction:
-        files = _all(transaction.writeFiles(rows._jdf))  # noqa: SLF001
+        files = list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
         _commit(spark, transaction, files, progress, _appending(spark))
 
 
@@ -36,7 +37,7 @@ def rewrite(
         transaction.readWholeTable()
         actions: list[Any] = []
         if any(metrics.values()):
-            written = _all(transaction.writeFiles(images._jdf))  # noqa: SLF001
+            written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
         transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
         _commit(spark, transaction, actions, progress, _merging(spark))
@@ -45,7 +46,7 @@ def rewrite(
 @contextmanager
 def _begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
     """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
-    jvm = _jvm(spark)
+    jvm = gateway.of(spark)
     sessions, before = jvm.SparkSession, jvm.SparkSession.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
     try:
@@ -59,28 +60,28 @@ def _begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[A
 
 
 def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> None:
-    jvm = _jvm(spark)
+    jvm = gateway.of(spark)
     now = jvm.scala.Option.apply(int(time.time() * 1000))
     told = jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
     transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation)
 
 
 def _appending(spark: SparkSession) -> Any:
-    jvm = _jvm(spark)
+    jvm = gateway.of(spark)
     nothing = jvm.scala.Option.apply(None)
     write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
     return write(jvm.org.apache.spark.sql.SaveMode.Append, nothing, nothing, nothing)
 
 
 def _merging(spark: SparkSession) -> Any:
-    jvm = _jvm(spark)
+    jvm = gateway.of(spark)
     nothing, no_clauses = jvm.scala.Option.apply(None), jvm.PythonUtils.toSeq([])
     merge = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Merge")
     return merge(nothing, nothing, nothing, nothing, no_clauses, no_clauses, no_clauses)
 
 
 def _metrics(spark: SparkSession, counts: Mapping[str, int]) -> Any:
-    jvm = _jvm(spark)
+    jvm = gateway.of(spark)
     made = {}
     for name, count in counts.items():
         made[name] = jvm.org.apache.spark.sql.execution.metric.SQLMetrics.createMetric(
@@ -89,14 +90,3 @@ def _metrics(spark: SparkSession, counts: Mapping[str, int]) -> Any:
         )
         made[name].set(count)
     return jvm.PythonUtils.toScalaMap(made)
-
-
-def _all(actions: Any) -> list[Any]:
-    found, each = [], actions.iterator()
-    while each.hasNext():
-        found.append(each.next())
-    return found
-
-
-def _jvm(spark: SparkSession) -> Any:
-    return spark.sparkContext._jvm  # noqa: SLF001 - py4j is the only way to the transaction

@@ -15,6 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from replicator import gateway
+
 FEW = 32
 """Beyond so many files Delta knows better which of them a query needs, and Spark lists them by a job."""
 
@@ -43,10 +45,7 @@ def are_plain(snapshot: Any) -> bool:
     features = protocol.readerFeatures()
     if not features.isDefined():
         return False
-    found, names = set(), features.get().iterator()
-    while names.hasNext():
-        found.add(str(names.next()))
-    return found <= _PLAIN_FEATURES
+    return {str(name) for name in gateway.each(features.get())} <= _PLAIN_FEATURES
 
 
 @cache

@@ -11,6 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from replicator import gateway
 from replicator.formats import delta_files
 
 _FIRST_CHECKPOINT = 10
@@ -85,7 +86,7 @@ class Log:
 
     def snapshot(self, spark: SparkSession) -> Any | None:
         """Delta's newest snapshot object, None if there is no table."""
-        nothing = _jvm(spark).scala.Option.apply(None)
+        nothing = gateway.of(spark).scala.Option.apply(None)
         snapshot = self._log(spark).update(False, nothing, nothing)
         return snapshot if snapshot.version() >= 0 else None
 
@@ -128,10 +129,8 @@ class Log:
 
     def _asked(self, spark: SparkSession, snapshot: Any, identity: str) -> State:
         """What Delta's snapshot says, by Spark jobs."""
-        transactions, pairs = {}, snapshot.transactions().iterator()
-        while pairs.hasNext():
-            pair = pairs.next()
-            transactions[str(pair._1())] = int(pair._2())  # noqa: SLF001 - Scala's tuple
+        told = (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
+        transactions = {str(app): int(version) for app, version in told}
         files = None
         if int(snapshot.numOfFiles()) <= delta_files.FEW:
             version = int(snapshot.version())
@@ -155,10 +154,9 @@ class Log:
         return found if len(found) == upto - after else None
 
     def _read(self, spark: SparkSession, start: int, end: int) -> Iterator[Commit]:
-        changes = self._log(spark).getChanges(start, end, True)
-        while changes.hasNext():
-            pair = changes.next()
-            yield self._commit(spark, int(pair._1()), pair._2().iterator())  # noqa: SLF001 - Scala's tuple
+        for each in gateway.each(self._log(spark).getChanges(start, end, True)):
+            version, actions = gateway.pair(each)
+            yield self._commit(spark, int(version), actions)
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
         files: list[AddedFile] = []
@@ -166,8 +164,7 @@ class Log:
         transactions: dict[str, int] = {}
         removed: dict[str, int | None] = {}
         images: list[str] = []
-        while actions.hasNext():
-            action = actions.next()
+        for action in gateway.each(actions):
             kind = action.getClass().getSimpleName()
             if kind == "AddFile":
                 files.append(self._file(spark, version, action))
@@ -192,25 +189,17 @@ class Log:
         return AddedFile(version, self._absolute(spark, action.path()), partition, action.size(), action)
 
     def _absolute(self, spark: SparkSession, path: str) -> str:
-        files = _jvm(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
+        files = gateway.of(spark).org.apache.spark.sql.delta.util.DeltaFileOperations
         return str(files.absolutePath(self._location, path).toString())
 
     def _log(self, spark: SparkSession) -> Any:
-        return _jvm(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
+        return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
 
 
 def _if_few(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
     return files if files is not None and len(files) <= delta_files.FEW else None
 
 
-def _jvm(spark: SparkSession) -> Any:
-    return spark.sparkContext._jvm  # noqa: SLF001 - py4j is the only way to the log
-
-
 def _whole_numbers(metrics: Any) -> dict[str, int]:
-    found, pairs = {}, metrics.iterator()
-    while pairs.hasNext():
-        pair = pairs.next()
-        if str(pair._2()).isdigit():  # noqa: SLF001 - Scala's tuple
-            found[str(pair._1())] = int(pair._2())  # noqa: SLF001
-    return found
+    told = (gateway.pair(each) for each in gateway.each(metrics))
+    return {str(name): int(text) for name, text in told if str(text).isdigit()}

@@ -12,7 +12,7 @@ from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
-from replicator.spec import BY_TIME
+from replicator.spec import BY_TIME, Reading
 from replicator.stages import epochs, reached, routing, tuning
 from replicator.transforms import reach
 
@@ -64,7 +64,7 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
     by_offset = set(routes.by_offset)
     of_binlog = set(known.orders.values()) - {BY_TIME}
     binlog = of_binlog.pop() if of_binlog else "file_pos"
-    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), binlog=binlog)
+    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), Reading(binlog=binlog))
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
     with tuning.kept(reach.placed(records)) as places:
         timed = [table for table, order in known.orders.items() if order == BY_TIME]

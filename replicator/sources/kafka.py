@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import gateway
 from replicator.errors import Unreachable
 
 _PINNED = {
@@ -64,7 +65,7 @@ class KafkaSource:
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition)."""
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - the JVM's Kafka client is the one we have
+        jvm = gateway.of(spark)  # its Kafka client is the one we have
         with self._admin(spark) as admin:
             wanted = jvm.java.util.HashMap()
             latest = jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
@@ -75,7 +76,7 @@ class KafkaSource:
             return {(place.topic(), place.partition()): ends[place].offset() for place in ends}
 
     def _describe(self, spark: SparkSession, admin: Any) -> dict[str, Any]:
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+        jvm = gateway.of(spark)
         pattern = re.compile(self.topics)
         matching = jvm.java.util.ArrayList()
         for name in admin.listTopics().names().get():
@@ -86,7 +87,7 @@ class KafkaSource:
 
     @contextmanager
     def _admin(self, spark: SparkSession) -> Iterator[Any]:
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+        jvm = gateway.of(spark)
         settings = jvm.java.util.Properties()
         for name, value in self.options.items():
             settings.put(name, value)

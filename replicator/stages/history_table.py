@@ -23,7 +23,7 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
     ended.
     """
-    table = _table(share, layout.keys)
+    table = of(share, layout.keys)
     stored = _stored(share, table, layout)
     changed = history.states(changes, layout.keys)
     if stored is not None and not whole:
@@ -44,12 +44,13 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
 
 def commit_progress(share: Share) -> None:
     """The tick held nothing for the table: say in its history that it was read."""
-    table, silver = _table(share, ()), share.at.silver
+    table, silver = of(share, ()), share.at.silver
     if silver.version(share.spark, table) is not None:
         silver.append(silver.read(share.spark, table).limit(0), table, _progress(share, table))
 
 
-def _table(share: Share, keys: tuple[str, ...]) -> Table:
+def of(share: Share, keys: tuple[str, ...]) -> Table:
+    """The history of the share's table, whose keys these are."""
     return share.at.lake.history(share.at.source.name, share.name, (*keys, history.KEY))
 
 

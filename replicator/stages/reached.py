@@ -71,8 +71,8 @@ class Reached:
     not ordered by plain positions.
 
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
-    all this is about; ``warned`` are tables whose weaker order this process has told of, ``live`` topics whose level
-    it has raised itself.
+    all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
+    knows that no column was left out, ``live`` topics whose level it has raised itself.
     """
 
     bronze: str = ""
@@ -80,6 +80,7 @@ class Reached:
     orders: dict[str, str] = field(default_factory=dict)
     saved: int | None = None
     warned: set[str] = field(default_factory=set)
+    whole: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
 
     def open(self, control: Control, path: str, bronze: str) -> None:

@@ -44,8 +44,7 @@ class Watch:
 
     def described(self, records: DataFrame, topics: Collection[str]) -> DataFrame:
         """Bronze records of these topics with what they say about themselves, and their epoch."""
-        source = self.at.source
-        return envelope.read(self.in_epochs(records, topics), source.flattened, source.binlog_position)
+        return envelope.read(self.in_epochs(records, topics), self.at.source.reading)
 
     def any_shape(self, records: DataFrame, topics: Collection[str]) -> AbstractContextManager[DataFrame]:
         """The same of records that may have to be written anew first, kept for the time of the block."""

@@ -176,6 +176,19 @@ def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: 
     return progress.version
 
 
+def null_deletes(routes: Routes) -> dict[str, str | None]:
+    """Topics in which nulls delete, with the table that each carries (None: several)."""
+    return {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
+
+
+def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
+    """Topics in which a tombstone deletes that compaction left alone (B5), with the table that each carries."""
+    compacted = {
+        table for told in routes.tables.values() for table in told if source.declaration(table).compacted_topic
+    }
+    return {topic: routes.only(topic) for topic, told in routes.tables.items() if compacted.intersection(told)}
+
+
 def as_routed(
     records: DataFrame,
     routes: Routes,
@@ -187,12 +200,12 @@ def as_routed(
     """Records read as their topics' modes say, and as the source's file declares them. Tables ``by_time`` have the
     order of ``source.ts_ms``; topics by offset are ``scattered`` over several partitions.
     """
-    null_deletes = {topic: routes.only(topic) for topic in routes.of_mode(NULL_DELETES)}
     enveloped = {*routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.enveloped}
     return changes.by_mode(
         records,
         routes.by_offset,
-        null_deletes,
+        null_deletes(routes),
+        lone_deletes(routes, source),
         enveloped=sorted(enveloped),
         by_time=by_time,
         scattered=scattered,

@@ -51,6 +51,9 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
             told = told | dict.fromkeys(missing, "") | _past(share, stored)
         ledger = ledger.seen(_of_versions(found, told))
         found = _plan(share, forms, stored, policy, ledger)
+    if policy.name == "freeze":
+        ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == evolve.ADDED)
+        share.at.reached.whole.discard(share.name)
     ledger = ledger.recorded((change, _at(change, forms, firsts, ledger)) for change in found.changes)
     return SchemaChange(found, policy, None if ledger == known else ledger)
 

@@ -18,14 +18,16 @@ class Ledger:
     """The schema's history of one table.
 
     ``changes`` holds each change with the least ``_seq`` of the records that brought it; ``since`` the least ``_seq``
-    at which a column has a family of types, for columns with several; ``approved`` what somebody let pass. ``bronze``
-    is the id of the table that all this is about.
+    at which a column has a family of types, for columns with several; ``approved`` what somebody let pass;
+    ``left_out`` new columns that the table was kept from, by stored name, and does not have yet or only in part.
+    ``bronze`` is the id of the table that all this is about.
     """
 
     bronze: str
     changes: Mapping[Change, str] = field(default_factory=dict)
     since: Mapping[tuple[str, str], str] = field(default_factory=dict)
     approved: frozenset[Change] = frozenset()
+    left_out: frozenset[str] = frozenset()
 
     def recorded(self, changes: Iterable[tuple[Change, str]]) -> Ledger:
         """With these changes, each at its ``_seq``."""
@@ -42,6 +44,14 @@ class Ledger:
         """With these changes approved."""
         return replace(self, approved=self.approved | frozenset(changes))
 
+    def leaving_out(self, columns: Iterable[str]) -> Ledger:
+        """With columns that the table is kept from."""
+        return replace(self, left_out=self.left_out | frozenset(columns))
+
+    def filled(self, columns: Iterable[str]) -> Ledger:
+        """Without columns that the table has whole by now."""
+        return replace(self, left_out=self.left_out - frozenset(columns))
+
     def value(self) -> dict[str, Any]:
         """As a control row."""
         since: dict[str, dict[str, str]] = {}
@@ -52,6 +62,7 @@ class Ledger:
             "changes": [{"at": at, **_told(change)} for change, at in self.changes.items()],
             "since": since,
             "approved": sorted((_told(change) for change in self.approved), key=str),
+            "left_out": sorted(self.left_out),
         }
 
 
@@ -62,7 +73,7 @@ def load(control: Control, path: str, bronze: str) -> Ledger:
         return Ledger(bronze)
     changes = {_change(each): str(each["at"]) for each in row["changes"]}
     since = {(column, family): at for column, found in row["since"].items() for family, at in found.items()}
-    return Ledger(bronze, changes, since, frozenset(map(_change, row["approved"])))
+    return Ledger(bronze, changes, since, frozenset(map(_change, row["approved"])), frozenset(row["left_out"]))
 
 
 def _told(change: Change) -> dict[str, str]:

@@ -19,7 +19,7 @@ from replicator.stages import tuning
 from replicator.stages.forms import known_types
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import News, Routes
-from replicator.transforms import exempt
+from replicator.transforms import compaction, exempt
 
 Survey = Callable[[DataFrame], tuple[list[Row], list[Row]]]
 """Described records -> groups of ``changes.survey``, and what the order's watch wants to know of them."""
@@ -30,7 +30,7 @@ def described(
     spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes, survey: Survey
 ) -> Iterator[tuple[DataFrame, list[Row], list[Row]]]:
     """Bronze records as ``envelope.read`` describes them, kept for the time of the block, and their survey."""
-    with tuning.kept(envelope.read(records, at.source.flattened, at.source.binlog_position)) as usual:
+    with tuning.kept(envelope.read(records, at.source.reading)) as usual:
         marked = exempt.by_declaration(usual, at.source)
         groups, marks = survey(marked)
         forms = [group["form"] for group in groups if _shows_unions(group)]
@@ -46,19 +46,24 @@ def described(
 
 @contextmanager
 def read(records: DataFrame, source: SourceSpec, *, is_unusual: bool) -> Iterator[DataFrame]:
-    """Bronze records as ``envelope.read`` describes them, kept for the time of the block; ``is_unusual``: some may have
-    to be written anew first.
+    """Bronze records as ``envelope.read`` describes them, kept for the time of the block, and all of their keys' before
+    them, so that lone tombstones are known (B5); ``is_unusual``: some may have to be written anew first.
 
     Kept after each step: the optimizer would repeat a description wherever a filter or a join asks for part of it.
     """
-    with tuning.kept(envelope.read(records, source.flattened, source.binlog_position)) as usual:
+    with tuning.kept(envelope.read(records, source.reading)) as usual:
         if not is_unusual:
-            yield usual
+            yield _compacted(usual, source)
             return
         some = shapes.unusual(source)
         plain = shapes.plain(usual.where(some), shapes.of(source, {}))
         with tuning.kept(plain.unionByName(usual.where(~some))) as rewritten:
-            yield rewritten
+            yield _compacted(rewritten, source)
+
+
+def _compacted(records: DataFrame, source: SourceSpec) -> DataFrame:
+    is_compacted = compaction.compacted(source)
+    return records if is_compacted is None else compaction.marked(records, is_compacted)
 
 
 def _is_unusual(source: SourceSpec, group: Row) -> bool:

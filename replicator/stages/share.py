@@ -24,7 +24,7 @@ class Share:
     ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
-    ``changes.ordered``.
+    ``changes.ordered``. ``regained`` names columns of which the rows at rest know nothing yet: these records tell.
     """
 
     spark: SparkSession
@@ -36,6 +36,7 @@ class Share:
     again: list[DataFrame] | None = None
     epochs: Epochs = field(default_factory=Epochs)
     marks: Column | None = None
+    regained: frozenset[str] = frozenset()
 
     @property
     def upto(self) -> int:

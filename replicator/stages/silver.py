@@ -11,9 +11,9 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import ReplicatorError, TableStopped
+from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME, SourceSpec
-from replicator.stages import dead_letters, epochs, rewind, routing, shaping, tuning
+from replicator.stages import compaction, dead_letters, epochs, regained, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -105,8 +105,11 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
     records = watch.in_epochs(records, news.after)
     rewind.prepare(watch, identity, records)
     survey = partial(_surveyed, watch)
-    with shaping.described(spark, at, records, news, routes, survey) as (described, groups, found):
-        yield _Tick(watch, described, (groups, found), routes, progress)
+    with (
+        shaping.described(spark, at, records, news, routes, survey) as (described, groups, found),
+        compaction.marked(watch, described) as told,
+    ):
+        yield _Tick(watch, told, (groups, found), routes, progress)
 
 
 def _shared(tick: _Tick) -> _Shared:
@@ -118,8 +121,8 @@ def _shared(tick: _Tick) -> _Shared:
     by_time = [table for table, order in orders.items() if order == BY_TIME]
     scattered = _scattered(watch, found, learned)
     records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
-    null_deletes = learned.of_mode(routing.NULL_DELETES)
-    if null_deletes or by_time or any(group["bare"] or group["truncates"] for group in groups):
+    nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
+    if nulls_delete or by_time or any(group["bare"] or group["truncates"] for group in groups):
         records = exempt.by_declaration(records, at.source)
         groups = changes.survey(records, at.placeholder).collect()
         learned = _learned(learned, groups, news, at.source)
@@ -151,13 +154,25 @@ def _applied(tick: _Tick) -> list[Account]:
     if tick.again is None:
         stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
     done = {
-        share.name: _stopped(share, stops[share.name]) if share.name in stops else apply(share, shared.records)
+        share.name: _stopped(share, stops[share.name]) if share.name in stops else _taken(share, shared.records)
         for share in shared.shares
     }
     if tick.again is None:
         failed = {table for table, account in done.items() if account.error is not None}
         _remember(watch, found, shared.routes, orders, failed)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
+
+
+def _taken(share: Share, records: DataFrame) -> Account:
+    """The account of one table, which gets columns first that it was kept from until now."""
+    wanted = frozenset() if share.again is not None or share.stored() is None else regained.columns(share)
+    if wanted:
+        with regained.everything(share, wanted) as (every, known):
+            filled = apply(every, known)
+        if filled.error is not None:
+            return _stopped(share, filled.error)
+        regained.settled(share, wanted)
+    return apply(share, records)
 
 
 def _surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
@@ -187,7 +202,7 @@ def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:
     return [topic for topic, seen in partitions.items() if len(seen) > 1]
 
 
-def _stopped(share: Share, error: TableStopped) -> Account:
+def _stopped(share: Share, error: ReplicatorError) -> Account:
     """The account of a table that must not go on."""
     return replace(counted(Account(share.table.name), share.groups), error=error)
 

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
-from replicator.spec import BY_POSITION
-from replicator.stages import dead_letters, history_table, horizons, schema_change, truncates
+from replicator.spec import BY_POSITION, Table
+from replicator.stages import dead_letters, history_table, horizons, regained, schema_change, truncates
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.decoding import Decoded, decoded
@@ -155,10 +155,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
             where=share.table.name,
             mend="`replicator run silver` builds it from bronze, these records included.",
         )
-    if batch.schema.ledger is not None:
-        schema_change.save(share, batch.schema.ledger)
-    if batch.schema.plan.evolution:
-        at.silver.evolve(spark, table, batch.schema.plan.evolution)
+    _evolve(share, table, batch)
     if batch.truncated.watermark is not None and batch.truncated.count:
         truncates.save(share, batch.truncated)
     if share.declaration.has_history and batch.good + batch.truncated.count:
@@ -184,6 +181,16 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
     return done.ignoring("truncate_by_policy", by_policy)
+
+
+def _evolve(share: Share, table: Table, batch: Batch) -> None:
+    """Effect 2."""
+    if batch.schema.ledger is not None:
+        schema_change.save(share, batch.schema.ledger)
+    if batch.schema.plan.evolution:
+        share.at.silver.evolve(share.spark, table, batch.schema.plan.evolution)
+    if share.regained:
+        regained.forget(share, batch.layout)
 
 
 def _commit_progress(share: Share) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms import reach
+from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
 
 
@@ -43,6 +43,7 @@ def by_mode(
     records: DataFrame,
     by_offset: Sequence[str],
     null_deletes: Mapping[str, str | None],
+    lone_deletes: Mapping[str, str | None],
     enveloped: Sequence[str],
     *,
     by_time: Sequence[str] = (),
@@ -51,15 +52,18 @@ def by_mode(
     """Records read as their topic's mode says.
 
     Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
-    that the topic carries, or a dead letter where it carries several (None); in ``enveloped`` topics an object
-    that is no envelope and has no field of Debezium's is ``unknown_shape`` (A1). Tables ``by_time`` stand in the order
-    of ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time. In ``scattered`` topics, by offset in
-    several partitions, nothing says what a truncate came after (T4).
+    that the topic carries, or a dead letter where it carries several (None); in ``lone_deletes`` a tombstone that
+    compaction left alone is (B5); in ``enveloped`` topics an object that is no envelope and has no field of Debezium's
+    is ``unknown_shape`` (A1). Tables ``by_time`` stand in the order of ``source.ts_ms`` (Q9), unless nulls delete from
+    them: those have no time. In ``scattered`` topics, by offset in several partitions, nothing says what a truncate
+    came after (T4).
     """
     topic = F.col("topic")
-    deletes = topic.isin(*null_deletes) & F.col("rule").eqNullSafe("tombstone") & F.col("key").isNotNull()
+    lone = F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
+    null = lone | F.col("rule").eqNullSafe(compaction.TOMBSTONE)
+    deletes = F.col("key").isNotNull() & ((topic.isin(*null_deletes) & null) | (topic.isin(*lone_deletes) & lone))
     stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull() & F.col("reason").isNull()
-    known = [F.when(topic == name, F.lit(table)) for name, table in null_deletes.items()]
+    known = [F.when(topic == name, F.lit(table)) for name, table in {**lone_deletes, **null_deletes}.items()]
     carried = F.coalesce(*known, F.lit(None).cast("string"))
     timed = F.coalesce(F.col("table").isin(*by_time) & ~topic.isin(*null_deletes), F.lit(False))
     without = topic.isin(*by_offset) & ~timed
@@ -72,7 +76,7 @@ def by_mode(
     replaced = ("rule", "reason", "op", "table", "position", "is_snapshot", "form")
     return records.select(
         *[column for column in records.columns if column not in replaced],
-        F.when(~deletes, F.col("rule")).alias("rule"),
+        F.when(~deletes, F.when(lone, compaction.TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
         F.when(stray, "unknown_shape")
         .when(truncates & without & topic.isin(*scattered), "truncate_unordered")
         .when(truncates & place.isNull(), "position_missing")

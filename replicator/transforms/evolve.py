@@ -8,7 +8,7 @@ records a table ends with the same columns, however they were batched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replicator import names
@@ -80,6 +80,11 @@ class Policy:
         """Whether the table follows this change."""
         by_itself = {"evolve": (ADDED, WIDENED, VERSIONED), "fail": (ADDED, WIDENED), "freeze": ()}
         return change.can_be_approved and (change.kind in by_itself[self.name] or change in self.approved)
+
+    def allows_new(self, columns: Iterable[str]) -> frozenset[str]:
+        """Those of some columns that the table may have, whatever their types."""
+        approved = {change.column for change in self.approved if change.kind == ADDED}
+        return frozenset(column for column in columns if self.name != "freeze" or column in approved)
 
 
 FOLLOW = Policy()

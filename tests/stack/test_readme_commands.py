@@ -24,13 +24,11 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
+from replicator.session import BRIEF_JVM
 from tests import readme
 from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
-
-QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""For JVMs that live for seconds, as ``conf/demo.yaml`` has it; ``spark-submit`` reads no configuration of ours."""
 
 PARTS = ("Makefile", "README.md", "conf", "infra", "jobs", "pyproject.toml", "replicator", "requirements")
 ACTIVATE = [". .venv/bin/activate"]
@@ -55,7 +53,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(checkout: Path) -> Shell:
     """Runs commands in one bash that stops at the first failure; gives back what they printed."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "REPLICATOR_LAKE", "SPARK"))}
-    variables["SPARK_SUBMIT_OPTS"] = QUICK
+    variables["SPARK_SUBMIT_OPTS"] = BRIEF_JVM  # it reads no configuration of ours
 
     def run(commands: Sequence[str]) -> str:
         script = "set -eo pipefail\n" + "\n".join(commands) + "\n"

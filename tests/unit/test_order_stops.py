@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Silver:
     folder: Path
     sequence_by: str = "position"
     binlog_position: str = "file_pos"
+    declared: Mapping[str, Any] = field(default_factory=dict)
     format: MemoryFormat | DeltaFormat = field(default_factory=MemoryFormat)
     control: MemoryControl = field(default_factory=MemoryControl)
 
@@ -43,7 +45,7 @@ class Silver:
     def restart(self, sequence_by: str | None = None, binlog_position: str | None = None) -> None:
         """Another process: it remembers nothing."""
         columns = (Column("id", "int"), Column("v", "int"))
-        tables = tuple(Declaration(table, columns) for table in ("shop.orders", "shop.items"))
+        tables = tuple(Declaration(table, columns, **self.declared) for table in ("shop.orders", "shop.items"))
         self.sequence_by = sequence_by or self.sequence_by
         self.binlog_position = binlog_position or self.binlog_position
         order = {"sequence_by": self.sequence_by, "binlog_position": self.binlog_position}
@@ -82,7 +84,7 @@ class Silver:
 
     def rebuilt(self) -> Silver:
         """The same bronze, read from its beginning into a new silver by another process."""
-        other = Silver(self.spark, self.folder, self.sequence_by, self.binlog_position)
+        other = Silver(self.spark, self.folder, self.sequence_by, self.binlog_position, self.declared)
         bumps = self.control.get(self.at.lake.epochs("s"))
         if bumps is not None:
             other.control.put(self.at.lake.epochs("s"), bumps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import schema
 from replicator.spec import Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.stages import regained, silver
 from replicator.stages.account import Account
+from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.transforms.history import holds
 from replicator.transforms.live import live
 from tests.builders import Record, bronze, envelope, record, wrapped
 
@@ -269,3 +271,115 @@ def test_a_key_of_another_type_stops_the_table(exact, tmp_path: Path) -> None:
     [told] = schema.prospects(exact, [world.at])
     assert told.then == "stops the table"
     assert "the key changed" in told.why
+
+
+def frozen(spark: Any, folder: Path, *, delta: bool, **more: Any) -> World:
+    """A table that was kept from column x, also where its rows changed it: of row 2 bronze has all, row 3 is deleted,
+    row 4 does not have it at the source.
+    """
+    world = World(spark, folder, Declaration("shop.orders", schema_changes="freeze", **more), delta=delta)
+    world.take(change(0, 1, {"v": ("int32", 10)}, "c"), change(1, 2, {"v": ("int32", 20)}, "c"))
+    two = change(2, 2, {"v": ("int32", 21), "x": ("int32", 7)}), change(3, 3, {"v": ("int32", 3), "x": ("int32", 3)})
+    world.take(*two, change(4, 4, {"v": ("int32", 40)}, "c"))
+    world.take(change(5, 2, {"v": ("int32", 22), "x": ("int32", 8)}), change(6, 3, {"v": ("int32", 3)}, "d"))
+    assert world.types() == {"id": "int", "v": "int"}
+    assert world.ledger()["left_out"] == ["x"]
+    return world
+
+
+def thawed(world: World, **more: Any) -> World:
+    """Another process, with the policy lifted."""
+    other = World(world.spark, world.folder, Declaration("shop.orders", **more))
+    other.at = replace(world.at, source=other.at.source, reached=Reached())
+    return other
+
+
+@pytest.mark.parametrize("delta", [False, True], ids=["memory", "delta"])
+def test_columns_that_were_left_out_are_filled_from_bronze_when_they_may_come(
+    exact, tmp_path: Path, delta: bool
+) -> None:
+    """Never NULL for what bronze tells: the table ends as one that was never frozen, and nothing is filled twice."""
+    world = thawed(frozen(exact, tmp_path / "frozen", delta=delta))
+    news = change(7, 1, {"v": ("int32", 11), "x": ("int64", 1 << 40)})
+    account = world.take(news)
+    assert (account.error, account.read, account.applied) == (None, 1, 1)
+    assert world.shown() == {
+        1: {"id": 1, "v": 11, "x": 1 << 40},
+        2: {"id": 2, "v": 22, "x": 8},
+        4: {"id": 4, "v": 40, "x": None},
+    }
+    plain = World(exact, tmp_path / "plain", delta=delta)
+    plain.at.bronze.append(world.at.bronze.read(exact, world.at.lake.bronze("s")), plain.at.lake.bronze("s"), None)
+    silver.refine(exact, plain.at)
+    assert (world.rows(), world.types()) == (plain.rows(), plain.types())
+    assert world.ledger()["left_out"] == []
+    versions = [world.at.silver.version(exact, world.at.lake.silver("s", "shop.orders"))]
+    world.take(change(8, 1, {"v": ("int32", 12), "x": ("int64", 5)}))
+    assert world.at.silver.version(exact, world.at.lake.silver("s", "shop.orders")) == versions[0] + 1
+
+
+def test_what_bronze_has_lost_is_flagged_as_unknown(exact, tmp_path: Path) -> None:
+    """E5: NULL never passes for knowledge."""
+    world = thawed(frozen(exact, tmp_path, delta=False))
+    place = world.at.lake.bronze("s")
+    memory: Any = world.at.bronze
+    memory._tables[place.location].versions = [
+        [row for row in rows if row["offset"] > 5] for rows in memory._tables[place.location].versions
+    ]
+    world.take(change(7, 1, {"v": ("int32", 11), "x": ("int32", 1)}))
+    assert {key: (row["x"], row["_column_seq"]) for key, row in world.rows().items() if not row["_deleted"]} == {
+        1: (1, None),
+        2: (None, {"x": ""}),
+        4: (None, {"x": ""}),
+    }
+
+
+@pytest.mark.parametrize("step", ["evolve", "apply", "settled"])
+def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
+    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Behind each effect: the column is there, the rows are flagged, the rows are filled."""
+    world = thawed(frozen(exact, tmp_path, delta=False))
+    at = regained if step == "settled" else type(world.at.silver)
+    whole = getattr(at, step)
+
+    def killed(*args: Any, **named: Any) -> None:
+        if step != "apply":
+            whole(*args, **named)
+        raise KeyboardInterrupt
+
+    news = change(7, 1, {"v": ("int32", 11), "x": ("int32", 1)})
+    with monkeypatch.context() as patched:
+        patched.setattr(at, step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            world.take(news)
+    again = thawed(world)
+    [account] = silver.refine(exact, again.at)
+    assert (account.error, account.read) == (None, 1)
+    assert {key: row["x"] for key, row in again.shown().items()} == {1: 1, 2: 8, 4: None}
+    assert all(row["_column_seq"] is None for row in again.rows().values())
+
+
+def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, tmp_path: Path) -> None:
+    """`schema diff --approve` lets exactly that column in, with what it held before."""
+    world = frozen(exact, tmp_path, delta=False)
+    news = change(7, 1, {"v": ("int32", 11), "x": ("int32", 1), "y": ("int32", 1)})
+    world.at.bronze.append(bronze(exact, [news]), world.at.lake.bronze("s"), None)
+    world.at.control.put(
+        world.at.lake.schema("s", "shop.orders"),
+        world.ledger() | {"approved": [{"change": "added", "column": "x", "from": "", "to": "int"}]},
+    )
+    [account] = silver.refine(exact, world.at)
+    assert account.error is None
+    assert {key: row["x"] for key, row in world.shown().items()} == {1: 1, 2: 8, 4: None}
+    assert (world.types(), world.ledger()["left_out"]) == ({"id": "int", "v": "int", "x": "int"}, ["y"])
+
+
+def test_a_history_is_filled_too(exact, tmp_path: Path) -> None:
+    """Every state has the value that its record told."""
+    world = thawed(frozen(exact, tmp_path, delta=False, stored_as_scd_type=2), stored_as_scd_type=2)
+    world.take(change(7, 1, {"v": ("int32", 11), "x": ("int32", 1)}))
+    rows = world.at.silver.read(exact, world.at.lake.history("s", "shop.orders")).where(holds()).collect()
+    assert sorted((row["id"], row["v"], row["x"]) for row in rows if row["id"] in (1, 2)) == sorted(
+        [(1, 10, None), (1, 11, 1), (2, 20, None), (2, 21, 7), (2, 22, 8)], key=str
+    )

@@ -24,7 +24,7 @@ def source(folder: Path, text: str) -> SourceSpec:
     return found[0][0]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["names", "router"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["names", "compacted", "router"])
 def test_the_examples_of_the_documentation_are_valid(tmp_path: Path, block: str) -> None:
     """What a reader copies out of docs/shapes.md loads."""
     assert source(tmp_path, block).name in ("shop", "outbox")
@@ -61,6 +61,12 @@ def test_what_a_source_says_holds_for_tables_that_say_nothing(tmp_path: Path) ->
     assert (told.declaration("event.order").deletes, told.declaration("a.b").deletes) == ("rewrite", "tombstone")
 
 
+def test_one_table_of_a_compacted_source_need_not_be(tmp_path: Path) -> None:
+    """B5: what a table says goes before what its source says."""
+    told = source(tmp_path, "name: s\ncompacted_topic: true\ntables: {a.b: {}, a.c: {compacted_topic: false}}\n")
+    assert [told.declaration(table).compacted_topic for table in ("a.b", "a.c", "a.d")] == [True, False, True]
+
+
 def test_the_signal_table_is_named_as_in_the_connector(tmp_path: Path) -> None:
     """H4: some connectors put the database before the schema."""
     assert source(tmp_path, "name: s\nsignal_data_collection: db.dbo.signals\n").signals == "dbo.signals"
@@ -82,7 +88,7 @@ def test_a_file_declares_the_same_of_recorded_events(tmp_path: Path) -> None:
 def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
     """A1: overridable."""
     told = source(tmp_path, "name: s\ntables: {a.b: {shape: flattened}, a.c: {shape: envelope}, a.d: {}}\n")
-    assert (told.flattened, told.enveloped) == (("s.a.b",), ("s.a.c",))
+    assert (told.reading.flattened, told.enveloped) == (("s.a.b",), ("s.a.c",))
 
 
 @pytest.mark.parametrize(
@@ -98,6 +104,8 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {outbox: router, columns: {x: int}}}", "only the payload is declared"),
         ("outbox: {mode: router, topic: x}", "a mode alone"),
         ("tables: {a.b: {outbox: {mode: router, topic: carts}}}", "'carts' is not read"),
+        ("compacted_topic: true\nsequence_by: source.ts_ms", "compacted_topic needs positions"),
+        ("tables: {a.b: {compacted_topic: true, sequence_by: source.ts_ms}}", "compacted_topic of a.b needs positions"),
         ("avro_bytes: utf8", "'base64' or 'latin1'"),
         ("signal_data_collection: signals", "<database or schema>.<table>"),
         ("tables: {a.b: {shape: flat}}", "'envelope' or 'flattened'"),
