@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +28,22 @@ def test_a_seed_gives_the_same_statements_again(dialect: Dialect) -> None:
     """One seed replays the whole workload; another one is another workload."""
     assert workload(1, dialect, SIZE) == workload(1, dialect, SIZE)
     assert workload(1, dialect, SIZE).rounds != workload(2, dialect, SIZE).rounds
+
+
+def test_a_seed_gives_the_same_statements_in_every_process(dialect: Dialect) -> None:
+    """What has no order of its own, as a set, decides nothing."""
+    told = f"from tests.workload.generate import workload; print(workload(1, {dialect!r}, {SIZE}).rounds)"
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", told],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)

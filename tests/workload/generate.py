@@ -187,7 +187,7 @@ class _Generator:
 
     def _merged(self, opened: _Open) -> None:
         """Only what the transaction touched: another one went on beside it."""
-        for name, key in opened.touched:
+        for name, key in sorted(opened.touched, key=str):  # a set's own order is another one in each process
             rows, left = self.model[name].rows, opened.model[name].rows
             rows.pop(key, None)
             if key in left:
