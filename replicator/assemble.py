@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from replicator import names, registry
 from replicator.errors import ConfigError
+from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
 from replicator.operate.epoch import Place
 from replicator.operate.runs import Runs
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
     """Everything that the configuration names."""
     lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    silver = tables(settings)
     kafka = registry.load("source", "kafka")
 
     def reader(source: SourceSpec) -> Source:
@@ -43,10 +45,10 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
             for source in settings.sources
         ),
         refinements=tuple(
-            Refinement(source, delta, delta, control, lake, settings.dead_letter.max_share)
+            Refinement(source, delta, silver, control, lake, settings.dead_letter.max_share)
             for source in settings.sources
         ),
-        warehouse=Warehouse(delta, delta, control, lake),
+        warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
         sinks={name: _sink(name, target) for name, target in settings.targets.items()},
     )
@@ -60,6 +62,7 @@ def recorded(
     ``declared`` says what is declared of each source, whatever its name.
     """
     lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    silver = tables(settings)
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
@@ -68,8 +71,8 @@ def recorded(
     share = settings.dead_letter.max_share
     made = Pipeline(
         ingestions=(),
-        refinements=tuple(Refinement(spec, delta, delta, control, lake, share) for spec in specs),
-        warehouse=Warehouse(delta, delta, control, lake),
+        refinements=tuple(Refinement(spec, delta, silver, control, lake, share) for spec in specs),
+        warehouse=Warehouse(silver, delta, control, lake),
         models=(),
         sinks={},
     )
@@ -82,9 +85,9 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
     configured = {source.name: source for source in settings.sources}
     present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
     others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
-    share = settings.dead_letter.max_share
+    share, silver = settings.dead_letter.max_share, tables(settings)
     every = sorted((configured | others).items())
-    return tuple(Refinement(source, delta, delta, control, lake, share) for _, source in every)
+    return tuple(Refinement(source, delta, silver, control, lake, share) for _, source in every)
 
 
 def place(spark: SparkSession, settings: Settings, source: str) -> Place:
@@ -105,7 +108,13 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     made = pipeline(spark, settings)
     readers = {ingestion.source: ingestion.reader for ingestion in made.ingestions}
     at = made.warehouse
-    return Surroundings(at.lake, at.gold, at.control, readers, made.models, made.sinks)
+    return Surroundings(at.lake, tables(settings), at.control, readers, made.models, made.sinks)
+
+
+def tables(settings: Settings) -> TableFormat:
+    """Tables in the formats that the configuration has."""
+    formats: dict[str, TableFormat] = {name: registry.load("format", name)() for name in settings.formats}
+    return formats["delta"] if len(formats) == 1 else MixedFormat(formats)
 
 
 def _delta() -> TableFormat:

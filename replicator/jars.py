@@ -29,7 +29,7 @@ from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.java import java_home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _MIRROR = "Check the network, or name a repository that has it in DEFAULT_ARTIFACT_REPOSITORY."
 _FETCH = "Run `replicator jars --fetch`."
@@ -44,14 +44,22 @@ class Fetched:
     size: int
 
 
-def locked(line: str = "3.5") -> dict[str, str]:
-    """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order. ConfigError if there is none."""
+def locked(line: str = "3.5", formats: Iterable[str] = ()) -> dict[str, str]:
+    """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
+    beside Delta. ConfigError if there is none.
+    """
     folder = importlib.resources.files("replicator") / "locks"
     lock = folder / f"spark-{line}.json"
     if not lock.is_file():
-        known = sorted(f.name.removeprefix("spark-").removesuffix(".json") for f in folder.iterdir())
+        locks = [file.name for file in folder.iterdir() if file.name.startswith("spark-")]
+        known = sorted(name.removeprefix("spark-").removesuffix(".json") for name in locks)
         raise ConfigError(f"There are no JARs for Spark {line!r}.", mend=f"Known lines: {', '.join(known)}.")
-    return dict(json.loads(lock.read_text(encoding="utf-8")))
+    found = dict(json.loads(lock.read_text(encoding="utf-8")))
+    for name in formats:
+        more = folder / f"{name}-{line}.json"
+        if more.is_file():
+            found |= json.loads(more.read_text(encoding="utf-8"))
+    return found
 
 
 def present(lock: Mapping[str, str], cache: Path) -> list[Path]:

@@ -20,6 +20,7 @@ CLASSES: Mapping[Kind, Mapping[str, str]] = {
     },
     "format": {
         "delta": "replicator.formats.delta:DeltaFormat",
+        "hudi": "replicator.formats.hudi:HudiFormat",
         "memory": "replicator.formats.memory:MemoryFormat",
     },
     "sink": {

@@ -52,6 +52,17 @@ _FIXED = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",
 }
+_HUDI = {
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    # else an array with a NULL in it cannot be written
+    "spark.hadoop.parquet.avro.write-old-list-structure": "false",
+    # Hudi's writer does not say that it uses the one calendar that Spark has now
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}
+_EXTENSIONS = {"delta": _FIXED["spark.sql.extensions"], "hudi": _HUDI["spark.sql.extensions"]}
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
@@ -87,6 +98,8 @@ def configuration(settings: Settings, existing: Mapping[str, str], spark_line: s
         wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
         if spark_line == "3.5" and "://" not in settings.lake.root:
             wanted["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_CHECKPOINTS
+    if "hudi" in settings.formats:
+        wanted = _over(_HUDI, wanted)
     own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}
     return _beyond(existing, _over(own, wanted))
 
@@ -150,7 +163,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
         _start(settings, spark_line, debug=debug, brief=brief)
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
-    _refuse_without_delta(pyspark.SparkContext._jvm)  # noqa: SLF001
+    for name in settings.formats:
+        _refuse_without(name, pyspark.SparkContext._jvm)  # noqa: SLF001
     existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
     builder = SparkSession.builder
     for key, value in configuration(settings, existing, spark_line).items():
@@ -170,7 +184,7 @@ def log_file(settings: Settings) -> Path:
 def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
-    class_path = jars.present(jars.locked(spark_line), settings.cache)
+    class_path = jars.present(jars.locked(spark_line, settings.formats), settings.cache)
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
     environment.put({"JAVA_HOME": str(java_home(environment.variable("JAVA_HOME")))})
     log = None if debug else log_file(settings)
@@ -185,15 +199,18 @@ def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> 
         raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
 
 
-def _refuse_without_delta(jvm: Any) -> None:
-    """A JVM that somebody else started has the JARs that it was given, and no others."""
+def _refuse_without(name: str, jvm: Any) -> None:
+    """A JVM that somebody else started has the JARs that it was given, and no others; without Hudi's extension its
+    incremental reads would find nothing, and say nothing (stack.md 1.3).
+    """
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415
 
     try:
-        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_FIXED["spark.sql.extensions"])
+        jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_EXTENSIONS[name])
     except Py4JJavaError as error:
         raise JarsMissing(
-            "Spark runs without Delta's JARs.", mend='Start it with: spark-submit --jars "$(replicator jars)" ...'
+            f"Spark runs without the JARs of {name}.",
+            mend=f'Start it with: spark-submit --jars "$(replicator jars --format {name})" ...',
         ) from error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +19,7 @@ from replicator import kafka_options, modelfile, sourcefile
 from replicator.errors import ConfigError
 from replicator.spec import Model, SourceSpec
 from replicator.strict import Strict, check
+from replicator.tablekeys import Format
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
@@ -111,7 +112,7 @@ class DeadLetterKeys(Strict):
 
 
 class Keys(Strict):
-    """Every key of ``base.yaml`` and ``<env>.yaml``."""
+    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs."""
 
     lake: LakeKeys = LakeKeys()
     kafka: KafkaKeys = KafkaKeys()
@@ -121,6 +122,14 @@ class Keys(Strict):
     s3: S3Keys | None = None
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
+    formats: tuple[Format, ...] = ("delta",)
+
+    @field_validator("formats")
+    @classmethod
+    def _with_delta(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
+        if "delta" not in formats:
+            raise ValueError("bronze and gold are kept in delta: give [delta, hudi], or leave it out")
+        return tuple(sorted(set(formats)))
 
 
 @dataclass(frozen=True)
@@ -186,6 +195,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
     models = modelfile.models(folder / "models", sources, targets, variables, problems)
+    _refuse_formats(keys, found, problems)
     problems.raise_if_any()
     origins |= {("sources", s.name): Origin(file) for s, file in found}
     origins |= {("models", m.name): Origin(str(folder / "models" / f"{m.name}.yaml")) for m in models}
@@ -195,6 +205,8 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
 def bare(lake: str | None = None) -> Settings:
     """The defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``)."""
     keys = Keys() if lake is None else Keys(lake=LakeKeys(root=lake))
+    if any(Path(keys.lake.root).glob("silver/*/*/.hoodie")):
+        keys = keys.model_copy(update={"formats": ("delta", "hudi")})
     return _settings(keys, "none", cache_dir())
 
 
@@ -242,6 +254,14 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
         raise ConfigError(f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}")
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)
+
+
+def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], problems: Problems) -> None:
+    known = ("delta",) if keys is None else keys.formats
+    for source, file in found:
+        for table in source.tables:
+            if table.format and table.format not in known:
+                problems.add(f"{table.table} is kept in {table.format}: add `formats: [delta, {table.format}]`", file)
 
 
 def _plain(value: Any) -> Any:

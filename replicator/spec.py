@@ -40,7 +40,8 @@ class Table:
     ``name`` is for people (``dbserver1/classicmodels.orders``), ``location`` for the format,
     ``keys`` are column names as stored (encoded); ``partition_by`` is used when the table is created. ``complete``
     promises that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
-    ``properties`` are facts for other readers, kept with the table where the format has a place for them.
+    ``properties`` are facts for other readers, kept with the table where the format has a place for them. ``format``
+    names the format that the table is made in ('': the lake's own); ``merge_on_read`` is a kind of Hudi's tables.
     """
 
     name: str
@@ -49,6 +50,8 @@ class Table:
     partition_by: tuple[str, ...] = ()
     complete: bool = False
     properties: tuple[tuple[str, str], ...] = ()
+    format: str = ""
+    merge_on_read: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class Declaration:
     ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
     ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
     delete (debezium.md B5).
+    ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``.
     """
 
     table: str
@@ -139,6 +143,9 @@ class Declaration:
     stored_as_scd_type: int = 1
     purge_after: int | None = None
     compacted_topic: bool = False
+    format: str = ""
+    merge_on_read: bool = False
+    partition_by: tuple[str, ...] = ()
 
     @property
     def has_history(self) -> bool:

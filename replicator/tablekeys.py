@@ -63,6 +63,7 @@ def single_names(found: list[str], what: str) -> None:
 Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
+Format = Literal["delta", "hudi"]
 SequenceBy = Literal["position", "source.ts_ms"]
 
 
@@ -135,6 +136,16 @@ class TableKeys(ShapeKeys):
     accept_refused_replays: bool = False
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
+    format: Format | None = None
+    table_type: Literal["copy_on_write", "merge_on_read"] | None = None
+    partition_by: tuple[ColumnName, ...] = ()
+
+    @model_validator(mode="after")
+    def _kept(self) -> TableKeys:
+        if self.table_type is not None and self.format != "hudi":
+            raise ValueError("table_type belongs to format: hudi")
+        single_names(list(self.partition_by), "partition_by")
+        return self
 
     @model_validator(mode="after")
     def _purged(self) -> TableKeys:
@@ -191,6 +202,9 @@ def declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) ->
         stored_as_scd_type=table.stored_as_scd_type,
         purge_after=table.purge_after,
         compacted_topic=bool(shape.compacted_topic),
+        format=table.format or "",
+        merge_on_read=table.table_type == "merge_on_read",
+        partition_by=table.partition_by,
     )
 
 

@@ -41,7 +41,7 @@ def spark() -> Iterator[object]:
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
     quick |= {"spark.driver.extraJavaOptions": session.BRIEF_JVM}
-    made = session.session(bare.model_copy(update={"spark": quick}))
+    made = session.session(bare.model_copy(update={"spark": quick, "formats": ("delta", "hudi")}))
     yield made
     made.stop()
 

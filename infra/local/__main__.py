@@ -78,7 +78,7 @@ def _env(stack: Stack, options: argparse.Namespace) -> None:
 
 def _fetch(stack: Stack, options: argparse.Namespace) -> None:
     stack.fetch(options.services or SERVICES)
-    jars.fetch(jars.locked(), cache_dir(), java=java_home(preferred_java()))
+    jars.fetch(jars.locked(formats=("hudi",)), cache_dir(), java=java_home(preferred_java()))
     _tell(f"all JARs are in {cache_dir()}")
 
 

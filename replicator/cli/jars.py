@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Annotated
+from enum import Enum
+from typing import Annotated, Optional
 
 import typer
 
@@ -13,11 +14,22 @@ from replicator.cli.console import print_text
 from replicator.java import java_home
 
 
+class Formats(str, Enum):
+    """Table formats by name."""
+
+    delta = "delta"
+    hudi = "hudi"
+
+
 def jars(
     fetch: Annotated[bool, typer.Option("--fetch", help="First download what is missing.")] = False,
+    formats: Annotated[
+        Optional[list[Formats]],  # noqa: UP045 - typer reads it at run time
+        typer.Option("--format", help="A table format; Delta is always there."),
+    ] = None,
 ) -> None:
     """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
-    lock = jar_cache.locked(spark_line())
+    lock = jar_cache.locked(spark_line(), [each.value for each in formats or ()])
     if fetch:
         paths = jar_cache.fetch(lock, settings.cache_dir(), java=java_home(settings.variable("JAVA_HOME")))
     else:

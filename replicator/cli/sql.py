@@ -29,6 +29,7 @@ def sql(
     lake: options.LakeRoot = None,
 ) -> None:
     """Ask the lake: live rows of silver (source columns only) and gold models, by name."""
+    from replicator import assemble
     from replicator.cli import rows
     from replicator.cli.views import register
     from replicator.lake import Lake
@@ -38,7 +39,7 @@ def sql(
     spark = session(settings, debug=options.debugging(context)).newSession()
     _close_doors(spark)
     refuse_commands(spark, query)
-    known = register(spark, Lake(settings.lake.root), query)
+    known = register(spark, assemble.tables(settings), Lake(settings.lake.root), query)
     rows.write(_answer(spark, query, known), form)
 
 

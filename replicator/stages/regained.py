@@ -61,7 +61,7 @@ def forget(share: Share, layout: Layout) -> None:
     that bronze has no more: the batch that brings them adds them.
     """
     flagged = sorted(share.regained | {column for column in layout.types if version_of(column)[0] in share.regained})
-    tables = [replace(share.table, keys=layout.keys)]
+    tables = [share.made_as(layout)]
     if share.declaration.has_history:
         tables.append(history_table.of(share, layout.keys))
     for table in tables:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from replicator import names
+from replicator.errors import TableStopped
 from replicator.spec import Declaration, Progress, Table
 from replicator.stages import shaping
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.transforms import changes
+from replicator.transforms.layout import Layout, stored_name
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class Share:
     ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
-    ``changes.ordered``. ``regained`` names columns of which the rows at rest know nothing yet: these records tell.
+    ``changes.ordered``. ``spread``: its records come from several partitions. ``regained`` names columns of which the
+    rows at rest know nothing yet: these records tell.
     """
 
     spark: SparkSession
@@ -36,6 +40,7 @@ class Share:
     again: list[DataFrame] | None = None
     epochs: Epochs = field(default_factory=Epochs)
     marks: Column | None = None
+    spread: bool = False
     regained: frozenset[str] = frozenset()
 
     @property
@@ -61,6 +66,21 @@ class Share:
     def table(self) -> Table:
         """The silver table, without its keys."""
         return self.at.lake.silver(self.at.source.name, self.name)
+
+    def made_as(self, layout: Layout) -> Table:
+        """The silver table as it is declared to be kept. Raises TableStopped for a partition column that it has not."""
+        parts = tuple(map(stored_name, self.declaration.partition_by))
+        missing = next((part for part in parts if part not in layout.types), None)
+        if missing is not None:
+            raise TableStopped(
+                f"the table has no column {names.decode(missing)} to be partitioned by",
+                where=self.table.name,
+                mend="Correct `partition_by` in conf/sources.",
+            )
+        told = self.declaration
+        return replace(
+            self.table, keys=layout.keys, partition_by=parts, format=told.format, merge_on_read=told.merge_on_read
+        )
 
     @property
     def declaration(self) -> Declaration:

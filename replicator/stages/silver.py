@@ -134,10 +134,13 @@ def _shared(tick: _Tick) -> _Shared:
     tables = sorted((table, own) for table, own in by_table.items() if table is not None)
     split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
     known = at.reached.marks(_continued(watch)) if split else None
+    parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in found:
+        parts[row["table"]].add((row["topic"], row["partition"]))
 
     def share(table: str, own: Sequence[Row]) -> Share:
-        marks = known if table in split else None
-        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks)
+        marks, spread = known if table in split else None, len(parts[table]) > 1
+        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, spread)
 
     shares = tuple(share(table, own) for table, own in tables)
     return _Shared(records, learned, shares, strays, orders)

@@ -27,10 +27,13 @@ from replicator.stages.decoding import Decoded, decoded
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, fold, horizon, truncate
+from replicator.transforms import changes, decode, fold, horizon, ties, truncate
 from replicator.transforms.evolve import Plan
 from replicator.transforms.horizon import Horizon
 from replicator.transforms.layout import Layout, described
+
+_SHOWN = 3
+"""So many keys are named in an alarm."""
 
 
 @dataclass(frozen=True)
@@ -88,14 +91,15 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         return account
     purged = horizons.load(share.spark, share.at, share.name, share.table)
     with ExitStack() as kept:
-        read = kept.enter_context(decoded(share, records, places=purged is not None))
+        read = kept.enter_context(decoded(share, records, places=purged is not None or share.spread))
         truncated = read.truncated()
         made = kept.enter_context(horizons.judged(share, read, purged, truncated.watermark))
         if read.guessed:
             warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
             account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
-        account = replace(account, warnings=(*account.warnings, *read.schema.plan.warnings))
+        told = (*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.spread else ()))
+        account = replace(account, warnings=(*account.warnings, *told))
         batch = _counted(read, made, truncated, purged)
         account = _settled(account, batch)
         if account.dead_lettered:
@@ -106,6 +110,13 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     if account.residue:
         raise Residue(f"{account.residue} of {account.read} records are not accounted for", where=share.table.name)
     return account
+
+
+def _ties(made: DataFrame, layout: Layout) -> list[str]:
+    """An alarm where partitions contradict each other (debezium.md Q11); ``_seq`` decides all the same."""
+    tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1).collect()
+    shown = ", ".join(str(tuple(row)) for row in tied[:_SHOWN])
+    return [f"cross_partition_tie: partitions disagree about one place of the source, key {shown}"] * bool(tied)
 
 
 def _bury(share: Share, letters: DataFrame, account: Account) -> None:
@@ -146,7 +157,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     complete = share.name not in share.routes.partial
     order = at.source.order(share.name)
     told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
-    table = replace(share.table, keys=batch.layout.keys, complete=complete, properties=told)
+    table = replace(share.made_as(batch.layout), complete=complete, properties=told)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:

@@ -17,7 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import TableMissing
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.hudi import HudiFormat
 from replicator.formats.memory import MemoryFormat
+from replicator.formats.mixed import MixedFormat
 from replicator.spec import Applied, Evolution, Progress, Table
 from replicator.transforms import fold, merge
 from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, made, state, states, upsert
@@ -32,7 +34,21 @@ class DeltaByMerge(DeltaFormat):
         super().__init__(rewritten_bytes=0)
 
 
-IMPLEMENTATIONS = {"delta": DeltaFormat, "delta by MERGE": DeltaByMerge, "memory": MemoryFormat}
+class Mixed(MixedFormat):
+    """Several formats in one lake."""
+
+    def __init__(self) -> None:
+        super().__init__({"memory": MemoryFormat(), "delta": DeltaFormat()})
+
+
+IMPLEMENTATIONS = {
+    "delta": DeltaFormat,
+    "delta by MERGE": DeltaByMerge,
+    "memory": MemoryFormat,
+    "hudi": HudiFormat,
+    "hudi merge on read": HudiFormat,
+    "mixed": Mixed,
+}
 
 # debezium.md M, examples 1 to 10: each change in the order of its arrival, with what silver holds after it. Of 8 and 9
 # the new key N, to which the value of b that the old key held was carried over at the change's own position (M7).
@@ -100,11 +116,12 @@ class World:
     spark: SparkSession
     format: Any
     folder: Path
+    merge_on_read: bool = False
     batches: dict[str, int] = field(default_factory=dict)
 
     def table(self, name: str) -> Table:
         """A table of the key ``k``."""
-        return Table(name, f"{self.folder}/{name}", ("k",))
+        return Table(name, f"{self.folder}/{name}", ("k",), merge_on_read=self.merge_on_read)
 
     def fold(self, keyed: Sequence[tuple[int, Change]]) -> DataFrame:
         """A batch of changes as ``apply`` takes it."""
@@ -137,7 +154,8 @@ class World:
 @pytest.fixture(scope="module", params=list(IMPLEMENTATIONS))
 def world(request, spark, tmp_path_factory) -> World:
     folder = tmp_path_factory.mktemp(request.param)
-    return World(exact_session(spark), IMPLEMENTATIONS[request.param](), folder)
+    on_read = request.param == "hudi merge on read"
+    return World(exact_session(spark), IMPLEMENTATIONS[request.param](), folder, merge_on_read=on_read)
 
 
 @pytest.fixture(scope="module")

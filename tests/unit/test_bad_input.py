@@ -7,8 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.cli import said
 
 pytestmark = pytest.mark.spark
 
@@ -66,8 +69,9 @@ def test_an_unknown_stage_is_exit_code_2() -> None:
     assert "there is no stage 'sliver'" in one_sentence(done)
 
 
-def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(tmp_path: Path) -> None:
-    """Poison never blocks other keys and never vanishes (debezium.md R4)."""
+def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(spark: Any, tmp_path: Path) -> None:
+    """Poison never blocks other keys and never vanishes (debezium.md R4). In the JVM of the tests."""
+    assert spark
     source = {"connector": "mysql", "name": "shop", "db": "s", "table": "t", "file": "b.000001", "pos": 7, "row": 0}
 
     def event(key: str | None, offset: int, value: str) -> str:
@@ -81,12 +85,11 @@ def test_malformed_json_and_a_missing_key_are_dead_letters_and_the_rest_goes_on(
     lines = [event('{"id":1}', 0, row(1)), event('{"id":2}', 1, '{"op":"c","after":{'), event(None, 2, row(3))]
     events.write_text("\n".join(lines) + "\n")
     lake = str(tmp_path / "lake")
-    done = run("run", "--json", "--recorded", str(events), "--lake", lake)
-    assert done.returncode == 0, done.stderr
-    silver = next(line for line in json.loads(done.stdout) if line["stage"] == "silver")
+    told = json.loads(said("run", "--json", "--recorded", str(events), "--lake", lake))
+    silver = next(line for line in told if line["stage"] == "silver")
     assert (silver["rows_in"], silver["applied"], silver["dead_lettered"]) == (3, 1, 2)
-    again = run("run", "--json", "--recorded", str(events), "--lake", lake)
-    assert sum(line["applied"] for line in json.loads(again.stdout or "[]")) == 0
+    again = said("run", "--json", "--recorded", str(events), "--lake", lake)
+    assert sum(line["applied"] for line in json.loads(again or "[]")) == 0
 
 
 def test_a_line_that_is_no_record_is_exit_code_2_and_names_the_file(tmp_path: Path) -> None:

@@ -270,3 +270,15 @@ def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -
         assert told["replicator.sequence_by"] == "source.ts_ms"
         exact.sql(f"ALTER TABLE delta.`{place}` UNSET TBLPROPERTIES ('replicator.sequence_by')")
     assert lake.rows() == {1: (11, "0000")}
+
+
+def test_partitions_that_contradict_each_other_at_one_place_are_told(lake: Silver) -> None:
+    """Q11: the same change from another partition is a duplicate; another one is an alarm, and `_seq` decides."""
+    first = change(0, 1, 10, 1000, 0), change(1, 2, 20, 1100, 1)
+    same = change(0, 1, 10, 1000, 0, partition=1)
+    assert lake.take(*first, same)["s/shop.orders"].warnings == ()
+    other = change(1, 3, 30, 1200, 2, partition=1), change(2, 3, 31, 1200, 2), change(3, 2, 21, 1300, 3)
+    [told] = lake.take(*other)["s/shop.orders"].warnings
+    assert "cross_partition_tie" in told
+    assert "key (3,)" in told
+    assert {key: value for key, (value, _) in lake.rows().items()} == {1: 10, 2: 21, 3: 31}

@@ -1,0 +1,62 @@
+"""How Hudi is told to write a table: its options, from what the table is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replicator.formats.hudi_timeline import RETAINED
+from replicator.spec import Table
+
+INSERT, UPSERT, OVERWRITE = "insert", "upsert", "insert_overwrite_table"
+
+_ALWAYS = {
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+    "hoodie.datasource.write.commitmeta.key.prefix": "replicator.",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+    "hoodie.delete.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.simple.index.parallelism": "2",
+    "hoodie.global.simple.index.parallelism": "2",
+    "hoodie.parquet.small.file.limit": str(128 << 20),
+    # a version that may still be read keeps its files, and its place on the timeline
+    "hoodie.clean.commits.retained": str(RETAINED),
+    "hoodie.keep.min.commits": str(RETAINED + 2),
+    "hoodie.keep.max.commits": str(RETAINED + 12),
+    # a table that once had rows deleted has a column for it, which no other write brings
+    "hoodie.write.set.null.for.missing.columns": "true",
+}
+_ANEW = {
+    # Hudi would read old rows by the new columns, and refuses types that do not let it: here none are left to read
+    "hoodie.internal.write.schema.canonicalize": "false",
+    "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
+    "hoodie.avro.schema.validate": "false",
+}
+
+
+def write(table: Table, columns: Sequence[str], kind: str, operation: str) -> dict[str, str]:
+    """The options of one write of rows of these columns."""
+    parts = ",".join(table.partition_by)
+    options = {
+        **_ALWAYS,
+        "hoodie.table.name": table.location.rstrip("/").rsplit("/", 1)[-1],
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.datasource.write.operation": operation,
+        "hoodie.datasource.write.partitionpath.field": parts,
+    }
+    if table.keys:
+        generator = "ComplexKeyGenerator" if parts else "NonpartitionedKeyGenerator"
+        options["hoodie.datasource.write.recordkey.field"] = ",".join(table.keys)
+        options["hoodie.datasource.write.keygenerator.class"] = f"org.apache.hudi.keygen.{generator}"
+    if "_seq" in columns:
+        options["hoodie.table.ordering.fields"] = "_seq"
+    if set(table.partition_by) <= set(table.keys):
+        options["hoodie.index.type"] = "SIMPLE"
+    else:
+        options["hoodie.index.type"] = "GLOBAL_SIMPLE"
+        options["hoodie.simple.index.update.partition.path"] = "true"
+    return {**options, **(_ANEW if operation == OVERWRITE else {})}

@@ -1,0 +1,108 @@
+"""Hudi's timeline as values: what each commit of ours was, read by the driver alone, without a Spark job.
+
+Hudi names commits by instants. Ours have a number besides, which rises by one, in the commit's own metadata with
+everything that must be true together with the rows: progress, columns, the table's identity. Each commit repeats all of
+it, so the newest one tells the table's state although Hudi archives and cleans older ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+
+from replicator import gateway
+from replicator.formats import control
+
+KEY = "replicator.commit"
+"""Of the metadata of a commit of ours."""
+
+RETAINED = 24
+"""So many commits back a version can be read; cleaning keeps their files."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a commit says of itself: the table's ``identity`` and ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), the number of
+    the ``version``, the ``progress`` by input, the ``columns`` as Spark's JSON of a schema, how many rows it
+    ``deleted``, and whether it wrote all of them anew.
+    """
+
+    identity: str
+    kind: str
+    version: int
+    progress: Mapping[str, int]
+    columns: str
+    deleted: int = 0
+    rewritten: bool = False
+
+    def text(self) -> str:
+        """For the commit's metadata."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A completed commit of ours: its ``note``, when it was begun and completed by Hudi's clock, and what it ``wrote``:
+    bytes by partition (the values of its columns).
+    """
+
+    note: Note
+    begun: str
+    completed: str
+    wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+
+class Timeline:
+    """The timeline of the table at one location. Commits never change, so those read once are kept."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._known: dict[str, Commit | None] = {}
+
+    def exists(self, spark: SparkSession) -> bool:
+        """Whether there is a table of Hudi's."""
+        return control.exists(spark, f"{self._location}/.hoodie/hoodie.properties")
+
+    def commits(self, spark: SparkSession) -> Sequence[Commit]:
+        """Commits of ours that Hudi has not archived, the oldest first; none if there is no table."""
+        if not self.exists(spark):
+            self._known = {}
+            return ()
+        timeline = self._completed(spark)
+        found: dict[str, Commit | None] = {}
+        for instant in timeline.getInstants():
+            begun = str(instant.requestedTime())
+            found[begun] = self._known[begun] if begun in self._known else _commit(timeline, instant)
+        self._known = found
+        return [commit for commit in found.values() if commit is not None]
+
+    def _completed(self, spark: SparkSession) -> Any:
+        jvm = gateway.of(spark)
+        hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+        storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop)
+        builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        client = builder.setConf(storage).setBasePath(self._location).build()
+        return client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+
+
+def _commit(timeline: Any, instant: Any) -> Commit | None:
+    """None for a commit that is not ours, such as a compaction."""
+    metadata = timeline.readCommitMetadata(instant)
+    told = metadata.getMetadata(KEY)
+    if told is None:
+        return None
+    wrote: dict[tuple[str, ...], int] = {}
+    for path, written in dict(metadata.getPartitionToWriteStats()).items():
+        size = sum(int(each.getTotalWriteBytes()) for each in written)
+        wrote[_values(str(path))] = size
+    return Commit(Note(**json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+
+
+def _values(path: str) -> tuple[str, ...]:
+    """Of ``customer_id=ALFKI/order_id=10643``."""
+    return tuple(unquote(part.partition("=")[2]) for part in path.split("/") if part)

@@ -1,0 +1,97 @@
+"""Tables in several formats in one lake: each is kept in the format that lies at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from replicator.errors import TableStopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from replicator.protocols import TableFormat
+    from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+
+
+class MixedFormat:
+    """``TableFormat`` by place: what is there decides; a new table is made in its declared format, without one in the
+    first.
+    """
+
+    def __init__(self, formats: Mapping[str, TableFormat]) -> None:
+        self._formats = dict(formats)
+        self._found: dict[str, str] = {}
+
+    def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
+        """As the table's format does."""
+        return self._of(spark, table).read(spark, table, version)
+
+    def version(self, spark: SparkSession, table: Table) -> int | None:
+        """The newest version, None if the table is in none of the formats."""
+        return self._of(spark, table).version(spark, table)
+
+    def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
+        """Sub-folders that hold a table of any format."""
+        return tuple(sorted({name for each in self._formats.values() for name in each.tables(spark, folder)}))
+
+    def identity(self, spark: SparkSession, table: Table) -> str | None:
+        """As the table's format does."""
+        return self._of(spark, table).identity(spark, table)
+
+    def size(self, spark: SparkSession, table: Table) -> int:
+        """As the table's format does."""
+        return self._of(spark, table).size(spark, table)
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        """As the table's format does."""
+        return self._of(spark, table).arrivals(spark, table, after, upto)
+
+    def added(
+        self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
+    ) -> DataFrame | None:
+        """As the table's format does."""
+        return self._of(spark, table).added(spark, table, after, upto)
+
+    def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """As the table's format does."""
+        return self._of(spark, table).changed_keys(spark, table, after, upto)
+
+    def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
+        """As the table's format does."""
+        return self._of(rows.sparkSession, table).append(rows, table, progress)
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        """As the table's format does. Raises TableStopped where another one was declared since the table was made."""
+        format_ = self._of(changes.sparkSession, table)
+        there = self._found.get(table.location)
+        if table.format and there not in (None, table.format):
+            raise TableStopped(
+                f"the table lies in the format {there}, and {table.format} is declared",
+                where=table.name,
+                mend="Set it back, or remove the table's folder in silver: the next run builds it again from bronze.",
+            )
+        return format_.apply(changes, table, progress)
+
+    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+        """As the table's format does."""
+        return self._of(difference.sparkSession, table).put(difference, table, progress)
+
+    def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
+        """As the table's format does."""
+        self._of(spark, table).evolve(spark, table, evolution)
+
+    def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
+        """As the table's format does."""
+        return self._of(spark, table).progress(spark, table, input)
+
+    def _of(self, spark: SparkSession, table: Table) -> TableFormat:
+        known = self._found.get(table.location)
+        if known is not None and self._formats[known].version(spark, table) is not None:
+            return self._formats[known]
+        for name, each in self._formats.items():
+            if each.version(spark, table) is not None:
+                self._found[table.location] = name
+                return each
+        self._found.pop(table.location, None)
+        return self._formats[table.format or next(iter(self._formats))]

@@ -1,0 +1,111 @@
+"""Silver in Hudi beside silver in Delta: one application, chosen per table, partitions included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.errors import TableStopped
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.hudi import HudiFormat
+from replicator.formats.mixed import MixedFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from tests.builders import Record, bronze, envelope, record
+
+pytestmark = pytest.mark.spark
+
+ORDERS, TWIN = "shop.orders", "shop.twin"
+COLUMNS = (Column("id", "int"), Column("customer", "string"), Column("total", "decimal(10,2)"))
+
+
+@dataclass
+class World:
+    """A source's silver in both formats."""
+
+    spark: Any
+    folder: Path
+    tables: tuple[Declaration, ...]
+    format: MixedFormat = field(default_factory=lambda: MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()}))
+    control: MemoryControl = field(default_factory=MemoryControl)
+
+    def take(self, *records: Record) -> dict[str, Account]:
+        """One batch."""
+        spec = SourceSpec("s", ".*", tables=self.tables)
+        at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+        self.format.append(bronze(self.spark, records), at.lake.bronze("s"), None)
+        return {account.table: account for account in silver.refine(self.spark, at)}
+
+    def rows(self, table: str) -> list[tuple[Any, ...]]:
+        """Everything that silver holds of a table."""
+        read = self.format.read(self.spark, Lake(str(self.folder)).silver("s", table))
+        return sorted((tuple(row) for row in read.collect()), key=str)
+
+    def parts(self, table: str) -> dict[str, int]:
+        """Rows by the folder that they lie in."""
+        place = Lake(str(self.folder)).silver("s", table).location
+        found = self.spark.read.format("hudi").load(place).groupBy("_hoodie_partition_path").count().collect()
+        return {row[0]: row[1] for row in found}
+
+
+def change(op: str, offset: int, key: int, customer: str | None, total: str, table: str = ORDERS) -> Record:
+    row = {"id": key, "customer": customer, "total": total}
+    told = envelope(op, None if op == "d" else row, row if op == "d" else None, pos=100 + offset, table=table)
+    return record(f"s.{table}", offset, {"id": key}, told)
+
+
+def both(op: str, offset: int, key: int, customer: str | None, total: str) -> list[Record]:
+    """The same change of the table and of its twin."""
+    return [change(op, offset, key, customer, total, table) for table in (ORDERS, TWIN)]
+
+
+STEPS = [
+    [*both("c", 0, 1, "ALFKI", "EtaH"), *both("c", 1, 2, "VINET", "AfQ="), *both("c", 2, 3, None, "AfQ=")],
+    [*both("u", 3, 1, "VINET", "EtaH"), *both("d", 4, 2, "VINET", "AfQ="), *both("c", 5, 4, "a/b=c", "AfQ=")],
+    [*both("c", 6, 2, "ALFKI", "AfQ="), *both("u", 0, 1, "ALFKI", "EtaH")],
+]
+
+
+@pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
+def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Path, on_read: bool) -> None:
+    """Every row and system column, behind every batch; a row lies in one partition, wherever it was before."""
+    kept = {"format": "hudi", "merge_on_read": on_read, "partition_by": ("customer",)}
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, **kept), Declaration(TWIN, COLUMNS)))
+    parts = []
+    for step in STEPS:
+        accounts = world.take(*step)
+        assert [str(account.error) for account in accounts.values() if account.error] == []
+        assert world.rows(ORDERS) == world.rows(TWIN)
+        parts.append(world.parts(ORDERS))
+    nowhere = "customer=__HIVE_DEFAULT_PARTITION__"
+    assert parts == [
+        {"customer=ALFKI": 1, "customer=VINET": 1, nowhere: 1},
+        {"customer=VINET": 1, nowhere: 2, "customer=a%2Fb%3Dc": 1},
+        {"customer=VINET": 1, "customer=ALFKI": 1, nowhere: 1, "customer=a%2Fb%3Dc": 1},
+    ]
+
+
+def test_a_partition_column_that_the_table_has_not_stops_it_alone(exact, tmp_path: Path) -> None:
+    """Bad input: said where it is declared; the twin goes on."""
+    tables = Declaration(ORDERS, COLUMNS, format="hudi", partition_by=("customers",)), Declaration(TWIN, COLUMNS)
+    accounts = World(exact, tmp_path, tables).take(*STEPS[0])
+    assert "no column customers to be partitioned by" in str(accounts["s/shop.orders"].error)
+    assert accounts["s/shop.twin"].error is None
+
+
+def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
+    """What lies there decides; nothing is written beside it."""
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS),))
+    world.take(change("c", 0, 1, "ALFKI", "EtaH"))
+    world.tables = (Declaration(ORDERS, COLUMNS, format="hudi"),)
+    error = world.take(change("c", 1, 2, "ALFKI", "EtaH"))["s/shop.orders"].error
+    assert isinstance(error, TableStopped)
+    assert "lies in the format delta, and hudi is declared" in str(error)
+    assert len(world.rows(ORDERS)) == 1
