@@ -20,6 +20,7 @@ from replicator.cli import (
     doctor,
     epoch,
     explain,
+    imports,
     jars,
     purge,
     run,
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.add_typer(config.app, name="config")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")
+app.add_typer(imports.app, name="import")
 app.add_typer(schema.app, name="schema")
 app.command()(doctor.doctor)
 app.command()(explain.explain)

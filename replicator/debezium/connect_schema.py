@@ -15,7 +15,7 @@ _BY_CONNECT_TYPE = {
     "float": "float", "float32": "float", "double": "double", "float64": "double",
     "boolean": "boolean", "string": "string",
 }  # fmt: skip
-_BY_NAME = {
+BY_NAME = {
     "io.debezium.time.Date": "date",
     "org.apache.kafka.connect.data.Date": "date",
     "io.debezium.time.Time": "time",
@@ -103,8 +103,8 @@ def logical_of(schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> Logi
         return Logical("bits", length=int(_parameters(schema).get("length", 64)))
     if name in _VECTORS:
         return Logical("array", element=Logical(_VECTORS[name]))
-    if name in _BY_NAME:
-        return Logical(_BY_NAME[name])
+    if name in BY_NAME:
+        return Logical(BY_NAME[name])
     return _by_connect_type(schema, connect_type, modes)
 
 

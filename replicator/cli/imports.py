@@ -1,0 +1,58 @@
+"""``replicator import``: other tools' settings as files of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from replicator.hudi_streamer import Translated
+
+app = typer.Typer(name="import", help="Other tools' settings as files of ours.", no_args_is_help=True)
+
+
+@app.command("hudi-streamer")
+def hudi_streamer(
+    file: Annotated[Path, typer.Argument(help="The properties file of Hudi's streaming tool.", metavar="FILE")],
+    topic: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--topic", help="Where the events come from, if the file does not say."),
+    ] = None,
+) -> None:
+    """Print a file for conf/sources; what has no equivalent is named on stderr."""
+    import javaproperties
+    import yaml
+
+    from replicator import hudi_streamer as tool
+
+    properties = tool.normal(javaproperties.loads(_text(file)))
+    schema = properties.get(tool.SCHEMA_FILE)
+    beside = None if schema is None else _present(file.parent, schema)
+    found = tool.translated(properties, topic, None if beside is None else _text(beside))
+    console.print_text(yaml.safe_dump(dict(found.document), sort_keys=False, allow_unicode=True).rstrip())
+    _tell(found)
+
+
+def _tell(found: Translated) -> None:
+    console.narrate("The environment's file needs `formats: [delta, hudi]`.")
+    for name, why in found.same.items():
+        console.narrate(f"left out   {name}: {why}")
+    for name, why in found.untold.items():
+        console.narrate(f"NO EQUIVALENT {name}: {why}", style="yellow")
+
+
+def _present(folder: Path, named: str) -> Path | None:
+    """The file as it is named, or of its last name beside the properties; None if it is in neither place."""
+    return next((each for each in (Path(named), folder / named.rsplit("/", 1)[-1]) if each.is_file()), None)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the file cannot be read: {error}", where=str(file)) from error

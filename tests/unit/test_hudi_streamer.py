@@ -1,0 +1,120 @@
+"""The settings of Hudi's streaming tool, turned into a source's file that loads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from replicator.cli import app
+from replicator.errors import ConfigError
+from replicator.hudi_streamer import columns
+from replicator.sourcefile import sources
+from replicator.spec import SourceSpec
+from replicator.yamlfile import Problems
+from tests.cli import said
+
+PROPERTIES = """
+# the outbox of the orders
+hoodie.datasource.write.recordkey.field=order_id
+hoodie.datasource.write.partitionpath.field = customer_id,order_id
+hoodie.datasource.write.keygenerator.class=org.apache.hudi.keygen.ComplexKeyGenerator
+hoodie.datasource.write.hive_style_partitioning=true
+hoodie.datasource.write.table.type=MERGE_ON_READ
+hoodie.datasource.hive_sync.database=datalake
+hoodie.upsert.shuffle.parallelism=2
+hoodie.parquet.small.file.limit=134217728
+hoodie.deltastreamer.source.dfs.root=s3://bucket/cdc-events/
+hoodie.deltastreamer.schemaprovider.source.schema.file=s3://bucket/hudi/config/schema.avsc
+hoodie.clean.automatic=false
+bootstrap.servers=kafka:9092
+security.protocol=SASL_SSL
+sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username="u" \\
+    password="hidden";
+auto.offset.reset=earliest
+"""
+SCHEMA = {
+    "type": "record",
+    "name": "cdc_events",
+    "fields": [
+        {"name": "order_id", "type": "int"},
+        {"name": "customer_id", "type": "string"},
+        {"name": "order_date", "type": ["null", {"type": "int", "connect.name": "io.debezium.time.Date"}]},
+        {"name": "order_items", "type": ["null", {"type": "string", "connect.name": "io.debezium.data.Json"}]},
+        {"name": "total", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}]},
+        {"name": "__lsn", "type": ["null", "long"]},
+    ],
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "orders.properties"
+    made.write_text(PROPERTIES)
+    return made
+
+
+def loaded(folder: Path, text: str) -> SourceSpec:
+    """What the printed file means to us."""
+    (folder / "sources").mkdir()
+    (folder / "sources" / "demo.yaml").write_text(text)
+    problems = Problems()
+    variables = {"SASL_JAAS_CONFIG": 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u";'}
+    [(spec, _)] = sources(folder / "sources", "", {}, variables, problems)
+    problems.raise_if_any()
+    return spec
+
+
+def test_a_properties_file_becomes_a_sources_file(file: Path, tmp_path: Path) -> None:
+    """Key, partitions, kind of table, broker and the schema beside it; the file loads as it was printed."""
+    (tmp_path / "schema.avsc").write_text(json.dumps(SCHEMA))
+    spec = loaded(tmp_path, said("import", "hudi-streamer", str(file), "--topic", "demo.datalake.cdc_events"))
+    table = spec.declaration("datalake.cdc_events")
+    assert (spec.name, spec.bootstrap_servers, spec.options["security.protocol"]) == ("demo", "kafka:9092", "SASL_SSL")
+    assert (table.keys, table.partition_by) == (("order_id",), ("customer_id", "order_id"))
+    assert (table.format, table.merge_on_read) == ("hudi", True)
+    assert [(column.name, column.type) for column in table.columns] == [
+        ("order_id", "int"), ("customer_id", "string"), ("order_date", "date"), ("order_items", "json"),
+        ("total", "decimal(10,2)"),
+    ]  # fmt: skip
+
+
+def test_what_has_no_equivalent_is_named_and_no_secret_is_printed(file: Path) -> None:
+    """Nothing is dropped in silence."""
+    done = CliRunner().invoke(app, ["import", "hudi-streamer", str(file), "--topic", "demo.datalake.cdc_events"])
+    assert done.exit_code == 0
+    lines = done.stderr.splitlines()
+    untold = {line.split()[2].rstrip(":") for line in lines if line.startswith("NO EQUIVALENT")}
+    assert untold == {
+        "hoodie.datasource.hive_sync.database",
+        "hoodie.streamer.source.dfs.root",
+        "hoodie.streamer.schemaprovider.source.schema.file",
+        "hoodie.clean.automatic",
+    }
+    told = {line.split()[2].rstrip(":") for line in lines if line.startswith("left out")}
+    every = {line.split("=")[0].strip() for line in PROPERTIES.splitlines() if "=" in line and line[0].isalpha()}
+    assert "hidden" not in done.output
+    named = {name.replace("hoodie.streamer.", "hoodie.deltastreamer.") for name in told | untold}
+    assert every - named == {
+        "hoodie.datasource.write.recordkey.field",
+        "hoodie.datasource.write.partitionpath.field",
+        "hoodie.datasource.write.table.type",
+        "bootstrap.servers",
+        "security.protocol",
+    }
+
+
+def test_without_a_topic_of_debeziums_it_is_refused(file: Path) -> None:
+    """Neither the file nor the call says where the events are."""
+    for topic, sentence in ((), "no topic is named"), (("--topic", "orders"), "is none of Debezium's"):
+        with pytest.raises(ConfigError, match=sentence):
+            said("import", "hudi-streamer", str(file), *topic)
+
+
+@pytest.mark.parametrize("schema", ["no json", '{"fields": 7}', '{"fields": [{"name": "x", "type": {"type": "map"}}]}'])
+def test_a_schema_that_cannot_be_meant_is_refused(schema: str) -> None:
+    """With a sentence, before anything is printed."""
+    with pytest.raises(ConfigError):
+        columns(schema)
