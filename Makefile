@@ -38,7 +38,8 @@ check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -m "not spark and not stack"
 
 test: check jars ## check, and every other test
-	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "spark or stack"
+	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or stack) and not hudi"
+	@$(TIMED) "tests with Hudi" $(BIN)/python -m pytest -q -n 2 --dist loadfile -m hudi
 
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in

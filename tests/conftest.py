@@ -34,14 +34,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[object]:
-    """A local session as the product builds it; never stopped by a test."""
+def spark(request: pytest.FixtureRequest) -> Iterator[object]:
+    """A local session as the product builds it; never stopped by a test. With Hudi where a test of the run needs it:
+    its extension costs every query an eighth.
+    """
     from replicator import session, settings
 
+    with_hudi = any(item.get_closest_marker("hudi") for item in request.session.items)
+    formats = ("delta", "hudi") if with_hudi else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
     quick |= {"spark.driver.extraJavaOptions": session.BRIEF_JVM}
-    made = session.session(bare.model_copy(update={"spark": quick, "formats": ("delta", "hudi")}))
+    made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made
     made.stop()
 

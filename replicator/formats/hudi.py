@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
-from replicator.errors import StaleWriter, TableMissing
+from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options
 from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline
 from replicator.spec import Applied, Arrival, Evolution, Progress, Table
@@ -169,7 +169,7 @@ class HudiFormat:
 
     def _of_keys(self, spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         keys = rows.select(*map(names.spark, table.keys))
-        return self.read(spark, table).join(F.broadcast(keys), list(table.keys), how="left_semi")
+        return self.read(spark, table).join(keys, list(table.keys), how="left_semi")
 
     def _incremental(
         self, spark: SparkSession, table: Table, commits: Sequence[Commit], fresh: Sequence[Commit]
@@ -205,7 +205,7 @@ class HudiFormat:
         *,
         deleted: int = 0,
     ) -> Note:
-        """One commit. Raises StaleWriter when another writer came between."""
+        """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours."""
         kind = MERGE_ON_READ if table.merge_on_read else COPY_ON_WRITE
         last = commits[-1].note if commits else Note(str(uuid4()), kind, -1, {}, "")
         moved = {} if progress is None else {progress.input: progress.version}
@@ -221,6 +221,12 @@ class HudiFormat:
         )
         if list(self._commits(rows.sparkSession, table)[-1:]) != list(commits[-1:]):
             raise StaleWriter("another writer has changed the table meanwhile", where=table.name)
+        if self._timelines[table.location].is_foreign:
+            raise TableStopped(
+                "a table of Hudi's lies there that somebody else has written, perhaps with other keys",
+                where=table.location,
+                mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
+            )
         options = hudi_options.write(table, rows.columns, last.kind, operation) | {KEY: note.text()}
         rows.write.format("hudi").options(**options).mode("append").save(table.location)
         return note

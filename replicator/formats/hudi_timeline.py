@@ -64,6 +64,11 @@ class Timeline:
         self._location = location
         self._known: dict[str, Commit | None] = {}
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether somebody else has written the table, by what :meth:`commits` saw last."""
+        return bool(self._known) and not any(self._known.values())
+
     def exists(self, spark: SparkSession) -> bool:
         """Whether there is a table of Hudi's."""
         return control.exists(spark, f"{self._location}/.hoodie/hoodie.properties")

@@ -21,6 +21,7 @@ from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
+from replicator.transforms import reach
 from replicator.transforms.letters import COLUMNS, PLACE
 
 
@@ -57,19 +58,21 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
 
 @contextmanager
 def placed(watch: Watch, records: DataFrame, history: DataFrame) -> Iterator[DataFrame]:
-    """Described records of which snapshot rows stand where they stood when their topics were read whole (Q5), kept for
-    the time of the block.
+    """Described records that stand where they stood when their topics were read whole, kept for the time of the block:
+    snapshot rows above all before them (Q5), the rest of a transaction with its beginning (Q12).
 
     ``history`` are all bronze records of those topics.
     """
-    topics = [row["topic"] for row in records.where("is_snapshot").select("topic").distinct().collect()]
+    depends = F.col("is_snapshot") | F.col("transaction").isNotNull()
+    topics = [row["topic"] for row in records.where(depends).select("topic").distinct().collect()]
     if not topics:
         yield records
         return
     own, lowest = F.col("position"), F.lit(position.LOWEST)
     with watch.any_shape(history.where(F.col("topic").isin(topics)), topics) as every:
+        whole = reach.of_one_transaction(every, F.lit(None).cast(reach.MARK))
         raised = position.with_running_maximum(own, F.col("is_snapshot"), lowest).alias("_raised")
-        joined = records.join(every.select(*PLACE, raised), list(PLACE), how="left")
+        joined = records.join(whole.select(*PLACE, raised), list(PLACE), how="left")
         with tuning.kept(joined.withColumn("position", F.coalesce("_raised", own)).drop("_raised")) as in_place:
             yield in_place
 

@@ -151,7 +151,10 @@ class World:
         return sorted(row["k"] for row in keys.collect())
 
 
-@pytest.fixture(scope="module", params=list(IMPLEMENTATIONS))
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=[pytest.mark.hudi] * name.startswith("hudi")) for name in IMPLEMENTATIONS],
+)
 def world(request, spark, tmp_path_factory) -> World:
     folder = tmp_path_factory.mktemp(request.param)
     on_read = request.param == "hudi merge on read"

@@ -149,7 +149,7 @@ def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
     assert delta.history() == TOLD
     delta.agrees()
     session = exact.newSession()
-    assert "orders__history" in register(session, delta.at.lake, "orders__history")
+    assert "orders__history" in register(session, DeltaFormat(), delta.at.lake, "orders__history")
     query = "SELECT v FROM orders__history WHERE id = 1 AND __START_TIME IS NOT NULL ORDER BY __START_AT"
     assert [r["v"] for r in session.sql(query).collect()] == [1, 2, 4]
     found = standings(exact, Surroundings(delta.at.lake, delta.format, delta.control, {}, (), {}))

@@ -14,13 +14,14 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, record
+from replicator.transforms import merge
+from tests.builders import Record, bronze, envelope, made, record
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
 ORDERS, TWIN = "shop.orders", "shop.twin"
 COLUMNS = (Column("id", "int"), Column("customer", "string"), Column("total", "decimal(10,2)"))
@@ -109,3 +110,15 @@ def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) ->
     assert isinstance(error, TableStopped)
     assert "lies in the format delta, and hudi is declared" in str(error)
     assert len(world.rows(ORDERS)) == 1
+
+
+def test_a_table_of_somebody_else_is_not_written_to(exact, tmp_path: Path) -> None:
+    """Another key generator, other keys: our upserts would double its rows."""
+    table = Table("t", str(tmp_path / "t"), ("id",))
+    theirs = exact.range(3).selectExpr("cast(id AS INT) AS id", "'x' AS customer", "id AS _seq")
+    keys = {"hoodie.datasource.write.recordkey.field": "customer,id", "hoodie.table.ordering.fields": "_seq"}
+    theirs.write.format("hudi").options(**keys, **{"hoodie.table.name": "t"}).save(table.location)
+    ours = made(exact, [(1, "10", False, None, 1)], f"id INT, {merge.SYSTEM_DDL}")
+    with pytest.raises(TableStopped, match="somebody else has written"):
+        HudiFormat().apply(ours, table, Progress("bronze", 1))
+    assert exact.read.format("hudi").load(table.location).count() == 3

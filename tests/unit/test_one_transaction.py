@@ -14,6 +14,7 @@ import pytest
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.operate import history
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.reached import Reached
@@ -45,8 +46,8 @@ HISTORY = [
 ]
 
 
-def ends(spark: Any, folder: Path, cuts: Sequence[int]) -> dict[int, tuple[int, str]]:
-    """v, and major and minor of `_seq`, by key; every batch is read by a process of its own."""
+def taken(spark: Any, folder: Path, cuts: Sequence[int]) -> Refinement:
+    """Silver of the history; every batch is read by a process of its own."""
     source = SourceSpec("p", ".*", tables=(Declaration("public.t", (Column("id", "int"), Column("v", "int"))),))
     memory = MemoryFormat()
     at = Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
@@ -55,7 +56,13 @@ def ends(spark: Any, folder: Path, cuts: Sequence[int]) -> dict[int, tuple[int, 
         at = replace(at, reached=Reached())
         memory.append(bronze(spark, HISTORY[start:end]), at.lake.bronze("p"), None)
         assert [account.error for account in silver.refine(spark, at)] == [None]
-    rows = memory.read(spark, at.lake.silver("p", "public.t")).collect()
+    return at
+
+
+def ends(spark: Any, folder: Path, cuts: Sequence[int]) -> dict[int, tuple[int, str]]:
+    """v, and major and minor of `_seq`, by key."""
+    at = taken(spark, folder, cuts)
+    rows = at.silver.read(spark, at.lake.silver("p", "public.t")).collect()
     return {row["id"]: (row["v"], row["_seq"][4:40]) for row in rows}
 
 
@@ -71,3 +78,12 @@ def test_the_rest_of_a_transaction_stands_behind_its_beginning(exact: Any, tmp_p
         2: (21, place(900, 610)),
         3: (31, place(900, 630)),
     }
+
+
+def test_explain_places_the_rest_of_a_transaction_as_silver_did(exact: Any, tmp_path: Path) -> None:
+    """The life of a row ends with the `_seq` that the row has."""
+    at = taken(exact, tmp_path, (3,))
+    for key, offset in ((2, 2), (3, 4)):
+        found = history.read(exact, at, "public.t", str(key))
+        assert found.stored is not None
+        assert found.seqs[TOPIC, 0, offset] == found.stored["_seq"]

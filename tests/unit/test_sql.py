@@ -7,6 +7,7 @@ import pytest
 from replicator.cli import sql
 from replicator.cli.views import register, views
 from replicator.errors import ConfigError
+from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 
 LAKE = Lake("/lake")
@@ -67,6 +68,6 @@ def test_a_view_shows_live_rows_with_the_sources_columns(spark, tmp_path):
     rows = "SELECT 1 AS id, false AS _deleted, '0' AS _seq UNION ALL SELECT 2, true, '1'"
     spark.sql(rows).write.format("delta").save(lake.silver("s", "db.orders").location)
     session = spark.newSession()
-    assert register(session, lake, "select * from Orders") == ["orders", "s__db__orders"]
+    assert register(session, DeltaFormat(), lake, "select * from Orders") == ["orders", "s__db__orders"]
     assert [tuple(row) for row in session.sql("SELECT * FROM orders").collect()] == [(1,)]
     assert not session.catalog.tableExists("s__db__orders")
