@@ -163,6 +163,11 @@ class Settings(Keys):
             raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
         return self.targets[name]
 
+    def with_formats_of(self, declared: SourceSpec) -> Settings:
+        """These settings, and the formats that a declaration asks for."""
+        asked = {table.format for table in declared.tables if table.format}
+        return self.model_copy(update={"formats": tuple(sorted({*self.formats, *asked}))})
+
     def shown(self) -> Iterator[Shown]:
         """Every value and where it came from, secrets masked."""
         keys = {name: _plain(getattr(self, name)) for name in Keys.model_fields}

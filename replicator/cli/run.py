@@ -101,6 +101,7 @@ def _run_recorded(
     from replicator.stages import bronze, pipeline
 
     declared = sourcefile.template(declare) if declare is not None else SourceSpec("", "")
+    settings = settings.with_formats_of(declared)
     with exclusive(Lake(settings.lake.root), ("bronze", "silver")):
         spark: SparkSession = session(settings, debug=debug)
         made, shares = assemble.recorded(spark, settings, files, declared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import merge
 from tests.builders import Record, bronze, envelope, made, record
+from tests.cli import said
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
@@ -110,6 +112,25 @@ def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) ->
     assert isinstance(error, TableStopped)
     assert "lies in the format delta, and hudi is declared" in str(error)
     assert len(world.rows(ORDERS)) == 1
+
+
+def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark, tmp_path: Path) -> None:
+    """`run --recorded --declare` brings the format that is declared, and `sql --lake` sees what lies there."""
+    assert spark
+    declared, events = tmp_path / "declare.yaml", tmp_path / "events.jsonl"
+    declared.write_text(
+        "tables:\n  shop.orders:\n    format: hudi\n    partition_by: [customer]\n"
+        "    columns: {id: int, customer: string, total: 'decimal(10,2)'}\n"
+    )
+    told = [change("c", 0, 1, "ALFKI", "EtaH"), change("c", 1, 2, "VINET", "AfQ=")]
+    place = {"topic": "s.shop.orders", "partition": 0, "tstype": "create", "ts": 1, "headers": []}
+    lines = [json.dumps({**place, "offset": each.offset, "key": each.key, "payload": each.value}) for each in told]
+    events.write_text("\n".join(lines) + "\n")
+    lake = str(tmp_path / "lake")
+    said("run", "--recorded", str(events), "--declare", str(declared), "--lake", lake)
+    assert (Path(lake) / "silver/s/shop.orders/.hoodie").is_dir()
+    answer = said("sql", "SELECT id, customer, total FROM orders ORDER BY id", "--lake", lake, "--format", "csv")
+    assert answer.splitlines()[1:] == ["1,ALFKI,12345.67", "2,VINET,5.00"]
 
 
 def test_a_table_of_somebody_else_is_not_written_to(exact, tmp_path: Path) -> None:
