@@ -34,4 +34,4 @@ def test_every_type_and_every_schema_name_has_a_row() -> None:
     shown = {parse_logical(row.declared, row.modes).name for row in ROWS}
     assert set(logical._PLAIN) - shown == set()
     names = {sent.name for row in ROWS for sent in row.sent}
-    assert set(connect_schema._BY_NAME) - names == set()
+    assert set(connect_schema.BY_NAME) - names == set()
