@@ -9,6 +9,7 @@ import pytest
 from replicator import session, settings
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
+HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 
 
 def bare(tmp_path, **keys):
@@ -41,6 +42,14 @@ def test_lists_are_joined_and_not_replaced(tmp_path):
     own = bare(tmp_path, spark={"spark.sql.extensions": "b.B"})
     assert session.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
     assert "spark.sql.extensions" not in session.configuration(bare(tmp_path), {"spark.sql.extensions": f"{DELTA},a.A"})
+
+
+def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named(tmp_path):
+    """Both extensions are there once; a session of Delta alone has nothing of Hudi's."""
+    both = session.configuration(bare(tmp_path, formats=("delta", "hudi")), {})
+    assert sorted(both["spark.sql.extensions"].split(",")) == [DELTA, HUDI]
+    assert both["spark.kryo.registrator"] == "org.apache.spark.HoodieSparkKryoRegistrar"
+    assert not [key for key in session.configuration(bare(tmp_path), {}) if "kryo" in key]
 
 
 def test_the_answer_is_complete(tmp_path):

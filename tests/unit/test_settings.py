@@ -76,6 +76,14 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf):
     assert "unknown key 'targets.w.pasword'; did you mean 'password'?" in refusal(conf, target)
 
 
+def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything_starts(conf):
+    """Without Hudi's JAR and extension its incremental reads would find nothing, and say nothing."""
+    table = {"sources/s.yaml": "name: s\ntables: {a.b: {format: hudi}}\n"}
+    assert "a.b is kept in hudi: add `formats: [delta, hudi]`" in refusal(conf, "", **table)
+    assert conf("formats: [delta, hudi]\n", **table).sources[0].declaration("a.b").format == "hudi"
+    assert "give [delta, hudi]" in refusal(conf, "formats: [hudi]\n")
+
+
 def test_all_problems_are_told_at_once(conf):
     """One run tells everything: of the keys, the variables and the files beside them."""
     dev = "dead_letter: {max_share: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"
