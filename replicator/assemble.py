@@ -108,7 +108,7 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     made = pipeline(spark, settings)
     readers = {ingestion.source: ingestion.reader for ingestion in made.ingestions}
     at = made.warehouse
-    return Surroundings(at.lake, tables(settings), at.control, readers, made.models, made.sinks)
+    return Surroundings(at.lake, at.silver, at.control, readers, made.models, made.sinks)
 
 
 def tables(settings: Settings) -> TableFormat:

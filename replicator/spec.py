@@ -209,6 +209,11 @@ class SourceSpec:
         return Reading(self._topics_of_shape("flattened"), self.binlog_position)
 
     @property
+    def has_compacted_topics(self) -> bool:
+        """Whether some topic is compacted, by declaration."""
+        return any(table.compacted_topic for table in (*self.tables, self.default))
+
+    @property
     def enveloped(self) -> tuple[str, ...]:
         """Topics whose records are envelopes by declaration."""
         return self._topics_of_shape("envelope")

@@ -7,13 +7,11 @@ the partition, so that a row whose partition changes moves instead of being ther
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
@@ -188,10 +186,8 @@ class HudiFormat:
         with gateway.checkpointed(rows.where(F.col("_action").isNotNull())) as kept:
             counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
             deleted = counts.get("delete", 0)
-            written = _in_order(kept.drop("_action"), commits)
-            if deleted:
-                flag = F.when(kept["_action"] == "delete", F.lit(True))
-                written = _in_order(kept.withColumn(_GONE, flag), commits, _GONE)
+            gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(_GONE)
+            written = _in_order(kept, commits, *([gone] if deleted else []))
             note = self._write(written, table, hudi_options.UPSERT, progress, commits, deleted=deleted)
         return Applied(counts.get("insert", 0), counts.get("update", 0), deleted, note.version)
 
@@ -249,21 +245,19 @@ def _covers(commits: Sequence[Commit], progress: Progress) -> bool:
 
 def _shaped(rows: DataFrame, commit: Commit) -> DataFrame:
     """The columns that the commit names, in their order, with what is noted about them."""
-    columns = StructType.fromJson(json.loads(commit.note.columns))
     return rows.select(
-        *[F.col(names.spark(field.name)).alias(field.name, metadata=field.metadata) for field in columns]
+        *[F.col(names.spark(field.name)).alias(field.name, metadata=field.metadata) for field in commit.note.schema]
     )
 
 
-def _in_order(rows: DataFrame, commits: Sequence[Commit], *more: str) -> DataFrame:
+def _in_order(rows: DataFrame, commits: Sequence[Commit], *more: Column) -> DataFrame:
     """Rows in the columns of the table."""
     if not commits:
         return rows
-    columns = StructType.fromJson(json.loads(commits[-1].note.columns))
     return rows.select(
         *[
             F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
-            for field in columns
+            for field in commits[-1].note.schema
         ],
         *more,
     )

@@ -19,7 +19,6 @@ _ALWAYS = {
     "hoodie.upsert.shuffle.parallelism": "2",
     "hoodie.insert.shuffle.parallelism": "2",
     "hoodie.delete.shuffle.parallelism": "2",
-    "hoodie.bulkinsert.shuffle.parallelism": "2",
     "hoodie.simple.index.parallelism": "2",
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.parquet.small.file.limit": str(128 << 20),

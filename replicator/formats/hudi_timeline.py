@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from replicator import gateway
 from replicator.formats import control
@@ -39,6 +40,11 @@ class Note:
     columns: str
     deleted: int = 0
     rewritten: bool = False
+
+    @property
+    def schema(self) -> StructType:
+        """The columns with what is noted about them."""
+        return StructType.fromJson(json.loads(self.columns))
 
     def text(self) -> str:
         """For the commit's metadata."""

@@ -28,8 +28,13 @@ class MixedFormat:
         return self._of(spark, table).read(spark, table, version)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:
-        """The newest version, None if the table is in none of the formats."""
-        return self._of(spark, table).version(spark, table)
+        """The newest version, None if the table is in none of the formats. What lies at the place is looked at anew
+        where it is gone.
+        """
+        newest = self._of(spark, table).version(spark, table)
+        if newest is None and self._found.pop(table.location, None) is not None:
+            return self._of(spark, table).version(spark, table)
+        return newest
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders that hold a table of any format."""
@@ -86,12 +91,10 @@ class MixedFormat:
         return self._of(spark, table).progress(spark, table, input)
 
     def _of(self, spark: SparkSession, table: Table) -> TableFormat:
-        known = self._found.get(table.location)
-        if known is not None and self._formats[known].version(spark, table) is not None:
-            return self._formats[known]
+        if table.location in self._found:
+            return self._formats[self._found[table.location]]
         for name, each in self._formats.items():
             if each.version(spark, table) is not None:
                 self._found[table.location] = name
                 return each
-        self._found.pop(table.location, None)
         return self._formats[table.format or next(iter(self._formats))]

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from replicator.debezium import headers
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
-from replicator.stages import moves, routing, schema_change, truncates, tuning
+from replicator.stages import moves, schema_change, truncates, tuning
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.truncates import Truncated
@@ -95,8 +95,7 @@ def _past(
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
         read = kept.enter_context(share.described(of_table.join(keys, same, how="left_semi")))
-        by_time = [share.name] if at.source.by_time(share.name) else []
-        found = routing.as_routed(read, share.routes, at.source, by_time=by_time)
+        found = share.routed(read)
         groups = tuple(changes.survey(found, at.placeholder).collect())
         then = replace(share, groups=groups)
         rows = then.changes_in(found)

@@ -31,6 +31,8 @@ def columns(share: Share) -> frozenset[str]:
     ledger = schema_change.load(share)
     if not ledger.left_out:
         reached.whole.add(share.name)
+    if not ledger.left_out or share.at.silver.version(share.spark, share.table) is None:
+        return frozenset()
     return Policy(share.declaration.schema_changes, ledger.approved).allows_new(ledger.left_out)
 
 
@@ -43,10 +45,8 @@ def everything(share: Share, wanted: frozenset[str]) -> Iterator[tuple[Share, Da
     bronze = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
     routes = share.routes.learned((), {}, {}, [share.name])
     at.control.put(at.lake.routes(at.source.name), routes.value())
-    by_time = [share.name] if at.source.by_time(share.name) else []
     with share.described(bronze) as described:
-        routed = routing.as_routed(described, routes, at.source, by_time=by_time)
-        records = exempt.by_declaration(routed, at.source).where(F.col("table") == share.name)
+        records = exempt.by_declaration(share.routed(described), at.source).where(F.col("table") == share.name)
         groups = tuple(changes.survey(records, at.placeholder).collect())
         yield replace(share, routes=routes, groups=groups, again=[], regained=wanted), records
 

@@ -183,6 +183,8 @@ def null_deletes(routes: Routes) -> dict[str, str | None]:
 
 def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
     """Topics in which a tombstone deletes that compaction left alone (B5), with the table that each carries."""
+    if not source.has_compacted_topics:
+        return {}
     compacted = {
         table for told in routes.tables.values() for table in told if source.declaration(table).compacted_topic
     }

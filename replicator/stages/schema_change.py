@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
-from replicator.stages import routing, schema_ledger
+from replicator.stages import schema_ledger
 from replicator.stages.schema_ledger import Ledger
 from replicator.stages.share import Share
 from replicator.transforms import changes, evolve
@@ -126,9 +126,8 @@ def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
     topics = share.routes.topics(share.name)
     bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), share.upto).where(F.col("topic").isin(*topics))
     usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
-    by_time = [share.name] if at.source.by_time(share.name) else []
     with share.described(bronze) as described:
-        rows = routing.as_routed(described, share.routes, at.source, by_time=by_time).where(usable)
+        rows = share.routed(described).where(usable)
         groups = changes.survey(rows, at.placeholder).collect()
         forms, _ = forms_of.read(groups, rows, share.declaration, stored)
         snapshots = any(group["has_snapshot"] for group in groups)

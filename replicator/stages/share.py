@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.errors import TableStopped
 from replicator.spec import Declaration, Progress, Table
-from replicator.stages import shaping
+from replicator.stages import routing, shaping
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
@@ -99,6 +99,12 @@ class Share:
         topics = self.routes.topics(self.name)
         with_epoch = records.withColumn("epoch", self.epochs.column(topics))
         return shaping.read(with_epoch, self.at.source, is_unusual=self.any("shape"))
+
+    def routed(self, records: DataFrame) -> DataFrame:
+        """Described records of the table's topics, each read as its topic is, in what orders the table."""
+        source = self.at.source
+        by_time = [self.name] if source.by_time(self.name) else []
+        return routing.as_routed(records, self.routes, source, by_time=by_time)
 
     def any(self, flag: str) -> bool:
         """Whether some group of rows has the flag."""

@@ -168,7 +168,7 @@ def _applied(tick: _Tick) -> list[Account]:
 
 def _taken(share: Share, records: DataFrame) -> Account:
     """The account of one table, which gets columns first that it was kept from until now."""
-    wanted = frozenset() if share.again is not None or share.stored() is None else regained.columns(share)
+    wanted = frozenset() if share.again is not None else regained.columns(share)
     if wanted:
         with regained.everything(share, wanted) as (every, known):
             filled = apply(every, known)

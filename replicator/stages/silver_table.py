@@ -116,7 +116,7 @@ def _ties(made: DataFrame, layout: Layout) -> list[str]:
     """An alarm where partitions contradict each other (debezium.md Q11); ``_seq`` decides all the same."""
     tied = ties.across_partitions(made, layout.keys, list(layout.types)).limit(_SHOWN + 1).collect()
     shown = ", ".join(str(tuple(row)) for row in tied[:_SHOWN])
-    return [f"cross_partition_tie: partitions disagree about one place of the source, key {shown}"] * bool(tied)
+    return [f"cross_partition_tie: partitions disagree about one place of the source, key {shown}"] if tied else []
 
 
 def _bury(share: Share, letters: DataFrame, account: Account) -> None:

@@ -28,11 +28,13 @@ KEY = ("topic", "partition", "key")
 
 def compacted(source: SourceSpec) -> Column | None:
     """Whether a record's topic is compacted, by declaration; None where none is."""
+    if not source.has_compacted_topics:
+        return None
     told = [f"{source.name}.{table.table}" for table in source.tables if table.compacted_topic]
     others = [f"{source.name}.{table.table}" for table in source.tables if not table.compacted_topic]
     if source.default.compacted_topic:
         return ~F.col("topic").isin(*others)
-    return F.col("topic").isin(*told) if told else None
+    return F.col("topic").isin(*told)
 
 
 def marked(records: DataFrame, is_compacted: Column, below: DataFrame | None = None) -> DataFrame:
