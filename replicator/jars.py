@@ -7,25 +7,22 @@ or the mirror that the variable DEFAULT_ARTIFACT_REPOSITORY names, as for any ``
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import importlib.resources
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
+from replicator.jar_store import JarStore, size_of
 from replicator.java import java_home
 
 if TYPE_CHECKING:
@@ -68,7 +65,7 @@ def present(lock: Mapping[str, str], cache: Path) -> list[Path]:
     A file is hashed once and again only when its size or its times changed. Raises JarsMissing naming the JARs that
     are absent and those that differ from the lock.
     """
-    store = _Store(cache)
+    store = JarStore(cache)
     absent, differing = store.sort_out(lock)
     if differing:
         raise JarsMissing(f"JARs differ from their lock: {_names(differing)}.", where=str(store.folder), mend=_FETCH)
@@ -93,7 +90,7 @@ def fetch(
 
     Raises JarsMissing naming a coordinate that no repository has, or whose file is not the lock's.
     """
-    store = _Store(cache)
+    store = JarStore(cache)
     with store.alone():
         missing = [coordinate for group in store.sort_out(lock) for coordinate in group]
         if missing:
@@ -104,88 +101,10 @@ def fetch(
     return present(lock, cache)
 
 
-class _Store:
-    """The cache's folder of JARs, and what is remembered of the files that were hashed."""
-
-    def __init__(self, cache: Path) -> None:
-        self.folder = cache.resolve() / "jars"
-        self._memory = self.folder / "verified.json"
-
-    def path(self, coordinate: str) -> Path:
-        group, artifact, version = coordinate.split(":")
-        return self.folder / f"{group}_{artifact}-{version}.jar"
-
-    def paths(self, lock: Mapping[str, str]) -> list[Path]:
-        return [self.path(coordinate) for coordinate in lock]
-
-    def sort_out(self, lock: Mapping[str, str]) -> tuple[list[str], list[str]]:
-        """The coordinates that are absent, and those whose file is not the lock's."""
-        remembered = self._remembered()
-        absent, differing, now = [], [], dict(remembered)
-        for coordinate, sha256 in lock.items():
-            path = self.path(coordinate)
-            if not path.is_file():
-                absent.append(coordinate)
-                continue
-            if (mark := _mark(path, sha256)) == remembered.get(path.name):
-                continue
-            if _sha256(path) == sha256:
-                now[path.name] = mark
-            else:
-                differing.append(coordinate)
-        if now != remembered:
-            self._remember(now)
-        return absent, differing
-
-    def accept(self, coordinate: str, sha256: str, fetched: Path) -> None:
-        """Move a fetched file into place if it is the lock's; JarsMissing if not."""
-        if (found := _sha256(fetched)) != sha256:
-            raise JarsMissing(
-                f"The repository's file for {coordinate} has SHA-256 {found}, the lock says {sha256}.",
-                mend="Do not use it: find out which mirror served it.",
-            )
-        fetched.replace(self.path(coordinate))
-
-    def size(self, lock: Mapping[str, str]) -> int:
-        """Bytes of those JARs that are in place."""
-        return sum(_size(path) for path in self.paths(lock))
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """One fetching process per cache; the kernel lets go of the lock whatever happens to us."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """A folder on the cache's own disk, gone afterwards; what a killed fetch left goes first."""
-        for left in self.folder.glob(".fetch-*"):
-            shutil.rmtree(left, ignore_errors=True)
-        staging = Path(tempfile.mkdtemp(prefix=".fetch-", dir=self.folder))
-        try:
-            yield staging
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-
-    def _remembered(self) -> dict[str, list[Any]]:
-        with suppress(OSError, ValueError):
-            return dict(json.loads(self._memory.read_text(encoding="utf-8")))
-        return {}
-
-    def _remember(self, marks: dict[str, list[Any]]) -> None:
-        with suppress(OSError):  # a cache that is read-only is hashed each time
-            handle, name = tempfile.mkstemp(prefix=".verified-", dir=self.folder)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(marks, file, indent=1)
-            Path(name).replace(self._memory)
-
-
 def _fetch_missing(
     wanted: Mapping[str, str],
     staging: Path,
-    store: _Store,
+    store: JarStore,
     report: Callable[[Fetched], None],
     java: Path,
 ) -> None:
@@ -250,7 +169,7 @@ def _last_line(text: str) -> str:
 
 def _arriving(staging: Path) -> int:
     """The bytes of files that Ivy has, whole or in part, and that are not yet in the cache."""
-    return sum(_size(file) for file in staging.glob("*/cache/**/*.jar*"))
+    return sum(size_of(file) for file in staging.glob("*/cache/**/*.jar*"))
 
 
 @contextmanager
@@ -283,26 +202,6 @@ class _Lines:
         self._next = time.monotonic() + 5
         self._out.write(f"JARs: {now.jars} of {now.total} fetched, {now.size / 1e6:.0f} MB\n")
         self._out.flush()
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _mark(path: Path, sha256: str) -> list[Any]:
-    """What tells that a file is the one that was hashed; the change time cannot be set back by hand."""
-    stat = path.stat()
-    return [sha256, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
-
-
-def _size(path: Path) -> int:
-    with suppress(OSError):  # renamed meanwhile
-        return path.stat().st_size
-    return 0
 
 
 def _names(coordinates: list[str]) -> str:

@@ -13,8 +13,8 @@ from replicator.stages import schema_ledger, silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.schema_ledger import Ledger
 from replicator.transforms import evolve
-from replicator.transforms.evolve import Change
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.policy import ADDED, Change
 
 DROPPED = "dropped"
 """A column that records with a new column lack: gone at the source, or renamed to the new one."""
@@ -147,7 +147,7 @@ def _told(table: str, policy: str, seen: evolve.Plan | ReplicatorError) -> list[
 
 def _consequence(change: Change, policy: str) -> str:
     if policy == "freeze":
-        return IN_BRONZE if change.kind == evolve.ADDED else DEAD_LETTERS
+        return IN_BRONZE if change.kind == ADDED else DEAD_LETTERS
     return APPROVAL if change.can_be_approved else STOPS
 
 

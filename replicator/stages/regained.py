@@ -19,8 +19,8 @@ from replicator.spec import Progress, Table
 from replicator.stages import history_table, routing, schema_change
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt
-from replicator.transforms.evolve import Policy
 from replicator.transforms.layout import Layout, version_of
+from replicator.transforms.policy import Policy
 
 
 def columns(share: Share) -> frozenset[str]:

@@ -19,9 +19,10 @@ from replicator.stages import schema_ledger
 from replicator.stages.schema_ledger import Ledger
 from replicator.stages.share import Share
 from replicator.transforms import changes, evolve
-from replicator.transforms.evolve import Change, Plan, Policy
+from replicator.transforms.evolve import Plan
 from replicator.transforms.layout import kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.policy import ADDED, MOVED, Change, Policy
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
         ledger = ledger.seen(_of_versions(found, told))
         found = _plan(share, forms, stored, policy, ledger)
     if policy.name == "freeze":
-        ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == evolve.ADDED)
+        ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == ADDED)
         share.at.reached.whole.discard(share.name)
     ledger = ledger.recorded((change, _at(change, forms, firsts, ledger)) for change in found.changes)
     return SchemaChange(found, policy, None if ledger == known else ledger)
@@ -94,7 +95,7 @@ def _at(change: Change, forms: Sequence[Form], firsts: dict[int, str], ledger: L
     """The least ``_seq`` at which the batch has the new type; for types that change places, of the type that is
     older.
     """
-    if change.kind == evolve.MOVED:
+    if change.kind == MOVED:
         return min(at for (column, _), at in ledger.since.items() if column == change.column)
     return evolve.first_seen(change, forms, firsts) or min(firsts.values(), default="")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replicator.protocols import Control
-from replicator.transforms.evolve import Change
+from replicator.transforms.policy import Change
 
 
 @dataclass(frozen=True)

@@ -8,86 +8,24 @@ records a table ends with the same columns, however they were batched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from replicator import names
-from replicator.debezium.logical import Field, spark_type
 from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import Evolution
+from replicator.transforms.draft import Draft, kind_of
 from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
 
-ADDED, WIDENED, VERSIONED, MOVED = "added", "widened", "versioned", "moved"
-UNTYPED, UNREACHABLE = "untyped", "unreachable"
 NEWEST = "~"
 """Above every ``_seq``."""
 
 Since = Mapping[tuple[str, str], str]
 """The least ``_seq`` of the records that have a column in a family of types, by (stored name, family)."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """What happens to one source column: from one type to another.
-
-    ``kind`` is ``added`` (``before`` is empty), ``widened``, ``versioned`` (a column of its own for the new type),
-    ``moved`` (the types change places, because an older record came late: ``before`` and ``after`` are columns), or
-    what no policy allows: ``untyped`` (records say no type where the column has one), ``unreachable`` (two exact
-    numbers that no DECIMAL holds).
-    """
-
-    kind: str
-    column: str
-    before: str
-    after: str
-
-    @property
-    def can_be_approved(self) -> bool:
-        """Whether the table could follow, if it may."""
-        return self.kind not in (UNTYPED, UNREACHABLE)
-
-    def __str__(self) -> str:
-        return f"column {names.decode(self.column)} {self._told()}"
-
-    def _told(self) -> str:
-        if self.kind == ADDED:
-            return f"is new, of type {self.after}"
-        if self.kind == WIDENED:
-            return f"widens from {self.before} to {self.after}"
-        if self.kind == MOVED:
-            return f"goes from {self.before} to {self.after}: an older record has another type"
-        if self.kind == UNTYPED:
-            return f"is {self.before} in the table and has no type in some records"
-        reason = "which no type holds both" if self.kind == UNREACHABLE else "which is no widening"
-        return f"changed from {self.before} to {self.after}, {reason}"
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What may change by itself: under ``evolve`` everything, under ``fail`` what needs no new version of a column,
-    under ``freeze`` nothing.
-
-    ``approved`` changes are allowed under each of them.
-    """
-
-    name: str = "evolve"
-    approved: frozenset[Change] = frozenset()
-
-    def allows(self, change: Change) -> bool:
-        """Whether the table follows this change."""
-        by_itself = {"evolve": (ADDED, WIDENED, VERSIONED), "fail": (ADDED, WIDENED), "freeze": ()}
-        return change.can_be_approved and (change.kind in by_itself[self.name] or change in self.approved)
-
-    def allows_new(self, columns: Iterable[str]) -> frozenset[str]:
-        """Those of some columns that the table may have, whatever their types."""
-        approved = {change.column for change in self.approved if change.kind == ADDED}
-        return frozenset(column for column in columns if self.name != "freeze" or column in approved)
-
-
-FOLLOW = Policy()
 
 
 @dataclass(frozen=True)
@@ -149,7 +87,7 @@ def plan(
     own = {column: normal(kind) for column, kind in (stored or {}).items() if column not in SYSTEM_COLUMNS}
     fields = dict.fromkeys(stored_name(each.name) for form in forms for each in columns_of(form, key_names))
     names.refuse_case_twins([*fields, *own], f"table {table}")
-    draft = _Draft(table, key_names, policy, _books(own))
+    draft = Draft(table, key_names, policy, _books(own))
     for form in forms if stored is not None else _first_first(forms):
         draft.take(form, is_first=stored is None and not draft.types)
     held = {(name, kin(kind)) for name, kinds in draft.stored.items() for kind in kinds.values()}
@@ -197,7 +135,7 @@ def sightings(forms: Sequence[Form], firsts: Mapping[int, str]) -> dict[tuple[st
     for form in forms:
         for each in form.fields if form.id in firsts else ():
             if each.name not in form.raw:
-                place = stored_name(each.name), kin(_kind(each))
+                place = stored_name(each.name), kin(kind_of(each))
                 found[place] = min(found.get(place, NEWEST), firsts[form.id])
     return found
 
@@ -208,76 +146,9 @@ def first_seen(change: Change, forms: Sequence[Form], firsts: Mapping[int, str])
         firsts[form.id]
         for form in forms
         for each in (*form.fields, *form.key_fields)
-        if form.id in firsts and stored_name(each.name) == change.column and _brings(_kind(each), change)
+        if form.id in firsts and stored_name(each.name) == change.column and _brings(kind_of(each), change)
     ]
     return min(brought, default=None)
-
-
-@dataclass
-class _Draft:
-    """Types by source column and family while the forms are taken in, and what that changes."""
-
-    table: str
-    keys: tuple[str, ...]
-    policy: Policy
-    types: dict[str, dict[str, str]]
-    changes: list[Change] = field(default_factory=list)
-    withheld: list[Change] = field(default_factory=list)
-    stored: dict[str, dict[str, str]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.stored = {name: dict(kinds) for name, kinds in self.types.items()}
-
-    def take(self, form: Form, *, is_first: bool) -> None:
-        """One form; of the first one of a new table everything is as it has to be."""
-        for each in columns_of(form, self.keys):
-            change = self._change(each, is_raw=each.name in form.raw)
-            if change is None:
-                continue
-            if change.column in self.keys and not (is_first and change.kind == ADDED):
-                self._refuse_key(change)
-            if is_first and change.kind == ADDED:
-                self._hold(change)
-            elif self.policy.allows(change):
-                self._hold(change)
-                self.changes.append(change)
-            elif change not in self.withheld:
-                self.withheld.append(change)
-
-    def _hold(self, change: Change) -> None:
-        self.types.setdefault(change.column, {})[kin(change.after)] = change.after
-
-    def _change(self, each: Field, *, is_raw: bool) -> Change | None:
-        name, kind = stored_name(each.name), _kind(each)
-        held = self.types.get(name)
-        if held is None:
-            return Change(ADDED, name, "", kind)
-        present = held.get(kin(kind))
-        if present is None:
-            last = list(held.values())[-1]
-            return Change(UNTYPED, name, last, "") if is_raw else Change(VERSIONED, name, last, kind)
-        if kin(kind) not in ("number", "float"):
-            return None
-        wider = common(present, kind)
-        if wider is None:
-            return Change(UNREACHABLE, name, present, kind)
-        return None if normal(wider) == present else Change(WIDENED, name, present, normal(wider))
-
-    def _refuse_key(self, change: Change) -> None:
-        """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
-        grows = change.kind == WIDENED and kin(change.after) == "number" and self.policy.allows(change)
-        if grows or (change.kind == ADDED and not self.stored):
-            return
-        raise SchemaRefused(
-            f"the key changed: {change}",
-            where=self.table,
-            mend="Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources and remove the "
-            "table's folder in silver: the next run builds it again from bronze. Or start under another topic prefix.",
-        )
-
-
-def _kind(each: Field) -> str:
-    return normal(spark_type(each.logical))
 
 
 def _brings(kind: str, change: Change) -> bool:
@@ -360,7 +231,7 @@ def _refuse_twins(table: str, placed: Mapping[str, str]) -> None:
         )
 
 
-def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: _Draft) -> tuple[str, ...]:
+def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:
     """Columns of the table that the records with a new column lack: dropped, or the old name of the new one."""
     added = {change.column for change in draft.changes if change.kind == ADDED}
     with_new = [{stored_name(each.name) for each in form.fields} for form in forms]

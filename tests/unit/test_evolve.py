@@ -11,7 +11,7 @@ from replicator.debezium.schema import Form
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
 from replicator.transforms import evolve, layout
-from replicator.transforms.evolve import Change, Policy
+from replicator.transforms.policy import Change, Policy
 
 SYSTEM = {"_seq": "string", "_deleted": "boolean", "_column_seq": "map<string,string>", "_source_ts_ms": "bigint"}
 FREEZE, FAIL = Policy("freeze"), Policy("fail")

@@ -7,7 +7,7 @@ import json
 from replicator.formats.control import MemoryControl
 from replicator.stages import schema_ledger
 from replicator.stages.schema_ledger import Ledger
-from replicator.transforms.evolve import Change
+from replicator.transforms.policy import Change
 
 ADDED, VERSIONED = Change("added", "w", "", "int"), Change("versioned", "v", "int", "string")
 FULL = (
