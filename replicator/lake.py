@@ -43,6 +43,15 @@ class Lake:
         """The folder with one folder per source, or that of one source with one folder per table with a history."""
         return self._join("history") if source is None else self._join("history", names.encode(source))
 
+    def twin(self, source: str, table: str, format_: str) -> Table:
+        """A copy of one silver table in another format."""
+        location = self._join("twins", format_, names.encode(source), names.encode_table(table))
+        return Table(f"{source}/{table} ({format_})", location, format=format_)
+
+    def twins_root(self, format_: str, source: str | None = None) -> str:
+        """The folder of a format's twins with one folder per source, or that of one source with one per table."""
+        return self._join("twins", format_) if source is None else self._join("twins", format_, names.encode(source))
+
     def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
         """One model."""
         return Table(model, self._join("gold", names.encode(model)), keys)

@@ -165,7 +165,7 @@ class Settings(Keys):
 
     def with_formats_of(self, declared: SourceSpec) -> Settings:
         """These settings, and the formats that a declaration asks for."""
-        asked = {table.format for table in declared.tables if table.format}
+        asked = {name for table in declared.tables for name in table.formats}
         return self.model_copy(update={"formats": tuple(sorted({*self.formats, *asked}))})
 
     def shown(self) -> Iterator[Shown]:
@@ -265,8 +265,8 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
     known = ("delta",) if keys is None else keys.formats
     for source, file in found:
         for table in source.tables:
-            if table.format and table.format not in known:
-                problems.add(f"{table.table} is kept in {table.format}: add `formats: [delta, {table.format}]`", file)
+            for name in (name for name in table.formats if name not in known):
+                problems.add(f"{table.table} is kept in {name}: add `formats: [delta, {name}]`", file)
 
 
 def _plain(value: Any) -> Any:

@@ -127,7 +127,8 @@ class Declaration:
     ``purge_after``: seconds after which ``replicator purge`` removes deleted rows; None: never.
     ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
     delete (debezium.md B5).
-    ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``.
+    ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
+    ``twins`` are further formats that a copy of it is kept in.
     """
 
     table: str
@@ -144,8 +145,14 @@ class Declaration:
     purge_after: int | None = None
     compacted_topic: bool = False
     format: str = ""
+    twins: tuple[str, ...] = ()
     merge_on_read: bool = False
     partition_by: tuple[str, ...] = ()
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """Every format that is declared for it; none where it is kept in the lake's own."""
+        return (self.format, *self.twins) if self.format else ()
 
     @property
     def has_history(self) -> bool:

@@ -64,6 +64,7 @@ Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
 Format = Literal["delta", "hudi"]
+Formats = Annotated[tuple[Format, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 SequenceBy = Literal["position", "source.ts_ms"]
 
 
@@ -136,14 +137,15 @@ class TableKeys(ShapeKeys):
     accept_refused_replays: bool = False
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None
-    format: Format | None = None
+    format: Formats = ()
     table_type: Literal["copy_on_write", "merge_on_read"] | None = None
     partition_by: tuple[ColumnName, ...] = ()
 
     @model_validator(mode="after")
     def _kept(self) -> TableKeys:
-        if self.table_type is not None and self.format != "hudi":
+        if self.table_type is not None and "hudi" not in self.format:
             raise ValueError("table_type belongs to format: hudi")
+        single_names(list(self.format), "format")
         single_names(list(self.partition_by), "partition_by")
         return self
 
@@ -202,7 +204,8 @@ def declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) ->
         stored_as_scd_type=table.stored_as_scd_type,
         purge_after=table.purge_after,
         compacted_topic=bool(shape.compacted_topic),
-        format=table.format or "",
+        format=table.format[0] if table.format else "",
+        twins=table.format[1:],
         merge_on_read=table.table_type == "merge_on_read",
         partition_by=table.partition_by,
     )

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 from replicator.cli import app
 
 
-def said(*arguments: str) -> str:
-    """What ``replicator`` prints on stdout; raises what stopped it."""
+def said(*arguments: str, code: int = 0) -> str:
+    """What ``replicator`` prints on stdout when it ends with that exit code; raises what else stopped it."""
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    if done.exception is not None:
+    if done.exception is not None and (code == 0 or done.exit_code != code):
         raise done.exception
     return done.stdout

@@ -29,6 +29,7 @@ from replicator.cli import (
     sql,
     status,
     validate,
+    verify,
 )
 from replicator.cli.console import narrate, print_text
 from replicator.errors import ReplicatorError, Unreachable
@@ -54,6 +55,7 @@ app.command()(runs.runs)
 app.command()(sql.sql)
 app.command()(status.status)
 app.command()(validate.validate)
+app.command()(verify.verify)
 
 
 _NO_ANSWER = frozenset(

@@ -185,7 +185,7 @@ class DeltaFormat:
         """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
         snapshot = self._snapshot(spark, table)
         commits = self._log(table).commits(spark, after, upto)
-        if snapshot is None or commits is None or table.partition_by or not delta_files.are_plain(snapshot):
+        if snapshot is None or commits is None or _has_partitions(snapshot) or not delta_files.are_plain(snapshot):
             return None
         files = [path for commit in commits for path in commit.changed or ()]
         if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
@@ -212,7 +212,7 @@ class DeltaFormat:
 
     def _rewritable(self, spark: SparkSession, table: Table, snapshot: Any) -> Sequence[AddedFile] | None:
         """The files of a table that is small enough to be written anew, and whose change feed can be."""
-        if table.partition_by or _property(snapshot, "delta.enableChangeDataFeed") != "true":
+        if _has_partitions(snapshot) or _property(snapshot, "delta.enableChangeDataFeed") != "true":
             return None
         files = self._log(table).plain_files(spark, snapshot)
         return None if files is None or sum(file.size for file in files) > self._rewritten_bytes else files
@@ -277,6 +277,10 @@ def _rows(spark: SparkSession, table: Table, snapshot: Any, files: Sequence[Adde
 def _property(snapshot: Any, name: str) -> str | None:
     found = snapshot.metadata().configuration().get(name)
     return str(found.get()) if found.isDefined() else None
+
+
+def _has_partitions(snapshot: Any) -> bool:
+    return int(snapshot.metadata().partitionColumns().size()) > 0
 
 
 def _same(rows: StructType, stored: StructType) -> bool:

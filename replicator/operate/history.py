@@ -25,6 +25,7 @@ from replicator.stages.rewind import Watch
 from replicator.stages.routing import News
 from replicator.stages.share import Share
 from replicator.transforms import changes
+from replicator.transforms.layout import key_of
 from replicator.transforms.letters import COLUMNS, PLACE
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
@@ -80,7 +81,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     bronze = at.lake.bronze(at.source.name)
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     stored = at.silver.read(session, at.lake.silver(at.source.name, table))
-    keys = {names.decode(name): name for name in _keys(stored)}
+    keys = {names.decode(name): name for name in key_of(stored.schema)}
     kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
     wanted = key.typed(key.parse(key_text, list(keys)), kinds)
     is_row = _is_row({keys[name]: text for name, text in wanted.items()})
@@ -168,11 +169,6 @@ def _as_texts(stored: DataFrame) -> DataFrame:
     """The row with all columns of the source's as texts."""
     texts = [F.col(names.spark(f.name)).cast("string").alias(f.name) for f in _own(stored)]
     return stored.select(*texts, "_seq", "_deleted", "_column_seq")
-
-
-def _keys(stored: DataFrame) -> tuple[str, ...]:
-    keys = [(field.metadata["key"], field.name) for field in stored.schema if "key" in field.metadata]
-    return tuple(name for _, name in sorted(keys))
 
 
 def _is_row(wanted: Mapping[str, str]) -> Column:

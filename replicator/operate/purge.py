@@ -19,6 +19,7 @@ from replicator.spec import Progress
 from replicator.stages import horizons, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.horizon import Horizon
+from replicator.transforms.layout import key_of
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,7 @@ def _upto(seq: str | None) -> Column:
 
 def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq: str) -> None:
     """Effects 1 and 2."""
-    keys = [(field.metadata["key"], field.name) for field in gone.schema if "key" in field.metadata]
-    table = at.lake.silver(at.source.name, name, tuple(column for _, column in sorted(keys)))
+    table = at.lake.silver(at.source.name, name, key_of(gone.schema))
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is None:
         raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)

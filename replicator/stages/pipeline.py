@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze, gold, publish, silver
+from replicator.stages import bronze, gold, publish, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion, Stream
 from replicator.stages.gold import Built, Warehouse
 from replicator.stages.publish import Published
 from replicator.stages.refinement import Refinement
+from replicator.stages.twins import Followed
 
 STAGES = ("bronze", "silver", "gold", "publish")
 _PAUSE_SECONDS = 0.2
@@ -123,6 +124,8 @@ def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[st
         for refinement in pipeline.refinements:
             for account in silver.refine(spark, refinement):
                 report(_silver_line(account))
+            for followed in twins.follow(spark, refinement):
+                report(_twin_line(followed))
     if "gold" in stages:
         for built in gold.refresh(spark, pipeline.models, pipeline.warehouse):
             report(_gold_line(built))
@@ -171,6 +174,10 @@ def _silver_line(account: Account) -> Line:
         account.warnings,
         account.error,
     )
+
+
+def _twin_line(done: Followed) -> Line:
+    return Line("silver", done.table, done.rows, done.written, seconds=done.seconds, error=done.error)
 
 
 def _gold_line(built: Built) -> Line:

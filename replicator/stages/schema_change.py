@@ -20,7 +20,7 @@ from replicator.stages.schema_ledger import Ledger
 from replicator.stages.share import Share
 from replicator.transforms import changes, evolve
 from replicator.transforms.evolve import Plan
-from replicator.transforms.layout import kin, version_of
+from replicator.transforms.layout import key_of, kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.policy import ADDED, MOVED, Change, Policy
 
@@ -81,8 +81,7 @@ def _plan(
 
 def keys(stored: StructType | None) -> tuple[str, ...]:
     """Key columns that the table was made with, by source name; none if it does not say."""
-    found = [(column.metadata["key"], column.name) for column in stored or () if "key" in column.metadata]
-    return tuple(names.decode(name) for _, name in sorted(found))
+    return tuple(map(names.decode, key_of(stored)))
 
 
 def _firsts(ordered: DataFrame) -> dict[int, str]:

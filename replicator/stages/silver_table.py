@@ -12,15 +12,13 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator.errors import ReplicatorError, Residue, TableMissing, TableStopped
+from replicator.errors import ReplicatorError, Residue, TableMissing
 from replicator.spec import BY_POSITION, Table
-from replicator.stages import dead_letters, history_table, horizons, regained, schema_change, truncates
+from replicator.stages import dead_letters, engine, history_table, horizons, regained, schema_change, truncates
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.decoding import Decoded, decoded
@@ -65,11 +63,8 @@ def apply(share: Share, records: DataFrame) -> Account:
         account = _apply(share, records, account)
     except ReplicatorError as error:
         account = replace(account, error=error)
-    except (PySparkException, Py4JJavaError) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        stopped = TableStopped(f"the engine failed: {reason}", where=share.table.name)
-        stopped.__cause__ = error
-        account = replace(account, error=stopped)
+    except engine.FAILURES as error:
+        account = replace(account, error=engine.failure(error, share.table.name))
     return replace(account, seconds=time.monotonic() - started)
 
 

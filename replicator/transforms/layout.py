@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.debezium.logical import Field, spark_type
@@ -101,6 +102,12 @@ def described(rows: DataFrame, layout: Layout, *ours: str) -> DataFrame:
         return F.col(names.spark(name)).alias(name, metadata=metadata)
 
     return rows.select(*[column(name) for name in layout.types], *ours, *SYSTEM_COLUMNS)
+
+
+def key_of(schema: StructType | None) -> tuple[str, ...]:
+    """The key columns that :func:`described` has noted, in the order of the key."""
+    found = [(field.metadata["key"], field.name) for field in schema or () if "key" in field.metadata]
+    return tuple(name for _, name in sorted(found))
 
 
 def normal(kind: str) -> str:

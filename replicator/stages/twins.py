@@ -1,0 +1,123 @@
+"""Copies of silver tables in a second format: each follows its table's own commits, as publish follows gold's.
+
+What a copy has reached stands in its own commits: the table's id and version. So whatever changed the table (a batch, a
+retry, a purge, columns that moved) is followed alike, and a crash between the two is repaired by the next run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.errors import ReplicatorError
+from replicator.spec import Declaration, Progress, Table
+from replicator.stages import engine, tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms import evolve
+from replicator.transforms.layout import Layout, key_of, stored_name
+from replicator.transforms.reshape import OURS
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a copy took over: ``rows`` whose key had changed, and how many of them it wrote or removed; ``error`` says
+    why it did not go on. ``seconds`` is wall time.
+    """
+
+    table: str
+    rows: int = 0
+    written: int = 0
+    seconds: float = 0.0
+    error: ReplicatorError | None = None
+
+
+def follow(spark: SparkSession, at: Refinement) -> Iterator[Followed]:
+    """Make every declared twin of the source equal to its table. One report per twin that was behind; one that stops
+    has its error there and the others go on.
+    """
+    for declared in at.source.tables:
+        for format_ in declared.twins:
+            started = time.monotonic()
+            found = _reported(spark, at, declared, at.lake.twin(at.source.name, declared.table, format_))
+            if found is not None:
+                yield replace(found, seconds=time.monotonic() - started)
+
+
+def _reported(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> Followed | None:
+    try:
+        return _followed(spark, at, declared, twin)
+    except ReplicatorError as error:
+        return Followed(twin.name, error=error)
+    except engine.FAILURES as error:
+        return Followed(twin.name, error=engine.failure(error, twin.name))
+
+
+def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: Table) -> Followed | None:
+    silver, table = at.silver, at.lake.silver(at.source.name, declared.table)
+    identity, upto = silver.identity(spark, table), silver.version(spark, table)
+    if identity is None or upto is None:
+        return None
+    reached = silver.progress(spark, twin, identity)
+    if reached is not None and reached.version >= upto:
+        return None
+    spark = tuning.session_for(spark, silver.size(spark, table), exact_names=True)
+    rows = silver.read(spark, table, upto)
+    keys = key_of(rows.schema)
+    twin = _made_as(declared, twin, keys)
+    _evolve(spark, at, twin, rows.schema)
+    changed = None if reached is None else silver.changed_keys(spark, replace(table, keys=keys), reached.version, upto)
+    with ExitStack() as kept:
+        if changed is None:
+            difference = kept.enter_context(tuning.kept(_everything(spark, at, twin, rows)))
+        else:
+            difference = kept.enter_context(tuning.kept(_those(changed, rows, keys)))
+        count = difference.count()
+        applied = silver.put(difference, twin, Progress(identity, upto))
+    return Followed(twin.name, count, applied.written)
+
+
+def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...]) -> Table:
+    parts = tuple(map(stored_name, declared.partition_by))
+    return replace(twin, keys=keys, partition_by=parts, merge_on_read=declared.merge_on_read)
+
+
+def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType) -> None:
+    """Give the twin the columns of its table."""
+    if at.silver.version(spark, twin) is None:
+        return
+    layout = Layout(_types(wanted), twin.keys)
+    evolution = evolve.following(_types(at.silver.read(spark, twin).schema), layout)
+    if evolution:
+        at.silver.evolve(spark, twin, evolution)
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}
+
+
+def _those(changed: DataFrame, rows: DataFrame, keys: tuple[str, ...]) -> DataFrame:
+    """Changed keys with their row, and deletes of those that the table has no more."""
+    of_table = rows.withColumn("_op", F.lit("upsert"))
+    joined = changed.join(of_table, list(keys), how="left")
+    operation = F.coalesce("_op", F.lit("delete")).alias("_op")
+    return joined.select(*_columns(rows), operation)
+
+
+def _everything(spark: SparkSession, at: Refinement, twin: Table, rows: DataFrame) -> DataFrame:
+    """All rows, and deletes of keys that only the twin has: the table's commits do not tell what changed."""
+    every = rows.withColumn("_op", F.lit("upsert"))
+    if at.silver.version(spark, twin) is None:
+        return every
+    gone = at.silver.read(spark, twin).join(rows, list(twin.keys), how="left_anti")
+    return every.unionByName(gone.withColumn("_op", F.lit("delete")).select(*_columns(rows), "_op"))
+
+
+def _columns(rows: DataFrame) -> list[str]:
+    return [names.spark(column) for column in rows.columns]
