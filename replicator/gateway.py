@@ -55,6 +55,13 @@ def pair(scala: Any) -> tuple[Any, Any]:
     return scala._1(), scala._2()  # noqa: SLF001 - their names
 
 
+def root(java: Any) -> Any:
+    """The first cause of an exception of the JVM."""
+    while (cause := java.getCause()) is not None:
+        java = cause
+    return java
+
+
 @contextmanager
 def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from replicator.spec import Applied, Arrival, Evolution, Model, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Maintained, Model, Progress, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,6 +94,14 @@ class TableFormat(Protocol):
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """What the table's own commits record about this input; None if nothing."""
+
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
+        """Write small files together, and remove files that no version younger than ``keep_hours`` needs.
+
+        Rows, progress and what :meth:`changed_keys` tells of younger versions stay. A writer of the same process may
+        be at work on the table meanwhile: one of the two waits. Killed half-way, it has changed nothing that a reader
+        sees, and is gone on with or taken back by the next write or maintenance. Raises TableMissing.
+        """
 
 
 class Control(Protocol):

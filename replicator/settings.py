@@ -210,7 +210,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
 def bare(lake: str | None = None) -> Settings:
     """The defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``)."""
     keys = Keys() if lake is None else Keys(lake=LakeKeys(root=lake))
-    if any(Path(keys.lake.root).glob("silver/*/*/.hoodie")):
+    if any(path for folder in ("silver", "twins/hudi") for path in Path(keys.lake.root).glob(f"{folder}/*/*/.hoodie")):
         keys = keys.model_copy(update={"formats": ("delta", "hudi")})
     return _settings(keys, "none", cache_dir())
 

@@ -34,6 +34,18 @@ class Applied:
 
 
 @dataclass(frozen=True)
+class Maintained:
+    """What upkeep made of a table's folder: data files and their bytes there, before and after. What readers see is the
+    same.
+    """
+
+    files_before: int
+    bytes_before: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class Table:
     """A table at rest: where it lies and what makes a row unique.
 

@@ -12,4 +12,5 @@ def said(*arguments: str, code: int = 0) -> str:
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     if done.exception is not None and (code == 0 or done.exit_code != code):
         raise done.exception
+    assert done.exit_code == code
     return done.stdout

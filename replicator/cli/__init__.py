@@ -9,11 +9,11 @@ from __future__ import annotations
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from replicator import __version__
+from replicator import __version__, gateway
 from replicator.cli import (
     config,
     dead_letters,
@@ -116,17 +116,11 @@ def shortened(error: Exception) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     java = getattr(error, "java_exception", None)
-    text = str(_root(java).toString()) if java is not None else str(cause)
+    text = str(gateway.root(java).toString()) if java is not None else str(cause)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     name = type(cause).__name__
     told = first if java is not None else f"{name}: {first}" if first else name
     return told.rstrip(".")
-
-
-def _root(java: Any) -> Any:
-    while (cause := java.getCause()) is not None:
-        java = cause
-    return java
 
 
 def _explain(sentence: str, error: Exception, *, debug: bool) -> None:

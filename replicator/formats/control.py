@@ -108,6 +108,24 @@ def exists(spark: SparkSession, path: str) -> bool:
         raise _unreachable(path, error) from error
 
 
+def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
+    """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
+    begin with ``_``, do not count. Raises Unreachable.
+    """
+    files, place, _ = _file_system(spark, folder)
+    root, sizes = len(str(files.makeQualified(place).toString())), []
+    try:
+        found = files.listFiles(place, True)
+        while found.hasNext():
+            status = found.next()
+            inside = str(status.getPath().toString())[root:].split("/")
+            if not any(part.startswith((".", "_")) for part in inside):
+                sizes.append(int(status.getLen()))
+    except Py4JJavaError as error:
+        raise _unreachable(folder, error) from error
+    return len(sizes), sum(sizes)
+
+
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
     jvm = gateway.of(spark)  # its file systems are the ones Spark uses
     place = jvm.org.apache.hadoop.fs.Path(path)

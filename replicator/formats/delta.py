@@ -19,10 +19,11 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing
-from replicator.formats import control, delta_commit, delta_files, delta_merge
+from replicator.formats import control, delta_commit, delta_files, delta_merge, delta_upkeep
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import SIDES, Merging
-from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+from replicator.formats.turns import Turns, in_turn
+from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
@@ -39,6 +40,7 @@ class DeltaFormat:
     def __init__(self, *, rewritten_bytes: int = _REWRITTEN_BYTES) -> None:
         self._logs: dict[str, Log] = {}
         self._rewritten_bytes = rewritten_bytes
+        self._turns = Turns()
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
@@ -81,6 +83,8 @@ class DeltaFormat:
             return None
         if images is not None:
             return images.distinct()
+        if self._has_lost_files(spark, table, after, upto):
+            return None
         feed = spark.read.format("delta").option("readChangeFeed", "true")
         try:
             rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
@@ -93,20 +97,26 @@ class DeltaFormat:
         commits = self._log(table).commits(spark, after, upto)
         if commits is None:
             return None
-        return [Arrival(file.partition, file.version, file.size) for commit in commits for file in commit.files]
+        files = (file for commit in commits for file in commit.files if file.is_new)
+        return [Arrival(file.partition, file.version, file.size) for file in files]
 
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
-        """The files of those commits, read as they are: appended tables have no deletion vectors."""
+        """The files of those commits, read as they are: appended tables have no deletion vectors. None where some were
+        written together with others and are removed.
+        """
         commits = self._log(table).commits(spark, min(after.values()), upto)
         if commits is None:
             return None
-        files = [f.path for c in commits for f in c.files if f.version > after.get(f.partition, upto)]
+        files = [f.path for c in commits for f in c.files if f.is_new and f.version > after.get(f.partition, upto)]
         schema = self.read(spark, table).schema
         if not files:
             return gateway.frame(spark, (), schema)
-        return delta_files.read(spark, table.location, files, schema)
+        try:
+            return delta_files.read(spark, table.location, files, schema)
+        except PySparkException:
+            return None
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
@@ -117,6 +127,7 @@ class DeltaFormat:
         self._insert(rows, table, progress, _LOG)
         return self._inserted(spark, table, before)
 
+    @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """MERGE by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
@@ -138,6 +149,7 @@ class DeltaFormat:
             condition, updates = merge.changes_something(SIDES), merge.joined(stored, table.keys, SIDES)
         return self._merge(table, snapshot, Merging(changes, table.keys, updates, inserts, condition), progress)
 
+    @in_turn
     def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
         """Write exactly this difference; an empty one commits the progress alone."""
         spark = difference.sparkSession
@@ -156,6 +168,7 @@ class DeltaFormat:
         merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
         return self._merge(table, self._snapshot(spark, table), merging, progress)
 
+    @in_turn
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
         cannot widen decimals in place.
@@ -181,6 +194,16 @@ class DeltaFormat:
         version = None if state is None else state.transactions.get(input)
         return None if version is None else Progress(input, version)
 
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
+        """OPTIMIZE, then VACUUM."""
+        if self.version(spark, table) is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        before = control.usage(spark, table.location)
+        with self._turns.of(table):
+            delta_upkeep.optimize(spark, table.location)
+        delta_upkeep.vacuum(spark, table.location, keep_hours)
+        return Maintained(*before, *control.usage(spark, table.location))
+
     def _images(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
         snapshot = self._snapshot(spark, table)
@@ -193,6 +216,17 @@ class DeltaFormat:
         columns = delta_files.schema(snapshot)
         keys = StructType([columns[key] for key in table.keys])
         return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
+
+    def _has_lost_files(self, spark: SparkSession, table: Table, after: int, upto: int) -> bool:
+        """Whether a VACUUM took what the feed needs, which Delta would find out in the middle of a query. The oldest
+        files go first.
+        """
+        commits = self._log(table).commits(spark, after, upto) or ()
+        oldest = next((commit for commit in commits if commit.files or commit.removed), None)
+        if oldest is None:
+            return False
+        needed = oldest.changed or [*oldest.removed, *(file.path for file in oldest.files)]
+        return not all(control.exists(spark, path) for path in needed)
 
     def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
         """All of a small table is written anew, a large one is left to Delta's MERGE."""
@@ -270,8 +304,10 @@ class DeltaFormat:
 
 
 def _rows(spark: SparkSession, table: Table, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
-    """The rows of files that alone are the table."""
-    return delta_files.read(spark, table.location, [file.path for file in files], delta_files.schema(snapshot))
+    """The rows of files that alone are the table; Spark puts the columns of partitions behind all others."""
+    columns = delta_files.schema(snapshot)
+    rows = delta_files.read(spark, table.location, [file.path for file in files], columns)
+    return rows.select(*map(names.spark, columns.names)) if _has_partitions(snapshot) else rows
 
 
 def _property(snapshot: Any, name: str) -> str | None:

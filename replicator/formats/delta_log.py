@@ -20,12 +20,16 @@ _FIRST_CHECKPOINT = 10
 
 @dataclass(frozen=True)
 class AddedFile:
-    """A data file of one commit: absolute path, partition values, bytes, and Delta's own ``action``."""
+    """A data file of one commit: absolute path, partition values, bytes, and Delta's own ``action``.
+
+    Where ``is_new`` is false its rows were in other files before (OPTIMIZE).
+    """
 
     version: int
     path: str
     partition: tuple[str, ...]
     size: int
+    is_new: bool
     action: Any = field(repr=False, compare=False)
 
     @property
@@ -163,6 +167,7 @@ class Log:
         metrics: dict[str, int] = {}
         transactions: dict[str, int] = {}
         removed: dict[str, int | None] = {}
+        changes_rows = False
         images: list[str] = []
         for action in gateway.each(actions):
             kind = action.getClass().getSimpleName()
@@ -171,6 +176,7 @@ class Log:
             elif kind == "RemoveFile":
                 size = int(action.size().get()) if action.size().isDefined() else None
                 removed[self._absolute(spark, action.path())] = size
+                changes_rows = changes_rows or bool(action.dataChange())
             elif kind == "AddCDCFile":
                 images.append(self._absolute(spark, action.path()))
             elif kind == "SetTransaction":
@@ -179,14 +185,15 @@ class Log:
                 metrics = _whole_numbers(action.operationMetrics().get())
         gone = [size for size in removed.values() if size is not None]
         growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
-        appended = None if removed else tuple(file.path for file in files)
+        appended = None if changes_rows else tuple(file.path for file in files if file.is_new)
         changed = tuple(images) or appended
         return Commit(version, tuple(files), frozenset(removed), changed, metrics, transactions, growth)
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         values = action.partitionValues()
         partition = tuple(str(values.apply(column)) for column in self._partition_by)
-        return AddedFile(version, self._absolute(spark, action.path()), partition, action.size(), action)
+        path, is_new = self._absolute(spark, action.path()), bool(action.dataChange())
+        return AddedFile(version, path, partition, action.size(), is_new, action)
 
     def _absolute(self, spark: SparkSession, path: str) -> str:
         files = gateway.of(spark).org.apache.spark.sql.delta.util.DeltaFileOperations

@@ -10,18 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
-from replicator.formats import control, hudi_options
-from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline
-from replicator.spec import Applied, Arrival, Evolution, Progress, Table
-from replicator.transforms import merge
+from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
+from replicator.formats.hudi_timeline import KEY, Commit, Note, Timeline
+from replicator.formats.turns import Turns, in_turn
+from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
 from replicator.transforms.reshape import reshaped
 
-COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 _GONE = "_hoodie_is_deleted"
 
 
@@ -30,19 +29,20 @@ class HudiFormat:
 
     def __init__(self) -> None:
         self._timelines: dict[str, Timeline] = {}
+        self._turns = Turns()
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
         commits = self._commits(spark, table)
         if not commits:
             raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
-        commit = commits[-1] if version is None else _at(commits, version)
+        commit = commits[-1] if version is None else self._at(table, version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
         reader = spark.read.format("hudi")
         if commit is not commits[-1]:
             reader = reader.option("as.of.instant", commit.begun)
-        return _shaped(reader.load(table.location), commit)
+        return hudi_rows.shaped(reader.load(table.location), commit)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
@@ -65,7 +65,8 @@ class HudiFormat:
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From what the commits say that they wrote."""
-        commits = _between(self._commits(spark, table), after, upto)
+        self._commits(spark, table)
+        commits = self._between(table, after, upto)
         if commits is None:
             return None
         return [Arrival(part, each.note.version, size) for each in commits for part, size in each.wrote.items()]
@@ -76,7 +77,7 @@ class HudiFormat:
         """By Hudi's incremental query."""
         commits = self._commits(spark, table)
         lowest = min(after.values())
-        fresh = _between(commits, lowest, upto)
+        fresh = self._between(table, lowest, upto)
         if fresh is None:
             return None
         rows = self._incremental(spark, table, commits, fresh)
@@ -87,25 +88,26 @@ class HudiFormat:
                 same = same & (F.col(names.spark(column)) == value)
             begun = [each.begun for each in fresh if each.note.version > version]
             wanted = wanted | (same & F.col("_hoodie_commit_time").isin(*begun))
-        return _shaped(rows.where(wanted), commits[-1])
+        return hudi_rows.shaped(rows.where(wanted), commits[-1])
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """By Hudi's incremental query; keys that are gone are those that only the older version has. None where that
         version is gone, or all rows were written anew in between.
         """
         commits = self._commits(spark, table)
-        fresh = _between(commits, after, upto)
+        fresh = self._between(table, after, upto)
         if fresh is None or any(each.note.rewritten for each in fresh):
             return None
         keys = [F.col(names.spark(key)) for key in table.keys]
         changed = self._incremental(spark, table, commits, fresh).select(*keys)
         if any(each.note.deleted for each in fresh):
-            if _at(commits, after) is None:
+            if self._at(table, after) is None:
                 return None
             gone = self.read(spark, table, after).select(*keys).exceptAll(self.read(spark, table, upto).select(*keys))
             changed = changed.unionByName(gone)
         return changed.distinct()
 
+    @in_turn
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession
@@ -114,9 +116,10 @@ class HudiFormat:
             return Applied(0, 0, 0, commits[-1].note.version)
         with gateway.checkpointed(rows) as kept:
             count = kept.count()
-            note = self._write(_in_order(kept, commits), table, hudi_options.INSERT, progress, commits)
+            note = self._write(hudi_rows.in_order(kept, commits), table, hudi_options.INSERT, progress, commits)
         return Applied(count, 0, 0, note.version)
 
+    @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """The changed rows, joined with those at rest by the rule of ``transforms/merge.py``, in one upsert."""
         spark = changes.sparkSession
@@ -127,9 +130,10 @@ class HudiFormat:
             return Applied(0, 0, 0, commits[-1].note.version)
         with gateway.checkpointed(changes) as kept:
             stored = self._of_keys(spark, table, kept)
-            joined = _met(stored, kept, table.keys)
+            joined = hudi_rows.met(stored, kept, table.keys)
             return self._put(joined, table, progress, commits)
 
+    @in_turn
     def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
         """Write exactly this difference; an empty one commits the progress alone."""
         spark = difference.sparkSession
@@ -139,15 +143,11 @@ class HudiFormat:
         if _covers(commits, progress):
             return Applied(0, 0, 0, commits[-1].note.version)
         with gateway.checkpointed(difference) as kept:
-            there = self._of_keys(spark, table, kept).select(*map(names.spark, table.keys), F.lit(True).alias("_there"))
-            told = kept.join(there, list(table.keys), how="left")
-            action = (
-                F.when(F.col("_op") == "upsert", F.when(F.col("_there"), F.lit("update")).otherwise("insert"))
-                .when(F.col("_there"), F.lit("delete"))
-                .alias("_action")
+            return self._put(
+                hudi_rows.told(self._of_keys(spark, table, kept), kept, table.keys), table, progress, commits
             )
-            return self._put(told.withColumn("_action", action).drop("_op", "_there"), table, progress, commits)
 
+    @in_turn
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """All rows anew in one commit."""
         commits = self._commits(spark, table)
@@ -162,8 +162,29 @@ class HudiFormat:
         version = commits[-1].note.progress.get(input) if commits else None
         return None if version is None else Progress(input, version)
 
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
+        """Compaction and clustering as Hudi plans them, then cleaning: the files of the last ``RETAINED`` commits stay,
+        however old they are.
+        """
+        commits = self._commits(spark, table)
+        if not commits:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        before = control.usage(spark, table.location)
+        with self._turns.of(table):
+            hudi_upkeep.run(spark, table.location, commits[-1].note.kind)
+        return Maintained(*before, *control.usage(spark, table.location))
+
     def _commits(self, spark: SparkSession, table: Table) -> Sequence[Commit]:
         return self._timelines.setdefault(table.location, Timeline(table.location)).commits(spark)
+
+    def _at(self, table: Table, version: int) -> Commit | None:
+        """The commit of a version whose files are still there."""
+        return next((each for each in self._timelines[table.location].retained if each.note.version == version), None)
+
+    def _between(self, table: Table, after: int, upto: int) -> list[Commit] | None:
+        """The commits of (after, upto]; None when some of them are gone."""
+        found = [each for each in self._timelines[table.location].retained if after < each.note.version <= upto]
+        return found if len(found) == upto - after else None
 
     def _of_keys(self, spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         keys = rows.select(*map(names.spark, table.keys))
@@ -187,7 +208,7 @@ class HudiFormat:
             counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
             deleted = counts.get("delete", 0)
             gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(_GONE)
-            written = _in_order(kept, commits, *([gone] if deleted else []))
+            written = hudi_rows.in_order(kept, commits, *([gone] if deleted else []))
             note = self._write(written, table, hudi_options.UPSERT, progress, commits, deleted=deleted)
         return Applied(counts.get("insert", 0), counts.get("update", 0), deleted, note.version)
 
@@ -202,7 +223,7 @@ class HudiFormat:
         deleted: int = 0,
     ) -> Note:
         """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours."""
-        kind = MERGE_ON_READ if table.merge_on_read else COPY_ON_WRITE
+        kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
         last = commits[-1].note if commits else Note(str(uuid4()), kind, -1, {}, "")
         moved = {} if progress is None else {progress.input: progress.version}
         columns = rows.drop(_GONE).schema.json()
@@ -228,51 +249,5 @@ class HudiFormat:
         return note
 
 
-def _at(commits: Sequence[Commit], version: int) -> Commit | None:
-    """The commit of a version whose files are still there."""
-    return next((commit for commit in commits[-RETAINED:] if commit.note.version == version), None)
-
-
-def _between(commits: Sequence[Commit], after: int, upto: int) -> list[Commit] | None:
-    """The commits of (after, upto]; None when some of them are gone."""
-    found = [commit for commit in commits[-RETAINED:] if after < commit.note.version <= upto]
-    return found if len(found) == upto - after else None
-
-
 def _covers(commits: Sequence[Commit], progress: Progress) -> bool:
     return bool(commits) and commits[-1].note.progress.get(progress.input, -1) >= progress.version
-
-
-def _shaped(rows: DataFrame, commit: Commit) -> DataFrame:
-    """The columns that the commit names, in their order, with what is noted about them."""
-    return rows.select(
-        *[F.col(names.spark(field.name)).alias(field.name, metadata=field.metadata) for field in commit.note.schema]
-    )
-
-
-def _in_order(rows: DataFrame, commits: Sequence[Commit], *more: Column) -> DataFrame:
-    """Rows in the columns of the table."""
-    if not commits:
-        return rows
-    return rows.select(
-        *[
-            F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
-            for field in commits[-1].note.schema
-        ],
-        *more,
-    )
-
-
-def _met(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Changes joined with the rows at rest, one row per key that changes, with its ``_action``."""
-    sides = merge.Sides()
-    both = changes.alias(sides.change).join(stored.alias(sides.stored), merge.same_key(keys, sides), how="left")
-    is_new = sides.of_stored("_seq").isNull()
-    action = F.when(is_new, F.lit("insert")).when(merge.changes_something(sides), F.lit("update"))
-    result = merge.joined(stored.columns, keys, sides)
-
-    def pick(column: str) -> Column:
-        change = sides.of_change(column)
-        return change if column in keys else F.when(is_new, change).otherwise(result[column])
-
-    return both.select(*[pick(column).alias(column) for column in stored.columns], action.alias("_action"))

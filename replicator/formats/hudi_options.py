@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from replicator.formats.hudi_timeline import RETAINED
 from replicator.spec import Table
 
+COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 INSERT, UPSERT, OVERWRITE = "insert", "upsert", "insert_overwrite_table"
 
 _ALWAYS = {
@@ -22,6 +23,9 @@ _ALWAYS = {
     "hoodie.simple.index.parallelism": "2",
     "hoodie.global.simple.index.parallelism": "2",
     "hoodie.parquet.small.file.limit": str(128 << 20),
+    # nobody clusters a table while it is written, see `turns`: a plan that is there was left by a process that died
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy",
+    "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true",
     # a version that may still be read keeps its files, and its place on the timeline
     "hoodie.clean.commits.retained": str(RETAINED),
     "hoodie.keep.min.commits": str(RETAINED + 2),
@@ -35,6 +39,18 @@ _ANEW = {
     "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": "true",
     "hoodie.avro.schema.validate": "false",
 }
+
+
+def upkeep() -> dict[str, str]:
+    """The options of compaction, clustering and cleaning: each whenever there is something to do."""
+    return {
+        **_ALWAYS,
+        "hoodie.compact.inline.max.delta.commits": "1",
+        "hoodie.clustering.async.max.commits": "1",
+        "hoodie.clustering.inline.max.commits": "1",
+        "hoodie.clustering.plan.strategy.small.file.limit": str(128 << 20),
+        "hoodie.clustering.plan.strategy.single.group.clustering.enabled": "false",
+    }
 
 
 def write(table: Table, columns: Sequence[str], kind: str, operation: str) -> dict[str, str]:

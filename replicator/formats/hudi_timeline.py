@@ -23,7 +23,7 @@ KEY = "replicator.commit"
 """Of the metadata of a commit of ours."""
 
 RETAINED = 24
-"""So many commits back a version can be read; cleaning keeps their files."""
+"""So many commits back, of any kind, a version can be read; cleaning keeps their files."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ class Timeline:
     def is_foreign(self) -> bool:
         """Whether somebody else has written the table, by what :meth:`commits` saw last."""
         return bool(self._known) and not any(self._known.values())
+
+    @property
+    def retained(self) -> Sequence[Commit]:
+        """Those of what :meth:`commits` found last whose versions can be read."""
+        return [commit for commit in list(self._known.values())[-RETAINED:] if commit is not None]
 
     def exists(self, spark: SparkSession) -> bool:
         """Whether there is a table of Hudi's."""

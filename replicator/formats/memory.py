@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from replicator import gateway, names
 from replicator.errors import TableMissing
-from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
 
@@ -130,6 +130,12 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         version = None if stored is None else stored.progress.get(input)
         return None if version is None else Progress(input, version)
+
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
+        """Nothing is kept in files."""
+        if table.location not in self._tables:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        return Maintained(0, 0, 0, 0)
 
     def _open(self, rows: DataFrame, table: Table) -> _Stored:
         return self._tables.setdefault(table.location, _Stored(str(uuid4()), rows.schema))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from replicator.protocols import TableFormat
-    from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+    from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
 
 
 class MixedFormat:
@@ -89,6 +89,10 @@ class MixedFormat:
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """As the table's format does."""
         return self._of(spark, table).progress(spark, table, input)
+
+    def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
+        """As the table's format does."""
+        return self._of(spark, table).maintain(spark, table, keep_hours)
 
     def _of(self, spark: SparkSession, table: Table) -> TableFormat:
         if table.location in self._found:

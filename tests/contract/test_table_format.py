@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -306,6 +307,17 @@ def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     assert world.changed(table, 1, 2) == []
 
 
+def test_of_a_delete_the_key_alone_counts(world: World) -> None:
+    """A row of silver leaves by its key (a purge, a twin), although all else of the difference is NULL there."""
+    table = world.table("gone")
+    world.apply("gone", [(1, upsert("10", 1, "X")), (2, upsert("10", 2, "Y"))])
+    leaving = world.frame((2, None, None, None, None, None, None, "delete"), ddl=f"{SILVER}, _op STRING")
+    applied = world.format.put(leaving, table, Progress("purge", 1))
+    assert (applied.inserted, applied.updated, applied.deleted) == (0, 0, 1)
+    assert world.states("gone") == {1: state(1, "X", "10")}
+    assert world.changed(table, 0, 1) == [2]
+
+
 def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     """TableMissing from reading; None and nothing from asking."""
     table = world.table("absent")
@@ -403,3 +415,42 @@ def test_odd_column_names_and_composite_keys_are_kept(world: World) -> None:
     world.format.apply(world.frame((1, "y", 3, "c", "20", False, None, 2), ddl=ddl), table, Progress("bronze", 2))
     found = world.format.read(world.spark, table).select("k2", "`order`", "b").collect()
     assert sorted(map(tuple, found)) == [("x", 1, "a"), ("y", 3, "c")]
+
+
+def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
+    """Beside a writer: rows, progress, and what changed since a version; files that nobody needs go."""
+    table = world.table("kept")
+    world.apply("kept", [(k, upsert("10", k, "X")) for k in (1, 2)])
+    with ThreadPoolExecutor(1) as aside:
+        for seq in ("20", "30", "40"):
+            upkeep = aside.submit(world.format.maintain, world.spark, table, 168)
+            world.apply("kept", [(1, upsert(seq, 1, seq))])
+            assert upkeep.result().files >= 0
+    done = world.format.maintain(world.spark, table, 0)
+    assert done.files <= done.files_before
+    assert world.states("kept") == {1: state(1, "40", "40"), 2: state(2, "X", "10")}
+    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 4)
+    applied = world.apply("kept", [(2, upsert("50", 2, "Y"))])
+    assert world.states("kept") == {1: state(1, "40", "40"), 2: state(2, "Y", "50")}
+    assert world.changed(table, applied.version - 1, applied.version) == [2]
+    since = world.format.changed_keys(world.spark, table, 0, applied.version)
+    assert since is None or sorted(row["k"] for row in since.collect()) == [1, 2]
+    with pytest.raises(TableMissing):
+        world.format.maintain(world.spark, world.table("never made"), 168)
+
+
+def test_upkeep_appends_nothing(world: World) -> None:
+    """Rows that were written together are not news; where their files are gone, the caller reads everything."""
+    table, ddl = Table("tidy", f"{world.folder}/tidy", partition_by=("topic",)), "topic STRING, v INT"
+    for value in range(3):
+        world.format.append(world.frame(("a", value), ddl=ddl), table, Progress("query", value))
+    world.format.maintain(world.spark, table, 168)
+    version = world.format.version(world.spark, table)
+    assert len(world.format.arrivals(world.spark, table, 0, version) or "..") == 2
+    added = world.format.added(world.spark, table, {("a",): 0}, version)
+    assert sorted(row["v"] for row in added.collect()) == [1, 2]
+    world.format.maintain(world.spark, table, 0)
+    left = world.format.added(world.spark, table, {("a",): 0}, world.format.version(world.spark, table))
+    assert left is None or sorted(row["v"] for row in left.collect()) == [1, 2]
+    assert sorted(row["v"] for row in world.format.read(world.spark, table).collect()) == [0, 1, 2]
+    assert world.format.append(world.frame(("a", 3), ddl=ddl), table, Progress("query", 2)).inserted == 0

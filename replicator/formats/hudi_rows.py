@@ -1,0 +1,66 @@
+"""Rows on their way into a Hudi table and out of it: its columns in their order, joined with what is at rest.
+
+``_action`` says what becomes of a row: ``insert``, ``update``, ``delete``; NULL: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.formats.hudi_timeline import Commit
+from replicator.transforms import merge
+
+
+def shaped(rows: DataFrame, commit: Commit) -> DataFrame:
+    """The columns that the commit names, in their order, with what is noted about them."""
+    return rows.select(
+        *[F.col(names.spark(field.name)).alias(field.name, metadata=field.metadata) for field in commit.note.schema]
+    )
+
+
+def in_order(rows: DataFrame, commits: Sequence[Commit], *more: Column) -> DataFrame:
+    """Rows in the columns of the table."""
+    if not commits:
+        return rows
+    return rows.select(
+        *[
+            F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            for field in commits[-1].note.schema
+        ],
+        *more,
+    )
+
+
+def told(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """A difference with its ``_action`` on the rows at rest. A row that goes is the stored one: Hudi asks a delete for
+    its place in the order, and for its partition.
+    """
+    sides = merge.Sides()
+    there = stored.withColumn("_there", F.lit(True)).alias(sides.stored)
+    both = difference.alias(sides.change).join(there, merge.same_key(keys, sides), how="left")
+    is_there, is_upsert = sides.of_stored("_there"), sides.of_change("_op") == "upsert"
+    action = F.when(is_upsert, F.when(is_there, "update").otherwise("insert")).when(is_there, "delete")
+
+    def value(column: str) -> Column:
+        return F.when(is_upsert, sides.of_change(column)).otherwise(sides.of_stored(column)).alias(column)
+
+    return both.select(*[value(column) for column in stored.columns], action.alias("_action"))
+
+
+def met(stored: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Changes joined with the rows at rest, one row per key that changes, with its ``_action``."""
+    sides = merge.Sides()
+    both = changes.alias(sides.change).join(stored.alias(sides.stored), merge.same_key(keys, sides), how="left")
+    is_new = sides.of_stored("_seq").isNull()
+    action = F.when(is_new, F.lit("insert")).when(merge.changes_something(sides), F.lit("update"))
+    result = merge.joined(stored.columns, keys, sides)
+
+    def pick(column: str) -> Column:
+        change = sides.of_change(column)
+        return change if column in keys else F.when(is_new, change).otherwise(result[column])
+
+    return both.select(*[pick(column).alias(column) for column in stored.columns], action.alias("_action"))
