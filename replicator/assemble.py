@@ -11,6 +11,7 @@ from replicator.errors import ConfigError
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
 from replicator.operate.epoch import Place
+from replicator.operate.maintain import Keeper
 from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
 from replicator.spec import SourceSpec
@@ -96,6 +97,11 @@ def place(spark: SparkSession, settings: Settings, source: str) -> Place:
     if known and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
     return Place(source, Lake(settings.lake.root), _delta(), _control(spark))
+
+
+def keeper(settings: Settings) -> Keeper:
+    """The lake, for its upkeep."""
+    return Keeper(Lake(settings.lake.root), tables(settings), settings.formats)
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, SecretStr, SkipValidation, field_validator
 
 from replicator import kafka_options, modelfile, sourcefile
+from replicator.duration import Duration, OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import Model, SourceSpec
 from replicator.strict import Strict, check
@@ -111,6 +112,15 @@ class DeadLetterKeys(Strict):
     max_share: float = Field(default=0.01, ge=0, le=1)
 
 
+class MaintenanceKeys(Strict):
+    """Upkeep of tables: files that only versions need which are older than ``keep`` go; ``every``: how often a
+    continuous run does it by itself, None: never (``replicator maintain`` does it). Both in seconds.
+    """
+
+    keep: Duration = 604_800
+    every: OptionalDuration = None
+
+
 class Keys(Strict):
     """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs."""
 
@@ -122,6 +132,7 @@ class Keys(Strict):
     s3: S3Keys | None = None
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
+    maintenance: MaintenanceKeys = MaintenanceKeys()
     formats: tuple[Format, ...] = ("delta",)
 
     @field_validator("formats")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.debezium.logical import parse_logical
+from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox
 from replicator.strict import Strict
 from replicator.yamlfile import nearest
-
-_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 
 def _logical(text: str) -> str:
@@ -23,16 +21,6 @@ def _logical(text: str) -> str:
     except ConfigError as error:
         raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
     return text
-
-
-def _duration(value: Any) -> Any:
-    """Seconds, from ``30 days``; 0 is 0."""
-    if value is None or value in (0, "0"):
-        return value if value is None else 0
-    found = re.fullmatch(r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?", str(value).strip())
-    if found is None:
-        raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
-    return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
 def _two_parts(name: str) -> str:
@@ -133,7 +121,7 @@ class TableKeys(ShapeKeys):
     unavailable: bool = True
     schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
     stored_as_scd_type: Literal[1, 2] = 1
-    purge_after: Annotated[int | None, BeforeValidator(_duration)] = None
+    purge_after: OptionalDuration = None
     accept_refused_replays: bool = False
     sequence_by: SequenceBy | None = None
     shape: Literal["envelope", "flattened"] | None = None

@@ -22,6 +22,7 @@ from replicator.cli import (
     explain,
     imports,
     jars,
+    maintain,
     purge,
     run,
     runs,
@@ -49,6 +50,7 @@ app.add_typer(schema.app, name="schema")
 app.command()(doctor.doctor)
 app.command()(explain.explain)
 app.command()(jars.jars)
+app.command()(maintain.maintain)
 app.command()(purge.purge)
 app.command()(run.run)
 app.command()(runs.runs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -87,7 +88,27 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
-                pipeline.run_continuously(spark, made, stages, report, _until_signalled())
+                pipeline.run_continuously(spark, made, stages, report, _until_signalled(), _upkeep(spark, settings))
+
+
+def _upkeep(spark: SparkSession, settings: Settings) -> Callable[[], None]:
+    """What a continuous run does between its passes: the upkeep of all tables, as often as the configuration says."""
+    from replicator import assemble
+    from replicator.operate import maintain
+
+    keeper, keys = assemble.keeper(settings), settings.maintenance
+    last = time.monotonic()
+
+    def now_and_then() -> None:
+        nonlocal last
+        if keys.every is None or time.monotonic() - last < keys.every:
+            return
+        for done in maintain.maintain(spark, keeper.tables_of, keeper.tables(spark), keys.keep // 3600):
+            if done.error is not None:
+                console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
+        last = time.monotonic()
+
+    return now_and_then
 
 
 def _run_recorded(

@@ -8,6 +8,7 @@ the partition, so that a row whose partition changes moves instead of being ther
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -223,17 +224,14 @@ class HudiFormat:
         deleted: int = 0,
     ) -> Note:
         """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours."""
-        kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
-        last = commits[-1].note if commits else Note(str(uuid4()), kind, -1, {}, "")
+        last = commits[-1].note if commits else _first(table)
         moved = {} if progress is None else {progress.input: progress.version}
-        columns = rows.drop(_GONE).schema.json()
-        note = Note(
-            last.identity,
-            last.kind,
-            last.version + 1,
-            {**last.progress, **moved},
-            columns,
-            deleted,
+        note = replace(
+            last,
+            version=last.version + 1,
+            progress={**last.progress, **moved},
+            columns=rows.drop(_GONE).schema.json(),
+            deleted=deleted,
             rewritten=operation == hudi_options.OVERWRITE,
         )
         if list(self._commits(rows.sparkSession, table)[-1:]) != list(commits[-1:]):
@@ -244,9 +242,15 @@ class HudiFormat:
                 where=table.location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
-        options = hudi_options.write(table, rows.columns, last.kind, operation) | {KEY: note.text()}
+        options = hudi_options.write(table.location, rows.columns, note, operation) | {KEY: note.text()}
         rows.write.format("hudi").options(**options).mode("append").save(table.location)
         return note
+
+
+def _first(table: Table) -> Note:
+    """What the commits of a new table all say of it."""
+    kind = hudi_options.MERGE_ON_READ if table.merge_on_read else hudi_options.COPY_ON_WRITE
+    return Note(str(uuid4()), kind, table.keys, table.partition_by, -1, {}, "")
 
 
 def _covers(commits: Sequence[Commit], progress: Progress) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicator.formats.hudi_timeline import RETAINED
-from replicator.spec import Table
+from replicator.formats.hudi_timeline import RETAINED, Note
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
 INSERT, UPSERT, OVERWRITE = "insert", "upsert", "insert_overwrite_table"
@@ -53,23 +52,23 @@ def upkeep() -> dict[str, str]:
     }
 
 
-def write(table: Table, columns: Sequence[str], kind: str, operation: str) -> dict[str, str]:
+def write(location: str, columns: Sequence[str], note: Note, operation: str) -> dict[str, str]:
     """The options of one write of rows of these columns."""
-    parts = ",".join(table.partition_by)
+    parts = ",".join(note.partition_by)
     options = {
         **_ALWAYS,
-        "hoodie.table.name": table.location.rstrip("/").rsplit("/", 1)[-1],
-        "hoodie.datasource.write.table.type": kind,
+        "hoodie.table.name": location.rstrip("/").rsplit("/", 1)[-1],
+        "hoodie.datasource.write.table.type": note.kind,
         "hoodie.datasource.write.operation": operation,
         "hoodie.datasource.write.partitionpath.field": parts,
     }
-    if table.keys:
+    if note.keys:
         generator = "ComplexKeyGenerator" if parts else "NonpartitionedKeyGenerator"
-        options["hoodie.datasource.write.recordkey.field"] = ",".join(table.keys)
+        options["hoodie.datasource.write.recordkey.field"] = ",".join(note.keys)
         options["hoodie.datasource.write.keygenerator.class"] = f"org.apache.hudi.keygen.{generator}"
     if "_seq" in columns:
         options["hoodie.table.ordering.fields"] = "_seq"
-    if set(table.partition_by) <= set(table.keys):
+    if set(note.partition_by) <= set(note.keys):
         options["hoodie.index.type"] = "SIMPLE"
     else:
         options["hoodie.index.type"] = "GLOBAL_SIMPLE"

@@ -28,13 +28,15 @@ RETAINED = 24
 
 @dataclass(frozen=True)
 class Note:
-    """What a commit says of itself: the table's ``identity`` and ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), the number of
-    the ``version``, the ``progress`` by input, the ``columns`` as Spark's JSON of a schema, how many rows it
-    ``deleted``, and whether it wrote all of them anew.
+    """What a commit says of itself: the table's ``identity``, ``kind`` (COPY_ON_WRITE, MERGE_ON_READ), ``keys`` and
+    partition columns, which stay; the number of the ``version``, the ``progress`` by input, the ``columns`` as Spark's
+    JSON of a schema, how many rows it ``deleted``, and whether it wrote all of them anew.
     """
 
     identity: str
     kind: str
+    keys: tuple[str, ...]
+    partition_by: tuple[str, ...]
     version: int
     progress: Mapping[str, int]
     columns: str
@@ -116,7 +118,12 @@ def _commit(timeline: Any, instant: Any) -> Commit | None:
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
-    return Commit(Note(**json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+    return Commit(_note(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+
+
+def _note(told: dict[str, Any]) -> Note:
+    lists = {name: tuple(value) for name, value in told.items() if isinstance(value, list)}
+    return Note(**(told | lists))
 
 
 def _values(path: str) -> tuple[str, ...]:

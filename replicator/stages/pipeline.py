@@ -68,9 +68,15 @@ def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], r
 
 
 def run_continuously(
-    spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report, stop: Event
+    spark: SparkSession,
+    pipeline: Pipeline,
+    stages: Collection[str],
+    report: Report,
+    stop: Event,
+    between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Bronze streams beside a loop that takes each new bronze version through silver, gold and publish until ``stop``.
+    """Bronze streams beside a loop that takes each new bronze version through silver, gold and publish until ``stop``,
+    and calls ``between`` after each look.
 
     A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
     run with its error, after the others were stopped.
@@ -90,6 +96,7 @@ def run_continuously(
             newest = tuple(r.bronze.version(spark, r.lake.bronze(r.source.name)) for r in pipeline.refinements)
             if newest != versions:
                 versions = newest if _pass(spark, pipeline, stages, report) else None
+            between()
             stop.wait(_PAUSE_SECONDS)
 
 

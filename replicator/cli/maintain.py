@@ -1,0 +1,72 @@
+"""``replicator maintain``: small files written together, and those removed that no version in use needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator import duration
+from replicator.cli import console, options
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from replicator.operate.maintain import Upkeep
+
+_COLUMNS = ("layer", "table", "files before", "files", "bytes before", "bytes", "seconds")
+
+
+def maintain(
+    context: typer.Context,
+    table: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="Only tables of this name: as `status` prints it, or its last part.", metavar="[TABLE]"),
+    ] = None,
+    keep: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--keep", help="How old a version may be that is still read, such as '7 days'.", metavar="TIME"),
+    ] = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Write small files together and remove what no version in use needs; readers see no difference."""
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate import maintain as operate
+    from replicator.operate.lock import exclusive
+    from replicator.session import session
+
+    settings = options.settings(env, conf, lake)
+    hours = (settings.maintenance.keep if keep is None else _seconds(keep)) // 3600
+    with exclusive(Lake(settings.lake.root), ("bronze", "silver", "gold")):
+        spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings)
+        done: list[Upkeep] = []
+        for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), hours):
+            done.append(each)
+            if each.error is not None:
+                console.narrate(f"{each.table}: {each.error}", style="red")
+    rows = [_told(each) for each in done]
+    if as_json:
+        console.print_json(rows)
+    else:
+        cells = [[row[column.replace(" ", "_")] for column in _COLUMNS] for row in rows]
+        console.print_table(_COLUMNS, [[None if cell is None else str(cell) for cell in row] for row in cells])
+    if any(each.error is not None for each in done):
+        raise typer.Exit(1)
+
+
+def _seconds(text: str) -> int:
+    try:
+        return int(duration.seconds(text))
+    except ValueError as error:
+        raise ConfigError(f"--keep {text}: {error}") from error
+
+
+def _told(each: Upkeep) -> dict[str, Any]:
+    files = {"files_before": None, "files": None, "bytes_before": None, "bytes": None}
+    if each.done is not None:
+        files = {name: getattr(each.done, name) for name in files}
+    error = None if each.error is None else str(each.error)
+    return {"layer": each.layer, "table": each.table, **files, "seconds": round(each.seconds, 1), "error": error}

@@ -1,0 +1,24 @@
+"""Durations as people write them in a configuration: ``30 days``."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+_SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+
+def seconds(value: Any) -> Any:
+    """Seconds of ``30 days``; 0 is 0, None stays None. Raises ValueError for anything else."""
+    if value is None or value in (0, "0"):
+        return value if value is None else 0
+    found = re.fullmatch(r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?", str(value).strip())
+    if found is None:
+        raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
+    return int(found.group(1)) * _SECONDS[found.group(2)]
+
+
+Duration = Annotated[int, BeforeValidator(seconds)]
+OptionalDuration = Annotated[int | None, BeforeValidator(seconds)]

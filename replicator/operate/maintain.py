@@ -1,0 +1,94 @@
+"""Upkeep of every table of a lake: small files written together, and those removed that no version in use needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from replicator import names
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.lake import Lake
+from replicator.protocols import TableFormat
+from replicator.spec import Maintained, Table
+from replicator.stages import engine
+
+KEEP_HOURS = 168
+"""A week: a stage that was stopped for longer than this compares whole tables when it goes on."""
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What became of one table: its files before and after, or why it was left as it was. ``seconds`` is wall time."""
+
+    layer: str
+    table: str
+    seconds: float
+    done: Maintained | None = None
+    error: ReplicatorError | None = None
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """A lake and the format that its tables are in; ``formats`` are the names of those that it may hold."""
+
+    lake: Lake
+    tables_of: TableFormat
+    formats: Sequence[str]
+
+    def tables(self, spark: SparkSession) -> list[tuple[str, Table]]:
+        """Every table with its layer, in the order of the layers."""
+        found = [("bronze", self.lake.bronze(name)) for name in self._names(spark, self.lake.bronze_root())]
+        for source in [names.decode(folder) for folder in self._folders(spark, self.lake.bronze_root())]:
+            found += self._of_source(spark, source)
+        return found + [("gold", self.lake.gold(name)) for name in self._names(spark, self.lake.gold_root())]
+
+    def _of_source(self, spark: SparkSession, source: str) -> Iterator[tuple[str, Table]]:
+        lake = self.lake
+        for folder in self._folders(spark, lake.silver_root(source)):
+            yield "silver", lake.silver(source, names.decode_table(folder))
+        for folder in self._folders(spark, lake.history_root(source)):
+            yield "history", lake.history(source, names.decode_table(folder))
+        for format_ in self.formats:
+            for folder in self._folders(spark, lake.twins_root(format_, source)):
+                yield "twin", lake.twin(source, names.decode_table(folder), format_)
+        for table in (lake.dead_letters(source), lake.dropped_letters(source)):
+            if self.tables_of.version(spark, table) is not None:
+                yield "dead letters", table
+
+    def _folders(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
+        return self.tables_of.tables(spark, folder)
+
+    def _names(self, spark: SparkSession, folder: str) -> list[str]:
+        return [names.decode(each) for each in self._folders(spark, folder)]
+
+
+def chosen(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[str, Table]]:
+    """All tables, or those whose name or last part it is. Raises ConfigError for a name that none has."""
+    found = [each for each in tables if name is None or name in _called(each[1])]
+    if not found and name is not None:
+        listed = ", ".join(sorted(table.name for _, table in tables)) or "no tables in this lake yet"
+        raise ConfigError(f"there is no table {name!r}", mend=f"There are: {listed}.")
+    return found
+
+
+def maintain(
+    spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_hours: int = KEEP_HOURS
+) -> Iterator[Upkeep]:
+    """One table after the other; a failure is told with its table, and the others go on."""
+    for layer, table in tables:
+        started = time.monotonic()
+        try:
+            done, error = tables_of.maintain(spark, table, keep_hours), None
+        except ReplicatorError as stopped:
+            done, error = None, stopped
+        except engine.FAILURES as failed:
+            done, error = None, engine.failure(failed, table.name)
+        yield Upkeep(layer, table.name, time.monotonic() - started, done, error)
+
+
+def _called(table: Table) -> set[str]:
+    plain = table.name.partition(" (")[0]
+    return {table.name, plain, plain.partition("/")[2], plain.rpartition(".")[2]}

@@ -1,0 +1,117 @@
+"""A process that dies inside a write or inside upkeep of a Hudi table (reliability.md K-H1 to K-H4).
+
+Hudi's timeline has a file for each step of a commit. Beside the work each state of it is photographed: a copy of the
+table as a killed process would have left it there, which a new process then opens and goes on with.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from replicator.formats import hudi_options
+from replicator.formats.hudi import HudiFormat
+from replicator.spec import Progress, Table
+from replicator.transforms import fold
+from tests.builders import changes, state, states, upsert
+
+pytestmark = [pytest.mark.spark, pytest.mark.hudi]
+
+TIMELINE = ".hoodie/timeline"
+
+
+def photograph(table: Path, to: Path) -> None:
+    """The timeline first: what comes later is at most more than a dying process had written."""
+    shutil.copytree(table / TIMELINE, to / TIMELINE)
+    shutil.copytree(table, to, dirs_exist_ok=True, ignore=lambda folder, _: ["timeline"] if folder == f"{table}/.hoodie" else [])  # fmt: skip # noqa: E501
+
+
+@contextmanager
+def camera(table: Path, album: Path, wanted: Callable[[str], bool]) -> Iterator[list[tuple[str, Path]]]:
+    """Photographs of every state of the timeline whose newest file is wanted, by the name of that file."""
+    done, taken = threading.Event(), []
+    known = {file.name for file in (table / TIMELINE).glob("[!.]*")}
+
+    def watch() -> None:
+        while not done.wait(0.002):
+            for name in sorted({file.name for file in (table / TIMELINE).glob("[!.]*")} - known):
+                known.add(name)
+                if wanted(name):
+                    place = album / f"{len(taken)}"
+                    photograph(table, place)
+                    taken.append((name, place))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield taken
+    finally:
+        done.set()
+        watcher.join()
+
+
+class World:
+    """A table of three rows and what becomes of it."""
+
+    def __init__(self, spark, folder: Path, *, on_read: bool) -> None:
+        self.spark, self.folder, self.on_read = spark, folder, on_read
+        self.format, self.table = HudiFormat(), self.at(folder / "t")
+        for n in (1, 2):
+            self.apply(self.format, self.table, n)
+
+    def at(self, place: Path) -> Table:
+        return Table("t", str(place), ("k",), merge_on_read=self.on_read)
+
+    def apply(self, format_: HudiFormat, table: Table, n: int) -> None:
+        """The batch ``n``: it changes the rows 1 and 2, and brings one more."""
+        batch = changes(self.spark, [(k, upsert(f"{n}0", n, f"{n}")) for k in (1, 2, 10 + n)])
+        format_.apply(fold.fold(batch, ["k"], partial=False), table, Progress("bronze", n))
+
+    def goes_on(self, place: Path, upto: int) -> None:
+        """A new process finds a whole batch or none of it, and ends where the first would have."""
+        restarted, table = HudiFormat(), self.at(place)
+        reached = restarted.progress(self.spark, table, "bronze")
+        assert reached is not None
+        assert self.states(restarted, table) == self.of(reached.version)
+        for n in range(upto, upto + 2):
+            self.apply(restarted, table, n)
+        assert self.states(restarted, table) == self.of(upto + 1)
+        restarted.maintain(self.spark, table, 168)
+        assert self.states(restarted, table) == self.of(upto + 1)
+
+    def states(self, format_: HudiFormat, table: Table) -> dict:
+        return states(format_.read(self.spark, table).collect())
+
+    @staticmethod
+    def of(n: int) -> dict:
+        brought = {10 + m: state(m, f"{m}", f"{m}0") for m in range(1, n + 1)}
+        return brought | {k: state(n, f"{n}", f"{n}0") for k in (1, 2)}
+
+
+@pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
+def test_a_write_that_dies_is_taken_back_and_repeated(exact, tmp_path: Path, on_read: bool) -> None:
+    """Requested, in flight, completed but not cleaned: rows and progress are there together or not at all."""
+    world = World(exact, tmp_path, on_read=on_read)
+    with camera(tmp_path / "t", tmp_path / "album", lambda name: "commit" in name or "inflight" in name) as taken:
+        world.apply(world.format, world.table, 3)
+    assert {"requested", "inflight"} <= {name.rsplit(".", 1)[-1] for name, _ in taken}
+    for _, place in taken:
+        world.goes_on(place, 3)
+
+
+@pytest.mark.parametrize("on_read", [False, True], ids=["clustering", "compaction"])
+def test_upkeep_that_dies_hinders_nobody(exact, tmp_path: Path, monkeypatch, on_read: bool) -> None:
+    """Planned or half-done compaction and clustering: the next writer goes on beside it or takes it back."""
+    monkeypatch.setitem(hudi_options._ALWAYS, "hoodie.parquet.small.file.limit", "0")  # so that there are small files
+    world = World(exact, tmp_path, on_read=on_read)
+    action = "compaction" if on_read else "clustering"
+    with camera(tmp_path / "t", tmp_path / "album", lambda name: action in name) as taken:
+        world.format.maintain(exact, world.table, 168)
+    assert {name.rsplit(".", 1)[-1] for name, _ in taken} == {"requested", "inflight"}
+    for _, place in taken:
+        world.goes_on(place, 3)
