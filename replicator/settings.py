@@ -117,7 +117,7 @@ class MaintenanceKeys(Strict):
     continuous run does it by itself, None: never (``replicator maintain`` does it). Both in seconds.
     """
 
-    keep: Duration = 604_800
+    keep: Duration = Field(default=604_800, validate_default=False)
     every: OptionalDuration = None
 
 

@@ -84,6 +84,23 @@ def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything
     assert "give [delta, hudi]" in refusal(conf, "formats: [hudi]\n")
 
 
+def test_a_table_is_kept_in_one_format_or_in_two(conf):
+    """The first is the table's, the others have copies of it."""
+    twin = {"sources/s.yaml": "name: s\ntables: {a.b: {format: [hudi, delta], table_type: merge_on_read}}\n"}
+    declared = conf("formats: [delta, hudi]\n", **twin).sources[0].declaration("a.b")
+    assert (declared.format, declared.twins, declared.formats) == ("hudi", ("delta",), ("hudi", "delta"))
+    assert "a.b is kept in hudi" in refusal(conf, "", **twin)
+    twice = {"sources/s.yaml": "name: s\ntables: {a.b: {format: [delta, delta]}}\n"}
+    assert "format has 'delta' twice" in refusal(conf, "", **twice)
+
+
+def test_how_long_versions_are_kept_is_a_duration(conf):
+    """As everywhere: a number with its unit."""
+    kept = conf("maintenance: {keep: 2 days, every: 1 hour}\n").maintenance
+    assert (kept.keep, kept.every) == (172_800, 3_600)
+    assert "such as `30 days`" in refusal(conf, "maintenance: {keep: 2}\n")
+
+
 def test_all_problems_are_told_at_once(conf):
     """One run tells everything: of the keys, the variables and the files beside them."""
     dev = "dead_letter: {max_share: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,9 @@ def test_a_difference_is_found_and_named(exact, tmp_path: Path) -> None:
     assert sorted(told.named) == ["id=3: total", "id=4: missing", "id=50: extra"]
     answer = said("verify", "--lake", str(tmp_path), "--json", code=1)
     assert '"differing": 1' in answer
+    kept = json.loads(said("maintain", "orders", "--lake", str(tmp_path), "--keep", "1 day", "--json"))
+    assert [(each["layer"], each["error"]) for each in kept] == [("silver", None), ("twin", None)]
+    assert world.verdict().rows == 6
 
 
 def test_a_twin_that_is_not_there_is_no_equal_one(exact, tmp_path: Path) -> None:
