@@ -90,6 +90,11 @@ def named(name: str | None) -> str:
     return "(none)" if name is None else name
 
 
+def _plain(name: str | None) -> str:
+    """A name as plotly shows it unread; it knows no entities of quotes."""
+    return escape(named(name), quote=False)
+
+
 def _pie(sales: Sales, palette: Palette) -> go.Figure:
     majority, others = sales.customers[:MAJORITY], sales.customers[MAJORITY:]
     slices = [_slice(customer, sales) for customer in majority]
@@ -123,7 +128,7 @@ def _pie(sales: Sales, palette: Palette) -> go.Figure:
 
 
 def _slice(customer: Customer, sales: Sales) -> tuple[str, float, str]:
-    name = escape(named(customer.id))
+    name = _plain(customer.id)
     return name, float(customer.revenue), _hover(name, customer.revenue, sales)
 
 
@@ -159,7 +164,7 @@ def _dots(
         name=name,
         x=[float(rounded(customer.average_quantity, 2)) for customer in customers],
         y=[float(rounded(customer.average_revenue, 2)) for customer in customers],
-        text=[escape(named(customer.id)) for customer in customers],
+        text=[_plain(customer.id) for customer in customers],
         customdata=[_figures(customer) for customer in customers],
         hovertemplate="%{customdata}<extra></extra>",
         mode="markers+text" if sides else "markers",
@@ -195,7 +200,7 @@ def _sides(customers: Sequence[Customer]) -> list[str]:
 
 def _figures(customer: Customer) -> str:
     return (
-        f"<b>{escape(named(customer.id))}</b><br>revenue {money(customer.revenue)}<br>"
+        f"<b>{_plain(customer.id)}</b><br>revenue {money(customer.revenue)}<br>"
         f"{number(customer.orders)} orders, {number(customer.lines)} lines<br>"
         f"per line: {number(customer.average_quantity, 2)} pieces, {money(customer.average_revenue)}"
     )
@@ -203,7 +208,7 @@ def _figures(customer: Customer) -> str:
 
 def _bars(parts: Sequence[Part], palette: Palette) -> go.Figure:
     """Grouped bars, the first part on top."""
-    names = [escape(named(part.name)) for part in parts]
+    names = [_plain(part.name) for part in parts]
     figure = go.Figure(
         [
             go.Bar(name=name, y=names, x=values, orientation="h", marker={"color": colour}, customdata=texts)
@@ -267,7 +272,8 @@ def _batches(timeline: Timeline, palette: Palette) -> go.Figure:
 
 
 def _layout(palette: Palette) -> dict[str, Any]:
-    axis = {"gridcolor": palette.line, "linecolor": palette.line, "zerolinecolor": palette.line, "automargin": True}
+    axis = dict.fromkeys(("gridcolor", "linecolor", "zerolinecolor"), palette.line)
+    axis |= {"automargin": True, "title": {"font": {"size": 13}}}
     return {
         "template": "none",
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": palette.ink},

@@ -51,7 +51,7 @@ DARK = Palette(
     first="#6db3ff",
     first_soft="#2f6cab",
     second="#ffa24d",
-    rest="#758193",
+    rest="#8390a3",
     bad="#ff8a80",
 )
 

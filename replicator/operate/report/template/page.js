@@ -28,6 +28,7 @@
   const theme = () => (night.matches ? "dark" : "light");
   addEventListener("error", (event) => fail(event.message));
   addEventListener("unhandledrejection", (event) => fail(event.reason));
+  addEventListener("securitypolicyviolation", (event) => fail(`${event.violatedDirective} ${event.blockedURI}`));
   addEventListener("beforeprint", () => draw("light"));
   addEventListener("afterprint", () => draw(theme()));
   night.addEventListener("change", () => draw(theme()));
