@@ -17,8 +17,8 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from replicator import __version__
-from replicator.operate.report import charts, written
-from replicator.operate.report.charts import Chart
+from replicator.operate.report import health_charts, sales_charts, star_charts, written
+from replicator.operate.report.chart import Chart, named
 from replicator.operate.report.collect import Report
 from replicator.operate.report.health import moment
 from replicator.operate.report.palette import DARK, LIGHT, Palette
@@ -43,7 +43,7 @@ def html(report: Report) -> str:
         style=_text(environment, "page.css"),
         scripts=scripts,
         hashes=[_hash(script) for script in scripts],
-        charts=charts,
+        most=sales_charts.MAJORITY,
         sales_columns=sorted(SALES_COLUMNS),
         star_models=sorted(STAR_COLUMNS),
     )
@@ -53,11 +53,11 @@ def drawings(report: Report, palette: Palette) -> list[Chart]:
     """The charts of what the report has."""
     found = []
     if report.sales is not None:
-        found += charts.of_sales(report.sales, palette)
+        found += sales_charts.of(report.sales, palette)
     if report.star is not None:
-        found += charts.of_star(report.star, palette)
+        found += star_charts.of(report.star, palette)
     if report.health.batches.buckets:
-        found.append(charts.of_batches(report.health.batches, palette))
+        found.append(health_charts.of_batches(report.health.batches, palette))
     return found
 
 
@@ -72,7 +72,7 @@ def _environment() -> jinja2.Environment:
     kinds = (written.number, written.counted, written.money, written.percent, written.moment, written.span)
     made.filters |= {each.__name__: each for each in kinds}
     made.filters |= {
-        "named": charts.named,
+        "named": named,
         "from_ms": _from_ms,
         "sum_of": _sum_of,
         "stopped": _stopped,
