@@ -74,7 +74,11 @@ def _ask(context: typer.Context, settings: Settings) -> Report:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the whole file at once: who has the old page open never sees half of the new one."""
-    written = path.with_name(f".{path.name}.new")
-    written.write_text(text, encoding="utf-8", newline="")
-    written.replace(path)
+    """Write the whole file at once: who opens the page meanwhile gets the old one. Raises ConfigError."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        new.replace(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}", mend="Give another --output FILE.") from error
