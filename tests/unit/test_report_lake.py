@@ -16,7 +16,7 @@ from replicator import modelfile
 from replicator.cli import app
 from replicator.errors import ConfigError
 from replicator.formats.delta import DeltaFormat
-from replicator.operate.report import star
+from replicator.operate.report import sales, star
 from replicator.operate.runs import RunLog, Runs
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
@@ -136,6 +136,21 @@ def test_no_folder_is_made_for_a_page(lake: Path, tmp_path: Path) -> None:
     """A misspelt folder is told before the lake is asked."""
     with pytest.raises(ConfigError, match="cannot be written"):
         said("report", "--lake", str(lake), "--output", str(tmp_path / "nowhere" / "report.html"))
+
+
+def test_totals_are_of_all_customers_however_many_are_shown(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page names the largest; those it does not name are in every sum, and a line without figures is a line."""
+    monkeypatch.setattr(sales, "MOST_CUSTOMERS", 1)
+    rows = [
+        ("a", 1, 2, Decimal("0.1")),
+        ("a", 1, None, None),
+        ("a", 2, 1, Decimal("0.2")),
+        (None, 3, 4, Decimal("0.05")),
+    ]
+    lines = made(spark, rows, "customer_id string, order_id int, quantity int, revenue decimal(18,4)")
+    found = sales.of("m", lines)
+    assert found.total == sales.Total(2, Decimal("0.35"), 3, 4)
+    assert found.customers == (sales.Customer("a", Decimal("0.3"), 2, 3, Decimal(3)),)
 
 
 def test_a_fact_without_its_dimension_row_stays_in_the_sums(spark) -> None:

@@ -21,7 +21,7 @@ from replicator.operate.report import page, sales_charts, written
 from replicator.operate.report.collect import Report, Trouble
 from replicator.operate.report.health import Batch, Health, timeline
 from replicator.operate.report.palette import DARK, LIGHT, contrast, text_on
-from replicator.operate.report.sales import Customer, Sales
+from replicator.operate.report.sales import Customer, Sales, Total
 from replicator.operate.report.star import Part, Star
 from replicator.operate.runs import Entry, Run
 from replicator.operate.status import Standing
@@ -35,14 +35,18 @@ def customer(id_: str | None, revenue: str, orders: int = 1, lines: int = 1, qua
     return Customer(id_, Decimal(revenue), orders, lines, Decimal(quantity))
 
 
-SALES = Sales(
-    "order_items",
-    (
-        customer("BIG", "110277.305", 28, 86, "3961"),
-        customer(HOSTILE, "2000.1", 3, 2, "9"),
-        customer("SMALL", "0.005", 2, 7, "20"),
-        customer(None, "0"),
-    ),
+def sales(*customers: Customer) -> Sales:
+    """Of a model that has no other customers."""
+    revenue = sum((each.revenue for each in customers), Decimal(0))
+    orders, lines = sum(each.orders for each in customers), sum(each.lines for each in customers)
+    return Sales("order_items", Total(len(customers), revenue, orders, lines), customers)
+
+
+SALES = sales(
+    customer("BIG", "110277.305", 28, 86, "3961"),
+    customer(HOSTILE, "2000.1", 3, 2, "9"),
+    customer("SMALL", "0.005", 2, 7, "20"),
+    customer(None, "0"),
 )
 
 
@@ -163,13 +167,13 @@ def _by_place(parsed: Parsed) -> list[dict[str, object]]:
 
 def test_sums_are_exact_and_halves_are_rounded_up() -> None:
     """The page's total is that of the rows to the last digit; half a cent is a cent."""
-    assert SALES.revenue == Decimal("112277.410")
+    assert SALES.total.revenue == Decimal("112277.410")
     assert written.money(SALES.customers[0].revenue) == "110,277.31"
     assert written.number(SALES.customers[0].average_quantity, 2) == "46.06"
     assert written.money(SALES.customers[0].average_revenue) == "1,282.29"
     assert written.money(SALES.customers[2].revenue) == "0.01"
     assert written.percent(SALES.share(1)) == "98.2\xa0%"
-    assert Sales("m", ()).share(20) is None
+    assert sales().share(20) is None
 
 
 @pytest.mark.parametrize(
@@ -183,20 +187,19 @@ def test_a_span_is_told_in_its_two_largest_units(seconds: float | None, text: st
 
 def test_the_promising_have_the_dearest_lines_beside_the_largest() -> None:
     """Few orders, dear items: by revenue per line, without those that are the largest anyway."""
-    sales = Sales("m", tuple(customer(name, revenue, lines=lines) for name, revenue, lines in (
-        ("a", "900", 1), ("b", "800", 100), ("c", "700", 10), ("d", "600", 2), ("e", "500", 50)
-    )))  # fmt: skip
-    assert [each.id for each in sales.promising(2, beside=1)] == ["d", "c"]
+    lines = {"a": ("900", 1), "b": ("800", 100), "c": ("700", 10), "d": ("600", 2), "e": ("500", 50)}
+    found = sales(*[customer(name, revenue, lines=count) for name, (revenue, count) in lines.items()])
+    assert [each.id for each in found.promising(2, beside=1)] == ["d", "c"]
 
 
 def test_the_pie_holds_all_revenue() -> None:
     """The twenty largest have a slice each, all others one together."""
-    sales = Sales("m", tuple(customer(f"c{at}", str(100 - at)) for at in range(30)))
-    [pie, _] = sales_charts.of(sales, LIGHT)
+    found = sales(*[customer(f"c{at}", str(100 - at)) for at in range(30)])
+    [pie, _] = sales_charts.of(found, LIGHT)
     [data] = pie.figure["data"]
     assert len(data["values"]) == 21
     assert data["values"][-1] == sum(100 - at for at in range(20, 30))
-    assert sum(data["values"]) == float(sales.revenue)
+    assert sum(data["values"]) == float(found.total.revenue)
     assert "10 others" in data["customdata"][-1]
 
 

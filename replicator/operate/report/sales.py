@@ -12,6 +12,9 @@ from pyspark.sql import types as T
 COLUMNS = frozenset({"customer_id", "order_id", "quantity", "revenue"})
 """What a gold model has that holds order lines, one row each."""
 
+MOST_CUSTOMERS = 1_000
+"""How many are shown one by one."""
+
 _EXACT = T.DecimalType(28, 6)
 
 
@@ -41,26 +44,24 @@ class Customer:
 
 
 @dataclass(frozen=True)
+class Total:
+    """All customers together: how many there are, and their exact sums. An order whose lines name two customers counts
+    for both.
+    """
+
+    customers: int
+    revenue: Decimal
+    orders: int
+    lines: int
+
+
+@dataclass(frozen=True)
 class Sales:
-    """All customers of one model, the largest revenue first."""
+    """The sales of one model: ``total`` of all customers, and the MOST_CUSTOMERS largest, the largest revenue first."""
 
     model: str
+    total: Total
     customers: tuple[Customer, ...]
-
-    @property
-    def revenue(self) -> Decimal:
-        """Of all customers, exact."""
-        return self.largest_revenue(len(self.customers))
-
-    @property
-    def orders(self) -> int:
-        """Of all customers; an order whose lines name two of them counts for both."""
-        return sum(customer.orders for customer in self.customers)
-
-    @property
-    def lines(self) -> int:
-        """Of all customers."""
-        return sum(customer.lines for customer in self.customers)
 
     def largest_revenue(self, count: int) -> Decimal:
         """Of the ``count`` largest customers together, exact."""
@@ -68,7 +69,7 @@ class Sales:
 
     def share(self, count: int) -> Decimal | None:
         """Which part of all revenue the ``count`` largest customers have, 0 to 1; None without any revenue."""
-        return self.largest_revenue(count) / self.revenue if self.revenue else None
+        return self.largest_revenue(count) / self.total.revenue if self.total.revenue else None
 
     def promising(self, count: int, beside: int) -> tuple[Customer, ...]:
         """The ``count`` customers with the dearest lines, beside the ``beside`` largest: few orders, dear items."""
@@ -77,26 +78,26 @@ class Sales:
 
 
 def by_customer(lines: DataFrame) -> DataFrame:
-    """One row per customer_id of the order lines, the largest revenue first: ``id, revenue, orders, lines, quantity``.
+    """One row per customer_id of the order lines: ``id, revenue, orders, lines, quantity``.
 
     *lines* has COLUMNS. Sums are decimals; a line whose quantity or revenue is NULL adds nothing but itself.
     """
     kinds = dict(lines.dtypes)
-    return (
-        lines.groupBy(F.col("customer_id").cast("string").alias("id"))
-        .agg(
-            _sum("revenue", kinds["revenue"]),
-            F.count_distinct("order_id").alias("orders"),
-            F.count("*").alias("lines"),
-            _sum("quantity", kinds["quantity"]),
-        )
-        .orderBy(F.col("revenue").desc(), "id")
+    return lines.groupBy(F.col("customer_id").cast("string").alias("id")).agg(
+        _sum("revenue", kinds["revenue"]),
+        F.count_distinct("order_id").alias("orders"),
+        F.count("*").alias("lines"),
+        _sum("quantity", kinds["quantity"]),
     )
 
 
 def of(model: str, lines: DataFrame) -> Sales:
     """The sales of a model that has COLUMNS."""
-    return Sales(model, tuple(Customer(**row.asDict()) for row in by_customer(lines).collect()))
+    customers = by_customer(lines)
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("revenue", "orders", "lines")]
+    [total] = customers.agg(F.count("*").alias("customers"), *sums).collect()
+    largest = customers.orderBy(F.col("revenue").desc(), "id").limit(MOST_CUSTOMERS).collect()
+    return Sales(model, Total(**total.asDict()), tuple(Customer(**row.asDict()) for row in largest))
 
 
 def _sum(column: str, kind: str) -> Column:

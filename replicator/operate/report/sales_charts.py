@@ -41,12 +41,13 @@ def of(sales: Sales, palette: Palette) -> list[Chart]:
 
 
 def _pie(sales: Sales, palette: Palette) -> go.Figure:
-    majority, others = sales.customers[:MAJORITY], sales.customers[MAJORITY:]
+    majority = sales.customers[:MAJORITY]
+    others = sales.total.customers - len(majority)
     slices = [_slice(customer, sales) for customer in majority]
     colours = [palette.first if at < LARGEST else palette.first_soft for at in range(len(majority))]
     if others:
-        rest = sales.revenue - sales.largest_revenue(MAJORITY)
-        slices.append((f"{len(others)} others", float(rest), _hover(f"{len(others)} others", rest, sales)))
+        rest = sales.total.revenue - sales.largest_revenue(MAJORITY)
+        slices.append((f"{number(others)} others", float(rest), _hover(f"{number(others)} others", rest, sales)))
         colours.append(palette.rest)
     whole = sum(value for _, value, _ in slices) or 1
     texts = [text if value / whole >= _SMALLEST_LABEL else "" for text, value, _ in slices]
@@ -76,7 +77,7 @@ def _slice(customer: Customer, sales: Sales) -> tuple[str, float, str]:
 
 
 def _hover(name: str, revenue: Decimal, sales: Sales) -> str:
-    share = percent(revenue / sales.revenue) if sales.revenue else percent(None)
+    share = percent(revenue / sales.total.revenue) if sales.total.revenue else percent(None)
     return f"<b>{name}</b><br>{money(revenue)}<br>{share} of revenue"
 
 
