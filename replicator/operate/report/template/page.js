@@ -14,10 +14,13 @@
 
   const draw = async (theme) => {
     try {
-      for (const { name, figure } of drawings[theme]) {
-        const { data, layout } = structuredClone(figure);
-        await Plotly.react(name, data, layout, config);
-      }
+      // all are begun at once: a printer does not wait
+      await Promise.all(
+        drawings[theme].map(({ name, figure }) => {
+          const { data, layout } = structuredClone(figure);
+          return Plotly.react(name, data, layout, config);
+        }),
+      );
       root.dataset.theme = theme;
       root.dataset.charts = "drawn";
     } catch (error) {
