@@ -67,6 +67,7 @@ HEALTH = Health(
         Standing("bronze", "shop", 5, "version 1", 7, 31.0, newest_ms=1_700_000_000_000),
         Standing("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000),
         Standing("silver", HOSTILE, 3, "0", 2, 60.0, 0, 1_700_000_061_000),
+        Standing("publish", "star.orders", None, "out of reach"),
     ),
     timeline([Batch("shop", NOW, 5)]),
     (Count("shop", None, "malformed_json", 3, NOW, NOW),),
@@ -154,6 +155,7 @@ def test_every_chart_has_a_name_for_those_who_do_not_see_it_and_a_table(full: Pa
     places = [a for _, a in full.elements if a.get("role") == "img"]
     assert [a["id"] for a in places] == [each["name"] for each in _by_place(full)]
     assert all(len(str(a["aria-label"])) > 30 for a in places)
+    assert "out of reach" in full.texts
     tables = {str(a.get("id")) for tag, a in full.elements if tag == "table"}
     assert {"largest-customers", "product-lines-table", "countries-table", "months-table", "batches-table"} <= tables
 
@@ -227,7 +229,8 @@ def test_batches_are_counted_in_few_even_spans_without_a_gap() -> None:
 
 def test_a_hop_adds_up_its_tables_and_says_which_do_not_know() -> None:
     """What waits is summed, its age is the greatest; a table that nobody can count is not taken for one without lag."""
-    bronze, silver = HEALTH.hops
+    bronze, silver, target = HEALTH.hops
+    assert (target.behind, target.unknown) == (None, 1)
     assert (bronze.behind, bronze.seconds, bronze.unknown) == (7, 31.0, 0)
     assert (silver.behind, silver.seconds, silver.unknown, silver.tables) == (2, 60.0, 1, 2)
     assert written.moment(silver.newest) == "2023-11-14 22:14:21 UTC"

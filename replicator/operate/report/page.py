@@ -25,6 +25,7 @@ from replicator.operate.report.palette import DARK, LIGHT, Palette
 from replicator.operate.report.sales import COLUMNS as SALES_COLUMNS
 from replicator.operate.report.star import COLUMNS as STAR_COLUMNS
 from replicator.operate.runs import Run
+from replicator.operate.status import Standing
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -76,9 +77,15 @@ def _environment() -> jinja2.Environment:
         "from_ms": _from_ms,
         "sum_of": _sum_of,
         "stopped": _stopped,
+        "position": _position,
         "written_at": _written_at,
     }
     return made
+
+
+def _position(standing: Standing) -> str:
+    """A table's version, or why it has none; a row's place in the source's order says nothing to people."""
+    return written.NOTHING if standing.layer in {"silver", "history"} else standing.position
 
 
 def _written_at(text: str) -> str:
