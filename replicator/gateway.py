@@ -55,8 +55,20 @@ def pair(scala: Any) -> tuple[Any, Any]:
     return scala._1(), scala._2()  # noqa: SLF001 - their names
 
 
-def root(java: Any) -> Any:
-    """The first cause of an exception of the JVM."""
+def shortened(error: Exception) -> str:
+    """An error that is not ours as one line: its class and first line; of Spark's and the JVM's the root cause."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    java = getattr(error, "java_exception", None)
+    text = str(_root(java).toString()) if java is not None else str(cause)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    name = type(cause).__name__
+    told = first if java is not None else f"{name}: {first}" if first else name
+    return told.rstrip(".")
+
+
+def _root(java: Any) -> Any:
     while (cause := java.getCause()) is not None:
         java = cause
     return java

@@ -24,6 +24,7 @@ from replicator.cli import (
     jars,
     maintain,
     purge,
+    report,
     run,
     runs,
     schema,
@@ -52,6 +53,7 @@ app.command()(explain.explain)
 app.command()(jars.jars)
 app.command()(maintain.maintain)
 app.command()(purge.purge)
+app.command()(report.report)
 app.command()(run.run)
 app.command()(runs.runs)
 app.command()(sql.sql)
@@ -95,11 +97,12 @@ def main() -> None:
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
         if _is_out_of_reach(error):
-            told = Unreachable(f"a service does not answer: {shortened(error)}", mend="Check it, then run again.")
+            what = f"a service does not answer: {gateway.shortened(error)}"
+            told = Unreachable(what, mend="Check it, then run again.")
             _explain(f"error: {told}", error, debug=invocation.debug)
             sys.exit(told.exit_code)
         hint = "" if invocation.debug else " Add --debug for the whole trace."
-        _explain(f"error: {shortened(error)}.{hint}", error, debug=invocation.debug)
+        _explain(f"error: {gateway.shortened(error)}.{hint}", error, debug=invocation.debug)
         sys.exit(1)
 
 
@@ -110,19 +113,6 @@ def _is_out_of_reach(error: Exception) -> bool:
         names.add(cause.getClass().getSimpleName())
         cause = cause.getCause()
     return bool(names & _NO_ANSWER)
-
-
-def shortened(error: Exception) -> str:
-    """An error that is not ours as one line: its class and first line; of Spark's and the JVM's the root cause."""
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    java = getattr(error, "java_exception", None)
-    text = str(gateway.root(java).toString()) if java is not None else str(cause)
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    name = type(cause).__name__
-    told = first if java is not None else f"{name}: {first}" if first else name
-    return told.rstrip(".")
 
 
 def _explain(sentence: str, error: Exception, *, debug: bool) -> None:

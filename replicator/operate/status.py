@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -14,7 +15,6 @@ from replicator.lake import Lake
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
 from replicator.transforms import history
-from replicator.transforms.live import live
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,11 @@ class Standing:
     """One table. ``position`` is the layer's own: bronze version, ``_seq`` of the newest row, gold version, ledger
     version.
 
-    ``lag_events`` counts records that are in the layer before and not here (None: not known); ``lag_seconds`` is
-    the age of the newest change that is here while there are such records, else 0.
+    ``lag_events`` counts records that are in the layer before and not here, for gold and publish its commits (None:
+    not known); ``lag_seconds`` is the age of the newest change that is here while there are such records, else 0.
+    ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
+    here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
+    ``updated_at`` where a model has one.
     """
 
     layer: str
@@ -32,6 +35,19 @@ class Standing:
     position: str
     lag_events: int | None = None
     lag_seconds: float | None = None
+    deleted: int | None = None
+    newest_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table that was not looked at yet: ``take`` gives its standings, with those of what belongs to it (a history, a
+    target), and raises what is wrong with it.
+    """
+
+    layer: str
+    table: str
+    take: Callable[[], list[Standing]]
 
 
 @dataclass(frozen=True)
@@ -48,32 +64,35 @@ class Surroundings:
 
 def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
     """Every table of the lake and every target, in the order of the layers."""
-    found: list[Standing] = []
-    for source in at.format.tables(spark, at.lake.bronze_root()):
-        found.append(_bronze(spark, at, names.decode(source)))
-        found.extend(_silver(spark, at, names.decode(source)))
+    return [standing for look in looks(spark, at) for standing in look.take()]
+
+
+def looks(spark: SparkSession, at: Surroundings) -> Iterator[Look]:
+    """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
+    for source in map(names.decode, at.format.tables(spark, at.lake.bronze_root())):
+        yield Look("bronze", source, partial(_bronze, spark, at, source))
+        for name in map(names.decode_table, at.format.tables(spark, at.lake.silver_root(source))):
+            yield Look("silver", f"{source}/{name}", partial(_silver, spark, at, source, name))
     for model in at.models:
-        found.extend(_gold(spark, at, model))
-    return found
+        yield Look("gold", model.name, partial(_gold, spark, at, model))
+    configured = {model.name for model in at.models}
+    for name in map(names.decode, at.format.tables(spark, at.lake.gold_root())):
+        if name not in configured:
+            yield Look("gold", name, partial(_model, spark, at, at.lake.gold(name)))
 
 
-def _bronze(spark: SparkSession, at: Surroundings, source: str) -> Standing:
+def _bronze(spark: SparkSession, at: Surroundings, source: str) -> list[Standing]:
     table = at.lake.bronze(source)
     rows = at.format.read(spark, table)
     lag = _behind_kafka(spark, at, source)
-    age = F.unix_millis(F.current_timestamp()) - F.unix_millis(F.max("timestamp"))
-    found = rows.agg(F.count("*").alias("rows"), age.alias("age")).first()
+    newest = F.unix_millis(F.max("timestamp"))
+    age = F.unix_millis(F.current_timestamp()) - newest
+    [found] = rows.agg(F.count("*").alias("rows"), newest.alias("newest"), age.alias("age")).collect()
     seconds = None if lag is None else 0.0
-    if lag and found is not None:
+    if lag:
         seconds = None if found["age"] is None else float(found["age"]) / 1000
-    return Standing(
-        "bronze",
-        source,
-        None if found is None else found["rows"],
-        f"version {at.format.version(spark, table)}",
-        lag,
-        seconds,
-    )
+    position = f"version {at.format.version(spark, table)}"
+    return [Standing("bronze", source, found["rows"], position, lag, seconds, newest_ms=found["newest"])]
 
 
 def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | None:
@@ -92,41 +111,42 @@ def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | N
     return sum(max(0, end - int(have.get(place, 0))) for place, end in ends.items())
 
 
-def _silver(spark: SparkSession, at: Surroundings, source: str) -> list[Standing]:
+def _silver(spark: SparkSession, at: Surroundings, source: str, name: str) -> list[Standing]:
     bronze = at.lake.bronze(source)
     identity, newest = at.format.identity(spark, bronze), at.format.version(spark, bronze)
     found = []
-    for name in map(names.decode_table, at.format.tables(spark, at.lake.silver_root(source))):
-        of_name = [("silver", at.lake.silver(source, name), ~F.col("_deleted"))]
-        past = at.lake.history(source, name)
-        if at.format.version(spark, past) is not None:
-            of_name.append(("history", past, history.holds()))
-        for layer, table, is_shown in of_name:
-            progress = at.format.progress(spark, table, identity or "")
-            behind = None
-            if progress is not None and newest is not None:
-                behind = _unread(spark, at, source, name, progress.version, newest)
-            found.extend(_standing(spark, at, layer, table, is_shown, behind))
+    of_name = [("silver", at.lake.silver(source, name), ~F.col("_deleted"))]
+    past = at.lake.history(source, name)
+    if at.format.version(spark, past) is not None:
+        of_name.append(("history", past, history.holds()))
+    for layer, table, is_shown in of_name:
+        progress = at.format.progress(spark, table, identity or "")
+        behind = None
+        if progress is not None and newest is not None:
+            behind = _unread(spark, at, source, name, progress.version, newest)
+        found.append(_standing(spark, at, layer, table, is_shown, behind))
     return found
 
 
 def _standing(
     spark: SparkSession, at: Surroundings, layer: str, table: Table, is_shown: Column, behind: int | None
-) -> list[Standing]:
+) -> Standing:
     """One table of silver, or a history: its rows that users see, and how far it is behind bronze."""
-    row = (
+    newest = F.max("_source_ts_ms")
+    [row] = (
         at.format.read(spark, table)
         .agg(
             F.sum(is_shown.cast("int")).alias("rows"),
+            F.sum((~is_shown).cast("int")).alias("hidden"),
             F.max("_seq").alias("seq"),
-            (F.unix_millis(F.current_timestamp()) - F.max("_source_ts_ms")).alias("age"),
+            newest.alias("newest"),
+            (F.unix_millis(F.current_timestamp()) - newest).alias("age"),
         )
-        .first()
+        .collect()
     )
-    if row is None:
-        return []
     seconds = None if behind is None else (row["age"] or 0) / 1000 if behind else 0.0
-    return [Standing(layer, table.name, row["rows"], row["seq"] or "", behind, seconds)]
+    deleted = row["hidden"] if layer == "silver" else None
+    return Standing(layer, table.name, row["rows"], row["seq"] or "", behind, seconds, deleted, row["newest"])
 
 
 def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, after: int, upto: int) -> int | None:
@@ -146,14 +166,38 @@ def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, afte
 def _gold(spark: SparkSession, at: Surroundings, model: Model) -> list[Standing]:
     table = at.lake.gold(model.name, model.key)
     try:
-        rows = live(at.format.read(spark, table)).count()
+        found = _model(spark, at, table, _unread_commits(spark, at, model))
     except TableMissing:
         return [Standing("gold", model.name, None, "not built yet")]
-    version = at.format.version(spark, table)
-    found = [Standing("gold", model.name, rows, f"version {version}")]
     if model.target is not None:
-        found.append(_published(at, model, version))
+        found.append(_published(at, model, at.format.version(spark, table)))
     return found
+
+
+def _model(spark: SparkSession, at: Surroundings, table: Table, behind: int | None = None) -> list[Standing]:
+    rows = at.format.read(spark, table)
+    newest = F.unix_millis(F.max("updated_at")) if dict(rows.dtypes).get("updated_at") == "timestamp" else F.lit(None)
+    [found] = rows.agg(F.count("*").alias("rows"), newest.alias("newest")).collect()
+    position = f"version {at.format.version(spark, table)}"
+    return [Standing("gold", table.name, found["rows"], position, behind, newest_ms=found["newest"])]
+
+
+def _unread_commits(spark: SparkSession, at: Surroundings, model: Model) -> int | None:
+    """Commits of a model's inputs that its newest refresh did not read."""
+    progress = at.format.progress(spark, at.lake.gold(model.name), model.name)
+    kept = None if progress is None else at.control.get(at.lake.inputs(model.name, progress.version))
+    if kept is None:
+        return None
+    unread = 0
+    for placeholder, given in model.inputs.items():
+        source, slash, name = given.partition("/")
+        table = at.lake.silver(source, name) if slash else at.lake.gold(given)
+        identity, version = kept["inputs"].get(placeholder, (None, 0))
+        newest = at.format.version(spark, table)
+        if newest is None or identity != at.format.identity(spark, table):
+            return None
+        unread += newest - version
+    return unread
 
 
 def _published(at: Surroundings, model: Model, version: int | None) -> Standing:

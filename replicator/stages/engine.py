@@ -13,10 +13,7 @@ FAILURES = (PySparkException, Py4JJavaError)
 
 
 def failure(error: Exception, table: str) -> TableStopped:
-    """The table's error: the first line of what was said, by Java's first cause where there is one."""
-    java = getattr(error, "java_exception", None)
-    told = str(error) if java is None else str(gateway.root(java).toString())
-    reason = next((line for line in told.splitlines() if line.strip()), type(error).__name__)
-    stopped = TableStopped(f"the engine failed: {reason}", where=table)
+    """The table's error in one line; all of it is its cause."""
+    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table)
     stopped.__cause__ = error
     return stopped

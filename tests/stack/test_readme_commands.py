@@ -105,6 +105,7 @@ def test_your_own_events_become_tables_without_any_configuration(
         "When the source's columns change",
         "When a source starts anew",
         "Where everything lies",
+        "A page for the wall",
     )
     every = [command for section in sections for command in readme.commands(section)]
     told = "".join(
@@ -117,6 +118,8 @@ def test_your_own_events_become_tables_without_any_configuration(
     assert "Declare the table's `keys`" in told
     assert "sets the row, until shop.sales.orders/0/2" in told
     assert "key_missing" in told
+    assert told.endswith("report.html\n")
+    assert "key_missing" in (checkout / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

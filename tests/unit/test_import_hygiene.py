@@ -21,7 +21,7 @@ except SystemExit as end:
 TELL = """
 import sys
 loaded = {m.split('.')[0] for m in sys.modules}
-print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2'}), file=sys.stderr)
+print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'plotly', 'jinja2'}), file=sys.stderr)
 """
 
 

@@ -1,0 +1,140 @@
+"""How the pipeline fares: how far each layer is behind the one before it, and what came in when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator.operate.dead_letters import Count
+from replicator.operate.runs import Run
+from replicator.operate.status import Standing
+
+MOST_BATCHES = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_WIDTHS = tuple(
+    timedelta(seconds=seconds)
+    for seconds in (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400)
+)
+_HOPS = (
+    ("Kafka → bronze", "bronze", "record"),
+    ("bronze → silver", "silver", "record"),
+    ("silver → gold", "gold", "commit"),
+    ("gold → target", "publish", "commit"),
+)
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One step between two layers, over all of its tables.
+
+    ``behind`` is how many ``unit`` (record, commit) the later layer has not read yet, None if no table knows;
+    ``unknown`` is how many of ``tables`` do not. ``seconds`` is the greatest age among tables that are behind, None if
+    not known. ``newest`` is the time of the newest change that has come this far, UTC.
+    """
+
+    name: str
+    tables: int
+    behind: int | None
+    unit: str
+    unknown: int
+    seconds: float | None
+    newest: datetime | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records that were written into bronze of a source at one time, UTC."""
+
+    source: str
+    at: datetime
+    records: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Batches that began within one span of time, from ``since`` (UTC) on."""
+
+    since: datetime
+    batches: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Batches over time, without gaps: ``width`` is the span of each bucket; no bucket without a batch."""
+
+    width: timedelta
+    buckets: tuple[Bucket, ...]
+
+
+@dataclass(frozen=True)
+class Health:
+    """Everything about the pipeline; each part is empty where the lake has nothing of it."""
+
+    standings: tuple[Standing, ...] = ()
+    batches: Timeline = Timeline(_WIDTHS[0], ())
+    letters: tuple[Count, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        """The steps of the pipeline in their order, those without any table left out."""
+        of_layer = [(hop, [each for each in self.standings if each.layer == hop[1]]) for hop in _HOPS]
+        return tuple(_hop(name, unit, found) for (name, _, unit), found in of_layer if found)
+
+
+def last_batches(bronze: DataFrame) -> DataFrame:
+    """One row per batch of a source, at most MOST_BATCHES, the newest first: ``ms`` (epoch milliseconds), ``records``.
+
+    *bronze* holds rows of bronze; a batch gives all of its rows one ``ingested_at``.
+    """
+    batches = bronze.groupBy("ingested_at").agg(F.count("*").alias("records"))
+    newest = batches.orderBy(F.col("ingested_at").desc()).limit(MOST_BATCHES)
+    return newest.select(F.unix_millis("ingested_at").alias("ms"), "records")
+
+
+def batches_of(source: str, bronze: DataFrame) -> list[Batch]:
+    """The last batches of a source."""
+    return [Batch(source, moment(row["ms"]), row["records"]) for row in last_batches(bronze).collect()]
+
+
+def timeline(batches: Sequence[Batch], most: int = 60) -> Timeline:
+    """Batches in at most ``most`` buckets of a width that people can read (weeks at the widest)."""
+    if not batches:
+        return Timeline(_WIDTHS[0], ())
+    first, last = min(each.at for each in batches), max(each.at for each in batches)
+    width = next((width for width in _WIDTHS if (last - first) // width < most - 1), _WIDTHS[-1])
+    start = first - (first - _EPOCH) % width
+    buckets = []
+    for index in range((last - start) // width + 1):
+        since = start + index * width
+        inside = [each for each in batches if since <= each.at < since + width]
+        buckets.append(Bucket(since, len(inside), sum(each.records for each in inside)))
+    return Timeline(width, tuple(buckets))
+
+
+def moment(milliseconds: int) -> datetime:
+    """A time of epoch milliseconds, UTC."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def _hop(name: str, unit: str, found: Sequence[Standing]) -> Hop:
+    known = [each.lag_events for each in found if each.lag_events is not None]
+    newest = _greatest(each.newest_ms for each in found)
+    return Hop(
+        name,
+        len(found),
+        sum(known) if known else None,
+        unit,
+        len(found) - len(known),
+        _greatest(each.lag_seconds for each in found),
+        None if newest is None else moment(int(newest)),
+    )
+
+
+def _greatest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,36 @@
+"""When records came in: batches over time -> a chart."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from replicator.operate.report.chart import Chart, drawn, layout
+from replicator.operate.report.health import Timeline
+from replicator.operate.report.palette import Palette
+from replicator.operate.report.written import number, span
+
+
+def of_batches(timeline: Timeline, palette: Palette) -> Chart:
+    """When records came in."""
+    return drawn(
+        "batches",
+        f"Bar chart of records written into bronze, per {span(timeline.width)}.",
+        _batches(timeline, palette),
+    )
+
+
+def _batches(timeline: Timeline, palette: Palette) -> go.Figure:
+    bars = go.Bar(
+        x=[bucket.since.strftime("%Y-%m-%d %H:%M:%S") for bucket in timeline.buckets],
+        y=[bucket.records for bucket in timeline.buckets],
+        width=timeline.width.total_seconds() * 1000 * 0.9,
+        offset=0,
+        marker={"color": palette.first},
+        customdata=[f"{number(bucket.records)} records in {bucket.batches} batches" for bucket in timeline.buckets],
+        hovertemplate="%{x}<br>%{customdata}<extra></extra>",
+    )
+    figure = go.Figure(bars, layout(palette))
+    figure.update_xaxes(type="date")
+    figure.update_layout(margin={"t": 8})
+    figure.update_yaxes(title={"text": "records", "standoff": 12}, rangemode="tozero")
+    return figure

@@ -1,0 +1,128 @@
+"""A report -> one HTML file that needs no network: style, script, plotly and every figure are inside.
+
+Nothing that a lake holds can become markup or script: the template escapes each text, the charts' JSON has no ``<``,
+and the page's own policy lets the browser run the two scripts of this module, by their hashes, and load nothing at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import jinja2
+from plotly.offline import get_plotlyjs
+
+from replicator import __version__
+from replicator.operate.report import health_charts, sales_charts, star_charts, written
+from replicator.operate.report.chart import Chart, named
+from replicator.operate.report.collect import Report
+from replicator.operate.report.health import moment
+from replicator.operate.report.palette import DARK, LIGHT, Palette
+from replicator.operate.report.sales import COLUMNS as SALES_COLUMNS
+from replicator.operate.report.star import COLUMNS as STAR_COLUMNS
+from replicator.operate.runs import Run
+from replicator.operate.status import Standing
+
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+def html(report: Report) -> str:
+    """The whole page."""
+    environment = _environment()
+    drawn = {"light": drawings(report, LIGHT), "dark": drawings(report, DARK)}
+    scripts = [_script(get_plotlyjs()), _script(_text(environment, "page.js"))]
+    return environment.get_template("page.html").render(
+        report=report,
+        version=__version__,
+        about={chart.name: chart.about for chart in drawn["light"]},
+        drawings={theme: [_drawing(chart) for chart in each] for theme, each in drawn.items()},
+        colours={"light": asdict(LIGHT), "dark": asdict(DARK)},
+        style=_text(environment, "page.css"),
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+        most=sales_charts.MAJORITY,
+        sales_columns=sorted(SALES_COLUMNS),
+        star_models=sorted(STAR_COLUMNS),
+    )
+
+
+def drawings(report: Report, palette: Palette) -> list[Chart]:
+    """The charts of what the report has."""
+    found = []
+    if report.sales is not None:
+        found += sales_charts.of(report.sales, palette)
+    if report.star is not None:
+        found += star_charts.of(report.star, palette)
+    if report.health.batches.buckets:
+        found.append(health_charts.of_batches(report.health.batches, palette))
+    return found
+
+
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(_PACKAGE, "template"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    kinds = (written.number, written.counted, written.money, written.percent, written.moment, written.span)
+    made.filters |= {each.__name__: each for each in kinds}
+    made.filters |= {
+        "named": named,
+        "from_ms": _from_ms,
+        "sum_of": _sum_of,
+        "stopped": _stopped,
+        "position": _position,
+        "written_at": _written_at,
+    }
+    return made
+
+
+def _position(standing: Standing) -> str:
+    """A table's version, or why it has none; a row's place in the source's order says nothing to people."""
+    return written.NOTHING if standing.layer in {"silver", "history"} else standing.position
+
+
+def _written_at(text: str) -> str:
+    """A time that a run has noted, ISO 8601."""
+    return written.moment(datetime.fromisoformat(text))
+
+
+def _sum_of(run: Run, stage: str, count: str) -> int:
+    """What a run counted in one stage, over all tables."""
+    return sum(getattr(entry, count) for entry in run.entries if entry.stage == stage)
+
+
+def _stopped(run: Run) -> str:
+    """The tables that a run left stopped."""
+    return ", ".join(f"{entry.stage} {entry.table}" for entry in run.entries if entry.error) or written.NOTHING
+
+
+def _from_ms(milliseconds: int | None) -> str:
+    return written.NOTHING if milliseconds is None else written.moment(moment(milliseconds))
+
+
+def _text(environment: jinja2.Environment, name: str) -> str:
+    """A file of the template as it is."""
+    source, _, _ = environment.loader.get_source(environment, name)  # type: ignore[union-attr]
+    return source
+
+
+def _script(text: str) -> str:
+    """A script as a browser reads it from a page. Raises ValueError for one that would end its element."""
+    if "</script" in text.lower() or "<!--" in text:
+        raise ValueError("a script cannot stand inside a page")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _hash(script: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _drawing(chart: Chart) -> Mapping[str, Any]:
+    return {"name": chart.name, "figure": chart.figure}
