@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.cli import sql
+from replicator.cli import spark_sql
 from replicator.cli.views import register, views
 from replicator.errors import ConfigError
 from replicator.formats.delta import DeltaFormat
@@ -49,7 +49,7 @@ def test_a_name_that_two_tables_have_is_nobodys():
 def test_whatever_is_no_query_is_refused(spark, statement):
     """The lake is never changed by a question."""
     with pytest.raises(ConfigError):
-        sql.refuse_commands(spark, statement)
+        spark_sql.refuse_commands(spark, statement)
 
 
 @pytest.mark.spark
@@ -58,7 +58,7 @@ def test_whatever_is_no_query_is_refused(spark, statement):
 )
 def test_queries_are_let_through(spark, query):
     """Everything that only reads."""
-    sql.refuse_commands(spark, query)
+    spark_sql.refuse_commands(spark, query)
 
 
 @pytest.mark.spark
