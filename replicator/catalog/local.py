@@ -24,10 +24,17 @@ if TYPE_CHECKING:
     from replicator.spec import Table
 
 _BATCH = 10_000
+_SETTINGS = (
+    "TimeZone = 'UTC'",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+"""No variable of ours is a table, no file, no address; and no query says otherwise. The order counts."""
 
 
 class LocalEngine:
-    """``Engine`` on DuckDB, for one lake."""
+    """``Engine`` on DuckDB, for one lake. A table is opened once, at the version that it has then."""
 
     dialect: Dialect = "duckdb"
     guards_itself = False
@@ -42,8 +49,9 @@ class LocalEngine:
         self._spill = tempfile.TemporaryDirectory(prefix="replicator-sql-", ignore_cleanup_errors=True)
         self._connection: Any = self._duckdb.connect()
         self._connection.execute("SET temp_directory = ?", [self._spill.name])
-        self._connection.execute("SET TimeZone = 'UTC'")
-        self._connection.execute("SET python_enable_replacements = false")
+        for setting in _SETTINGS:
+            self._connection.execute(f"SET {setting}")
+        self._opened: set[str] = set()
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -56,10 +64,9 @@ class LocalEngine:
 
         known = dict(tables.views(self._silver, self._listing.gold()))
         for name, table in known.items():
-            if tables.is_named(name, query):
+            if name not in self._opened and tables.is_named(name, query):
                 self._open(name, table)
-        self._connection.execute("SET enable_external_access = false")
-        self._connection.execute("SET lock_configuration = true")
+                self._opened.add(name)
         return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
 
     def told(self) -> str | None:
