@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import boto3
@@ -14,6 +15,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow import parquet
 
+from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
@@ -244,3 +246,21 @@ def test_a_query_in_athenas_words_is_answered_by_another_engine(root):
     query = "SELECT o.id, cardinality(array[1, 2]) AS c FROM sales.orders AS o ORDER BY id DESC"
     told = said("sql", query, "--engine", "duckdb", "--dialect", "athena", "--lake", root, "--format", "csv")
     assert told == "id,c\n3,2\n1,2\n"
+
+
+def test_the_shipped_query_of_product_lines_adds_up(tmp_path):
+    """By hand: two lines of two orders, one order twice; every column is one that the models have."""
+    lake = Lake(str(tmp_path))
+    facts = {"order_key": [1, 1, 2], "product_key": ["a", "b", "a"], "quantity_ordered": [2, 1, 3]}
+    money = pa.decimal128(12, 2)
+    prices = [Decimal("1.50"), Decimal("10.00"), Decimal("2.00")]
+    facts |= {"product_price": pa.array(prices, money), "profit": pa.array(prices, money)}
+    deltalake.write_deltalake(lake.gold("fact_orders").location, pa.table(facts))
+    products = pa.table({"product_key": ["a", "b"], "product_line": ["Planes", "Trains"]})
+    deltalake.write_deltalake(lake.gold("dim_products").location, products)
+    told = said("sql", "--saved", "product_lines", "--conf", str(ROOT / "conf"), "--engine", "duckdb",
+                "--lake", str(tmp_path), "--format", "csv")  # fmt: skip
+    assert told.splitlines()[1:] == ["Trains,1,1,10.00,10.00", "Planes,2,5,9.00,3.50"]
+    models = settings.load(ROOT / "conf", "local", {}).models
+    known = {column.name for model in models for column in model.columns}
+    assert {*facts, "product_line"} <= known
