@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from replicator.catalog import extras
+from replicator.catalog.store import SPARK
 from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def _refuse_unknown(table: Any, location: str) -> None:
         unknown.add("columnMapping")
     if unknown:
         needed = ", ".join(sorted(unknown))
-        raise ReplicatorError(
-            f"reading this Delta table needs {needed}", where=location, mend="Ask with `--engine spark`."
-        )
+        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, mend=SPARK)
 
 
 def _schema(table: Any) -> pa.Schema:

@@ -22,7 +22,6 @@ def scan(store: Store, location: str) -> pa.RecordBatchReader:
     table = hudi.HudiTable(store.url(location), store.options())
     fields = [field for field in table.get_schema() if not field.name.startswith(_OWN)]
     schema = pa.schema([pa.field(field.name, field.type) for field in fields])
-    # of merge on read no projection: what decides between two states of a row has to be read too
     stream = table.read_stream(hudi.HudiReadOptions())
     return pa.RecordBatchReader.from_batches(schema, (_cut(batch, schema) for batch in stream))
 

@@ -12,6 +12,9 @@ from replicator.errors import ConfigError, Unreachable
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
+SPARK = "Ask with `--engine spark`."
+"""What to do about all that only a JVM can read."""
+
 _CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
 
 
@@ -100,9 +103,6 @@ class Store:
             return bool(files.get_file_info(self.path(location)).type != fs.FileType.NotFound)
         except OSError as error:
             raise unreachable(location, error) from error
-
-
-SPARK = "Ask with `--engine spark`."
 
 
 def unreachable(location: str, error: OSError) -> Unreachable:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replicator import queryfile
+from replicator.catalog import extras
 from replicator.catalog.question import Question, asked
 from replicator.errors import ConfigError
 from tests.cli import said
@@ -49,6 +50,24 @@ def test_every_shipped_query_is_one_for_every_engine(path, engine):
     saved = queryfile.query(path.parent, path.stem)
     assert saved.description
     assert asked(Question(saved.text, saved.dialect or engine), engine, {})
+
+
+def test_a_library_that_is_not_there_is_named_with_its_extra():
+    """Exit 2, and the command that brings it."""
+    with pytest.raises(
+        ConfigError, match=r"no_such_library is not installed\. pip install 'lakehouse-replicator\[sql\]'"
+    ):
+        extras.load("no_such_library.part")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("SELECT 1", "--saved", "product_lines"), ("SELECT 1", "--param", "x"), ("SELECT 1", "--format", "parquet")],
+)
+def test_a_command_that_does_not_say_one_thing_is_refused(arguments):
+    """Before any engine starts."""
+    with pytest.raises(ConfigError):
+        said("sql", *arguments, "--lake", "nowhere")
 
 
 def test_the_saved_queries_are_listed():
