@@ -99,6 +99,26 @@ class S3Keys(Strict):
     path_style: bool = False
 
 
+class AthenaKeys(Strict):
+    """Where ``sql --engine athena`` asks. ``output`` is an s3:// folder for results, the workgroup's own without it;
+    region and credentials are those of the AWS default chain unless said here.
+    """
+
+    workgroup: Name = "primary"
+    database: Name = "default"
+    catalog: Name = "AwsDataCatalog"
+    output: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+
+    @field_validator("output")
+    @classmethod
+    def _on_s3(cls, output: str | None) -> str | None:
+        if output is not None and not output.startswith("s3://"):
+            raise ValueError("results go to s3://bucket/prefix/")
+        return output
+
+
 class BronzeKeys(Strict):
     """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once."""
 
@@ -130,6 +150,7 @@ class Keys(Strict):
     targets: dict[str, TargetKeys] = Field(default_factory=dict)
     spark: dict[str, Text] = Field(default_factory=dict)
     s3: S3Keys | None = None
+    athena: AthenaKeys = AthenaKeys()
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
     maintenance: MaintenanceKeys = MaintenanceKeys()
@@ -201,21 +222,27 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     that lists every problem found.
     """
     variables = _environ() if environment is None else environment
-    folder = conf if conf is not None else Path(variables.get("REPLICATOR_CONF") or "conf")
+    place = folder(conf, variables)
     problems = Problems()
-    document = _layers(folder, env, problems).filled(variables, problems)
+    document = _layers(place, env, problems).filled(variables, problems)
     keys = check(Keys, document, problems)
     origins = dict(document.origins)
     kafka = keys.kafka if keys is not None else KafkaKeys()
-    found = sourcefile.sources(folder / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
+    found = sourcefile.sources(place / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
-    models = modelfile.models(folder / "models", sources, targets, variables, problems)
+    models = modelfile.models(place / "models", sources, targets, variables, problems)
     _refuse_formats(keys, found, problems)
     problems.raise_if_any()
     origins |= {("sources", s.name): Origin(file) for s, file in found}
-    origins |= {("models", m.name): Origin(str(folder / "models" / f"{m.name}.yaml")) for m in models}
+    origins |= {("models", m.name): Origin(str(place / "models" / f"{m.name}.yaml")) for m in models}
     return _settings(keys or Keys(), env, cache_dir(variables), sources=sources, models=models, origins=origins)
+
+
+def folder(conf: Path | None, environment: Mapping[str, str] | None = None) -> Path:
+    """The configuration's folder: *conf*, else ``$REPLICATOR_CONF``, else ``./conf``."""
+    variables = _environ() if environment is None else environment
+    return conf if conf is not None else Path(variables.get("REPLICATOR_CONF") or "conf")
 
 
 def bare(lake: str | None = None) -> Settings:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from replicator.catalog.store import Store
     from replicator.settings import Settings
     from replicator.stages.refinement import Refinement
 
@@ -50,11 +51,23 @@ class Rows(str, Enum):
     table = "table"
     csv = "csv"
     json = "json"
+    parquet = "parquet"
 
 
 def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     """The configuration of an environment, or with *lake* the defaults over that lake."""
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
+
+
+def store(settings: Settings) -> Store:
+    """Where the lake is, for what reads it without Spark."""
+    from replicator.catalog.store import Store
+
+    s3 = settings.s3
+    if s3 is None:
+        return Store(settings.lake.root)
+    access, secret = (None if key is None else key.get_secret_value() for key in (s3.access_key, s3.secret_key))
+    return Store(settings.lake.root, s3.endpoint, access, secret, s3.region, s3.path_style)
 
 
 def declared(declare: Path | None, lake: str | None) -> SourceSpec:

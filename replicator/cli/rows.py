@@ -1,46 +1,117 @@
-"""Rows on stdout as a table, CSV or JSON. Numbers and times are written by Spark, so that decimals stay exact."""
+"""An answer's rows on stdout or in a file, as a table, CSV, JSON or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import sys
-from typing import TYPE_CHECKING
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
-
-from replicator.cli.console import narrate, print_table, print_text
+from replicator.cli.console import narrate, print_table
 from replicator.cli.options import Rows
+from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pyspark.sql import Column, DataFrame
+    from replicator.catalog.engine import Answer
 
 MOST_SHOWN = 1_000
 
+_SUFFIXES = {f".{form.value}": form for form in (Rows.csv, Rows.json, Rows.parquet)}
 
-def write(rows: DataFrame, form: Rows) -> None:
-    """Print all rows; as a table the first thousand, and say so. A CSV field is empty for NULL, ``""`` for no text."""
-    if form is Rows.json:
-        _write_json(rows)
-    elif form is Rows.csv:
-        _write_csv(rows.columns, _texts(rows))
+
+def form_of(form: Rows | None, output: Path | None) -> Rows:
+    """What was asked for; without a word the file's suffix decides, and on stdout it is a table. Raises ConfigError for
+    a form that does not go where it shall.
+    """
+    chosen = form or (Rows.table if output is None else _SUFFIXES.get(output.suffix.lower()))
+    if output is None and chosen is Rows.parquet:
+        raise ConfigError("Parquet needs a file", mend="Add --output FILE.parquet.")
+    if output is not None and chosen in (None, Rows.table):
+        raise ConfigError("a file holds CSV, JSON or Parquet", where=str(output), mend="Add --format, or a suffix.")
+    return chosen or Rows.table
+
+
+def most_of(form: Rows, limit: int | None) -> int | None:
+    """How many rows are written: what was asked for; without a word a table ends with the first thousand."""
+    return MOST_SHOWN if limit is None and form is Rows.table else limit
+
+
+def write(answer: Answer, form: Rows, most: int | None, output: Path | None = None) -> None:
+    """Write at most that many rows and say so where there are more. A CSV field is empty for NULL, ``""`` for no text.
+
+    A file appears whole or not at all. Raises ConfigError where two columns of JSON or Parquet have one name.
+    """
+    if form in (Rows.json, Rows.parquet):
+        _refuse_twins(answer.columns)
+    if form is Rows.parquet and output is not None:
+        more, written = _whole(output, lambda path: _write_parquet(answer, path, most))
+    elif output is not None:
+        more, written = _whole(output, lambda path: _write_file(answer, form, most, path))
     else:
-        shown = list(_texts(rows.limit(MOST_SHOWN + 1)))
-        print_table(rows.columns, shown[:MOST_SHOWN])
-        if len(shown) > MOST_SHOWN:
-            narrate(f"the first {MOST_SHOWN} rows; --format csv or json prints all", style="yellow")
+        more, written = _write(answer, form, most, sys.stdout)
+    if output is not None:
+        narrate(f"{written} rows in {output}")
+    if more:
+        narrate(f"the first {most} rows; there are more: --limit N, or --format csv or json", style="yellow")
 
 
-def _write_csv(header: Sequence[str], rows: Iterator[Sequence[str | None]]) -> None:
-    plain = csv.writer(sys.stdout, lineterminator="\n")
+def _refuse_twins(columns: Sequence[str]) -> None:
+    twins = [name for name, count in Counter(columns).items() if count > 1]
+    if twins:
+        raise ConfigError(f"two columns are called {twins[0]!r}", mend="Give one of them another name with AS.")
+
+
+def _whole(output: Path, written: Callable[[Path], tuple[bool, int]]) -> tuple[bool, int]:
+    beside = output.with_name(f"{output.name}.part")
+    try:
+        beside.touch()
+    except OSError as error:
+        raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output)) from error
+    try:
+        done = written(beside)
+        beside.replace(output)
+    finally:
+        beside.unlink(missing_ok=True)
+    return done
+
+
+def _write_file(answer: Answer, form: Rows, most: int | None, path: Path) -> tuple[bool, int]:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        return _write(answer, form, most, file)
+
+
+def _write(answer: Answer, form: Rows, most: int | None, to: TextIO) -> tuple[bool, int]:
+    """Whether there are more rows, and how many were written."""
+    if form is Rows.json:
+        objects = answer.objects()
+        count = _write_json(islice(objects, most), to)
+        return next(objects, None) is not None, count
+    texts = answer.texts()
+    shown = islice(texts, most)
+    count = _write_csv(answer.columns, shown, to) if form is Rows.csv else _write_table(answer.columns, shown)
+    return next(texts, None) is not None, count
+
+
+def _write_table(header: Sequence[str], rows: Iterator[Sequence[str | None]]) -> int:
+    shown = list(rows)
+    print_table(header, shown)
+    return len(shown)
+
+
+def _write_csv(header: Sequence[str], rows: Iterator[Sequence[str | None]], to: TextIO) -> int:
+    plain = csv.writer(to, lineterminator="\n")
     plain.writerow(header)
-    for row in rows:
+    count = 0
+    for count, row in enumerate(rows, start=1):  # noqa: B007 - the last one is how many there were
         if None in row or "" in row:
-            sys.stdout.write(",".join("" if cell is None else _quoted(cell) for cell in row) + "\n")
+            to.write(",".join("" if cell is None else _quoted(cell) for cell in row) + "\n")
         else:
             plain.writerow(row)
+    return count
 
 
 def _quoted(cell: str) -> str:
@@ -48,25 +119,24 @@ def _quoted(cell: str) -> str:
     return '"' + cell.replace('"', '""') + '"' if special else cell
 
 
-def _write_json(rows: DataFrame) -> None:
-    lines = rows.select(F.to_json(F.struct("*"), {"ignoreNullFields": "false"})).toLocalIterator()
-    separator = "["
-    for (line,) in lines:
-        print_text(f"{separator}{line}")
-        separator = ","
-    print_text("[]" if separator == "[" else "]")
+def _write_json(objects: Iterator[str], to: TextIO) -> int:
+    count = 0
+    for count, line in enumerate(objects, start=1):
+        to.write(f"{'[' if count == 1 else ','}{line}\n")
+    to.write("]\n" if count else "[]\n")
+    return count
 
 
-def _texts(rows: DataFrame) -> Iterator[list[str | None]]:
-    """Every row as texts. Columns go by position: a join may have two of one name."""
-    numbered = rows.toDF(*[f"c{index}" for index in range(len(rows.columns))])
-    written = [_text(F.col(field.name), field.dataType) for field in numbered.schema.fields]
-    return (list(row) for row in numbered.select(*written).toLocalIterator())
+def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, int]:
+    from pyarrow import parquet
 
-
-def _text(column: Column, kind: T.DataType) -> Column:
-    if isinstance(kind, T.BinaryType):
-        return F.base64(column)
-    if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
-        return F.to_json(column)
-    return column.cast("string")
+    rows, left, count = answer.batches(), most, 0
+    with parquet.ParquetWriter(path, rows.schema, compression="zstd") as writer:
+        for batch in rows:
+            cut = batch if left is None else batch.slice(0, left)
+            writer.write_batch(cut)
+            count += cut.num_rows
+            if left is not None and batch.num_rows > left:
+                return True, count
+            left = None if left is None else left - cut.num_rows
+    return False, count

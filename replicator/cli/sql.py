@@ -2,90 +2,139 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator import gateway
-from replicator.cli import options
+from replicator import queryfile
+from replicator import settings as configuration
+from replicator.cli import options, rows
+from replicator.cli.console import narrate, print_json, print_table
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Sequence
 
-# They call any Java method: no question to a lake needs that.
-_NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
-_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
-# A query that writes has one of these in its tree; everything that is no query is one of them at its root.
-_NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
+    from replicator.catalog.engine import Dialect, Engine
+    from replicator.catalog.question import Question
+    from replicator.settings import Settings
+
+
+class Engines(str, Enum):
+    """Who answers; also whose SQL a query is written in."""
+
+    spark = "spark"
+    duckdb = "duckdb"
+    athena = "athena"
 
 
 def sql(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="One SELECT; a table goes by its last name: orders, fact_orders.")],
-    form: Annotated[options.Rows, typer.Option("--format", help="How rows are printed.")] = options.Rows.table,
+    query: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="One SELECT; a table goes by its last name: orders, fact_orders."),
+    ] = None,
+    engine: Annotated[
+        Engines, typer.Option("--engine", help="Who answers. duckdb starts in a second; athena asks AWS.")
+    ] = Engines.spark,
+    dialect: Annotated[
+        Optional[Engines],  # noqa: UP045 - as above
+        typer.Option("--dialect", help="The SQL that the query is written in; the engine's own without it."),
+    ] = None,
+    saved: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--saved", help="Ask conf/queries/NAME.sql.", metavar="NAME"),
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Print the saved queries.")] = False,
+    parameters: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option("--param", help="A text for :NAME in the query; may be repeated.", metavar="NAME=VALUE"),
+    ] = None,
+    form: Annotated[
+        Optional[options.Rows],  # noqa: UP045 - as above
+        typer.Option("--format", help="How rows are written; a table, in a file by its suffix."),
+    ] = None,
+    output: Annotated[
+        Optional[Path],  # noqa: UP045 - as above
+        typer.Option("--output", help="A file for the rows instead of stdout.", metavar="FILE"),
+    ] = None,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045 - as above
+        typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
+    ] = None,
+    as_json: options.Json = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
     """Ask the lake: live rows of silver (source columns only) and gold models, by name."""
-    from replicator import assemble
-    from replicator.cli import rows
-    from replicator.cli.views import register
+    folder = configuration.folder(conf) / "queries"
+    if listing:
+        _list(queryfile.queries(folder), as_json=as_json)
+        return
+    question = _question(query, saved, folder, dialect or engine, dialect is not None, parameters or ())
+    chosen = rows.form_of(options.Rows.json if as_json else form, output)
+    most = rows.most_of(chosen, limit)
+    asked = _engine(context, engine, options.settings(env, conf, lake))
+    answer = asked.ask(_in_its_words(question, asked), None if most is None else most + 1)
+    rows.write(answer, chosen, most, output)
+    if told := asked.told():
+        narrate(told)
+
+
+def _list(saved: Sequence[queryfile.SavedQuery], *, as_json: bool) -> None:
+    if as_json:
+        print_json([{"name": q.name, "dialect": q.dialect, "description": q.description} for q in saved])
+    else:
+        print_table(["query", "dialect", "what it tells"], [(q.name, q.dialect, q.description) for q in saved])
+
+
+def _question(
+    query: str | None, saved: str | None, folder: Path, dialect: Engines, given: bool, parameters: Sequence[str]
+) -> Question:
+    """The query of the command line or the saved one; --dialect beats what a file says of itself."""
+    from replicator.catalog.question import Question
+
+    if (query is None) == (saved is None):
+        raise ConfigError("give one query, or --saved NAME", mend="`replicator sql --list` shows the saved ones.")
+    values = dict(map(_parameter, parameters))
+    own: Dialect = dialect.value
+    if saved is None:
+        return Question(query or "", own, values)
+    file = queryfile.query(folder, saved)
+    return Question(file.text, own if given or file.dialect is None else file.dialect, values)
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise ConfigError(f"--param {text!r} is not NAME=VALUE")
+    return name, value
+
+
+def _in_its_words(question: Question, engine: Engine) -> str:
+    from replicator.catalog.question import asked
+
+    return asked(question, engine.dialect, engine.databases, guards_itself=engine.guards_itself)
+
+
+def _engine(context: typer.Context, name: Engines, settings: Settings) -> Engine:
     from replicator.lake import Lake
+
+    at = Lake(settings.lake.root)
+    if name is Engines.athena:
+        from replicator.catalog import athena
+
+        place = athena.Place(**settings.athena.model_dump())
+        return athena.AthenaEngine(athena.client(place), place)
+    if name is Engines.duckdb:
+        from replicator.catalog.local import LocalEngine
+
+        return LocalEngine(options.store(settings), at)
+    from replicator import assemble
+    from replicator.cli.spark_sql import SparkEngine
     from replicator.session import session
 
-    settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context)).newSession()
-    _close_doors(spark)
-    refuse_commands(spark, query)
-    known = register(spark, assemble.tables(settings), Lake(settings.lake.root), query)
-    rows.write(_answer(spark, query, known), form)
-
-
-def refuse_commands(spark: SparkSession, query: str) -> None:
-    """Raise ConfigError for anything but one query: statements that write, define, or change the session."""
-    from py4j.java_gateway import is_instance_of
-    from pyspark.errors import ParseException
-
-    session: Any = spark._jsparkSession  # noqa: SLF001 - Spark's own parser, asked before anything runs
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
-    try:
-        plan = session.sessionState().sqlParser().parsePlan(query)
-    except ParseException as error:
-        raise ConfigError(f"This is not SQL: {_first_line(error)}") from error
-    if any(is_instance_of(gateway, node, name) for node in _nodes(plan) for name in _NO_QUERIES):
-        raise ConfigError("Only queries are answered here.", mend="Write one SELECT; the lake is never changed by sql.")
-
-
-def _close_doors(spark: SparkSession) -> None:
-    """Paths are no tables here, and no function runs Java (reliability.md section 12)."""
-    spark.conf.set("spark.sql.runSQLOnFiles", "false")
-    jvm = gateway.of(spark)
-    functions = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
-    for name in _NO_FUNCTIONS:
-        functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
-
-
-def _answer(spark: SparkSession, query: str, known: list[str]) -> DataFrame:
-    from pyspark.errors import AnalysisException
-
-    try:
-        return spark.sql(query)
-    except AnalysisException as error:
-        missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
-        mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
-        raise ConfigError(_first_line(error), mend=mend) from error
-
-
-def _nodes(plan: Any) -> list[Any]:
-    children = plan.children()
-    inside = plan.innerChildren()
-    below = [children.apply(i) for i in range(children.size())]
-    below += [inside.apply(i) for i in range(inside.size())]
-    plans = [node for node in below if hasattr(node, "getClass")]
-    return [plan, *(node for child in plans for node in _nodes(child))]
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return SparkEngine(session(settings, debug=options.debugging(context)), assemble.tables(settings), at)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from replicator import names
+from replicator.catalog.tables import is_named, views
 from replicator.formats import control
 from replicator.lake import HISTORY
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
@@ -19,30 +19,24 @@ if TYPE_CHECKING:
     from replicator.protocols import TableFormat
     from replicator.spec import Table
 
+__all__ = ["gold_tables", "named", "register", "silver_tables", "views"]
+
 
 def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str) -> list[str]:
     """Make a view of every table whose name stands in *query*; return all names that there are.
 
-    A gold model goes by its name, a silver table by ``<source>__<database or schema>__<table>`` and, where no other
-    table has it, by its last name too; its history has ``__history`` behind either. Tables that the query does not
-    mention are not even opened.
+    The names are those of ``catalog.tables.views``. Tables that the query does not mention are not even opened.
     """
-    tables = dict(views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake)))
+    tables = views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
+    return named(spark, tables_of, dict(tables), query)
+
+
+def named(spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str) -> list[str]:
+    """The same, of tables that are known already."""
     for name, table in tables.items():
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE):
+        if is_named(name, query):
             live(tables_of.read(spark, table)).createOrReplaceTempView(names.spark(name))
     return sorted(tables)
-
-
-def views(silver: list[tuple[str, str, Table]], gold: list[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
-    """The name of each view with its table, as :func:`register` describes; *silver* is (source, table name, table)."""
-    shorts = [name.rpartition(".")[2].casefold() for _, name, _ in silver]
-    taken = {name.casefold() for name, _ in gold}
-    yield from gold
-    for (source, name, table), short in zip(silver, shorts, strict=True):
-        yield "__".join(names.encode(part) for part in (source, *name.split(".", 1))), table
-        if shorts.count(short) == 1 and short not in taken:
-            yield name.rpartition(".")[2], table
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:

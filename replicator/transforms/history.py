@@ -24,13 +24,13 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import position
-from replicator.transforms import merge
+from replicator.transforms import merge, shown
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 COLUMNS = ("__START_AT", "__END_AT", "__START_TIME", "__END_TIME")
 """What a history table has between the source's columns and SYSTEM_COLUMNS. The first two are Spark AUTO CDC's."""
 
-KEY = "__START_AT"
+KEY = shown.START
 """What tells the rows of one source key apart."""
 
 Truncates = Mapping[str, int | None]

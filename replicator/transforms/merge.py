@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.transforms import shown
 
-SYSTEM_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
+SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS
 """What silver adds behind the source's columns, in this order."""
 
 SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _source_ts_ms BIGINT"

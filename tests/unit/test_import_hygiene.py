@@ -21,7 +21,9 @@ except SystemExit as end:
 TELL = """
 import sys
 loaded = {m.split('.')[0] for m in sys.modules}
-print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'plotly', 'jinja2'}), file=sys.stderr)
+heavy = {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'pyarrow', 'duckdb', 'deltalake', 'hudi', 'sqlglot', 'plotly'}
+heavy |= {'jinja2'}
+print(sorted(loaded & heavy), file=sys.stderr)
 """
 
 
@@ -31,10 +33,11 @@ print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'plotly'
         "import replicator\n",
         VERB.format(arguments=["--help"]),
         VERB.format(arguments=["sql", "--help"]),
+        VERB.format(arguments=["sql", "--list", "--conf", "conf"]),
         VERB.format(arguments=["validate", "--conf", "conf", "--env", "demo"]),
         VERB.format(arguments=["config", "show", "--conf", "conf", "--env", "demo"]),
     ],
-    ids=["import", "help", "sql-help", "validate", "config-show"],
+    ids=["import", "help", "sql-help", "sql-list", "validate", "config-show"],
 )
 def test_nothing_heavy_is_loaded(code):
     """Importing the package, asking for help and checking a configuration load neither Spark nor a driver."""

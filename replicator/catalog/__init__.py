@@ -1,0 +1,1 @@
+"""What other engines and catalogs are told of a lake, and how they are asked."""

@@ -1,0 +1,173 @@
+"""Amazon Athena: a query is started, waited for, and its result read page by page through boto3.
+
+1. Start. 2. Ask for its state, less and less often. 3. Pages of rows, as far as somebody reads. Whoever interrupts the
+waiting stops the query there too: it costs by what it scans.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
+
+if TYPE_CHECKING:
+    from replicator.catalog.engine import Answer, Dialect
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
+_PAGE = 1_000
+_SYSTEM, _USER = 1, 2
+"""Athena's categories of errors; the third is "other"."""
+_NOT_LET_IN = frozenset(
+    {"AccessDeniedException", "ExpiredTokenException", "IncompleteSignature", "InvalidClientTokenId",
+     "InvalidSignatureException", "MissingAuthenticationToken", "UnrecognizedClientException"}
+)  # fmt: skip
+_REFUSED = frozenset({"InvalidRequestException", "MetadataException", "ResourceNotFoundException"})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where queries run. ``output``: s3://... for results; None leaves it to the workgroup. Without a region and an
+    endpoint the AWS default chain decides.
+    """
+
+    workgroup: str = "primary"
+    database: str = "default"
+    catalog: str = "AwsDataCatalog"
+    output: str | None = None
+    region: str | None = None
+    endpoint: str | None = None
+
+
+def client(place: Place) -> Any:
+    """A client of boto3. Raises ConfigError without a region."""
+    import boto3  # noqa: PLC0415 - on demand
+    from botocore.config import Config  # noqa: PLC0415 - as above
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
+
+    config = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "max_attempts": 4})
+    try:
+        return boto3.client("athena", region_name=place.region, endpoint_url=place.endpoint, config=config)
+    except (BotoCoreError, ValueError) as error:
+        mend = "Set `athena.region`, or what AWS's own clients read."
+        raise ConfigError(f"Athena cannot be asked: {error}", mend=mend) from error
+
+
+class AthenaEngine:
+    """``Engine`` on Athena. It sees what its catalog has; ``wait`` sleeps for seconds."""
+
+    dialect: Dialect = "athena"
+    guards_itself = False
+
+    def __init__(self, client: Any, place: Place, wait: Callable[[float], None] = time.sleep) -> None:
+        self._client = client
+        self._place = place
+        self._wait = wait
+        self._told: str | None = None
+
+    @property
+    def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """None: databases are what it knows by itself."""
+        return {}
+
+    def ask(self, query: str, most: int | None) -> Answer:
+        """One query. Raises ConfigError for one that Athena refuses, with its reason; Unreachable where Athena fails
+        for the time being; ReplicatorError for any other end.
+        """
+        from replicator.catalog.athena_rows import batches  # noqa: PLC0415 - on demand, with pyarrow
+        from replicator.catalog.texts import ArrowAnswer  # noqa: PLC0415 - as above
+
+        with _translated(self._place):
+            execution = self._client.start_query_execution(**self._request(query))["QueryExecutionId"]
+            done = self._finished(execution)
+        self._told = _spent(done.get("Statistics", {}))
+        pages = self._pages(execution, most)
+        return ArrowAnswer(batches(pages, has_header=done.get("StatementType") == "DML"))
+
+    def told(self) -> str | None:
+        """Seconds and bytes scanned."""
+        return self._told
+
+    def _request(self, query: str) -> dict[str, Any]:
+        place = self._place
+        context = {"Database": place.database, "Catalog": place.catalog}
+        request = {"QueryString": query, "QueryExecutionContext": context, "WorkGroup": place.workgroup}
+        return request if place.output is None else request | {"ResultConfiguration": {"OutputLocation": place.output}}
+
+    def _finished(self, execution: str) -> dict[str, Any]:
+        """The execution once it succeeded."""
+        seconds = _FIRST_WAIT
+        try:
+            while True:
+                found: dict[str, Any] = self._client.get_query_execution(QueryExecutionId=execution)["QueryExecution"]
+                state = found["Status"]["State"]
+                if state not in {"QUEUED", "RUNNING"}:
+                    break
+                self._wait(seconds)
+                seconds = min(seconds * 1.5, _LONGEST_WAIT)
+        except BaseException:
+            # whatever ended the waiting is what is told, not that a query which nobody waits for could not be stopped
+            with contextlib.suppress(Exception):
+                self._client.stop_query_execution(QueryExecutionId=execution)
+            raise
+        if state != "SUCCEEDED":
+            raise _failed(state, found["Status"], execution)
+        return found
+
+    def _pages(self, execution: str, most: int | None) -> Iterator[dict[str, Any]]:
+        # one row more for the header that the first page may begin with
+        size = _PAGE if most is None else max(1, min(_PAGE, most + 1))
+        pages = self._client.get_paginator("get_query_results")
+        with _translated(self._place):
+            for page in pages.paginate(QueryExecutionId=execution, PaginationConfig={"PageSize": size}):
+                yield page["ResultSet"]
+
+
+def _failed(state: str, status: Mapping[str, Any], execution: str) -> ReplicatorError:
+    """The error of a query that did not succeed."""
+    told = status.get("AthenaError", {})
+    reason = status.get("StateChangeReason") or told.get("ErrorMessage") or "no reason is given"
+    where = f"query {execution}"
+    if state == "CANCELLED":
+        return ReplicatorError(f"the query was cancelled: {reason}", where=where)
+    if told.get("Retryable") or told.get("ErrorCategory") == _SYSTEM:
+        return Unreachable(f"Athena failed: {reason}", where=where, mend="Try again.")
+    if told.get("ErrorCategory") == _USER:
+        return ConfigError(f"Athena refuses the query: {reason}", where=where)
+    return ReplicatorError(f"the query failed: {reason}", where=where)
+
+
+def _spent(statistics: Mapping[str, Any]) -> str:
+    seconds = statistics.get("TotalExecutionTimeInMillis", 0) / 1000
+    return f"Athena: {seconds:.1f} s, {statistics.get('DataScannedInBytes', 0):,} bytes scanned"
+
+
+@contextlib.contextmanager
+def _translated(place: Place) -> Iterator[None]:
+    """Errors of botocore as ours, by class and code."""
+    from botocore import exceptions as aws  # noqa: PLC0415 - on demand
+
+    where = place.endpoint or f"Athena in {place.region or 'the default region'}"
+    silent = (aws.HTTPClientError, aws.EndpointConnectionError, aws.ConnectionError)
+    try:
+        yield
+    except silent as error:
+        raise Unreachable(f"Athena does not answer: {error}", where=where, mend="Check it, then run again.") from error
+    except aws.ClientError as error:
+        raise _of_client(error, where) from error
+    except aws.BotoCoreError as error:
+        mend = "AWS's own chain is asked: the environment, a profile, the machine's role."
+        raise ConfigError(f"Athena cannot be asked: {error}", where=where, mend=mend) from error
+
+
+def _of_client(error: Any, where: str) -> ReplicatorError:
+    code, reason = str(error.response["Error"]["Code"]), str(error.response["Error"].get("Message", ""))
+    if code in _NOT_LET_IN:
+        return ConfigError(f"Athena does not let us in: {reason}", where=where, mend="Check credentials and rights.")
+    if code in _REFUSED:
+        mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
+        return ConfigError(f"Athena refuses the query: {reason}", where=where, mend=mend)
+    return Unreachable(f"Athena fails ({code}): {reason}", where=where, mend="Try again.")

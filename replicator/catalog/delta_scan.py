@@ -1,0 +1,104 @@
+"""A Delta table without a JVM: delta-rs reads the log, pyarrow the files.
+
+delta-rs has a reader of its own, but it takes Spark's INT96 timestamps for nanoseconds: what lies before 1677 or after
+2262 comes out as another time, and nothing says so. pyarrow is told to take microseconds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from replicator.catalog import extras
+from replicator.catalog.store import SPARK
+from replicator.errors import ReplicatorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pyarrow as pa
+    from pyarrow import dataset
+    from pyarrow.fs import FileSystem
+
+    from replicator.catalog.store import Store
+
+_UNDERSTOOD = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
+
+
+def scan(store: Store, files: FileSystem, location: str) -> dataset.Dataset:
+    """All rows of the newest version, with the columns as stored; nothing is read but the log and files with deleted
+    rows. Raises ReplicatorError for a table that needs more than is understood here.
+    """
+    from pyarrow import dataset  # noqa: PLC0415 - on demand, as all of this module
+
+    table = extras.load("deltalake").DeltaTable(store.url(location), storage_options=store.options())
+    _refuse_unknown(table, location)
+    fragments = list(_fragments(table, files, store.path(location)))
+    kept = _kept(table)
+    schema = _schema(table)
+    plain = [fragment for name, fragment in fragments if name not in kept]
+    whole = dataset.FileSystemDataset(plain, schema, _format(), files)
+    rest = [_without_deleted(fragment, schema, kept[name]) for name, fragment in fragments if name in kept]
+    return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
+
+
+def _refuse_unknown(table: Any, location: str) -> None:
+    protocol = table.protocol()
+    unknown = {*(protocol.reader_features or ())} - _UNDERSTOOD
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        unknown.add("columnMapping")
+    if unknown:
+        needed = ", ".join(sorted(unknown))
+        raise ReplicatorError(f"reading this Delta table needs {needed}", where=location, mend=SPARK)
+
+
+def _schema(table: Any) -> pa.Schema:
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    return pa.schema(table.schema().to_arrow()).remove_metadata()
+
+
+def _format() -> dataset.ParquetFileFormat:
+    from pyarrow import dataset  # noqa: PLC0415 - as above
+
+    return dataset.ParquetFileFormat(coerce_int96_timestamp_unit="us")
+
+
+def _fragments(table: Any, files: FileSystem, path: str) -> Iterator[tuple[str, dataset.Fragment]]:
+    """Every file of the table: its name, and how it is read."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    added = pa.table(table.get_add_actions())
+    wanted = [column for column in ("path", "partition") if column in added.column_names]
+    for action in added.select(wanted).to_pylist():
+        relative = unquote(action["path"])  # the log has names as parts of a URL
+        where = _partition(action.get("partition") or {})
+        yield relative.rpartition("/")[2], _format().make_fragment(f"{path}/{relative}", files, where)
+
+
+def _partition(values: Mapping[str, Any]) -> Any:
+    """The values of a file's partition columns, which are not in the file."""
+    from pyarrow import dataset  # noqa: PLC0415 - as above
+
+    told: Any = None
+    for column, value in values.items():
+        field = dataset.field(column)
+        one = field.is_null() if value is None else field == value
+        told = one if told is None else told & one
+    return told
+
+
+def _kept(table: Any) -> dict[str, list[bool]]:
+    """Of each file with deleted rows, by its name: which rows are left."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    vectors = pa.table(table.deletion_vectors()).to_pylist()
+    return {unquote(each["filepath"]).rpartition("/")[2]: each["selection_vector"] for each in vectors}
+
+
+def _without_deleted(fragment: dataset.Fragment, schema: pa.Schema, kept: list[bool]) -> pa.Table:
+    """The rows of a file that are left; a vector may end behind the last deleted row."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    rows = fragment.to_table(schema=schema)
+    return rows.filter(pa.array(kept + [True] * (rows.num_rows - len(kept))))

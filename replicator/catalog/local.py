@@ -1,0 +1,126 @@
+"""DuckDB in this process: no JVM, no server. It sees the tables as Spark does, and only those that a query names.
+
+They are views on the lake's files, or copies of its own where those can be read once only; so nothing that a query says
+could change the lake. Files, the network and variables of the process are closed to it besides.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from replicator.catalog import delta_scan, extras, hudi_scan, tables
+from replicator.catalog.store import SPARK
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.transforms.shown import shown
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+    from replicator.catalog.engine import Answer, Dialect
+    from replicator.catalog.store import Store
+    from replicator.lake import Lake
+    from replicator.spec import Table
+
+_BATCH = 10_000
+_SETTINGS = (
+    "TimeZone = 'UTC'",
+    "python_enable_replacements = false",
+    "enable_external_access = false",
+    "lock_configuration = true",
+)
+"""No variable of ours is a table, no file, no address; and no query says otherwise. The order counts."""
+
+
+class LocalEngine:
+    """``Engine`` on DuckDB, for one lake. A table is opened once, at the version that it has then."""
+
+    dialect: Dialect = "duckdb"
+    guards_itself = False
+
+    def __init__(self, store: Store, lake: Lake) -> None:
+        self._duckdb = extras.load("duckdb")
+        self._store = store
+        self._files: FileSystem = store.files()
+        self._listing = tables.Listing(store, self._files, lake)
+        self._silver = self._listing.silver()
+        # spilt by queries that need more than memory; it lives as long as the connection
+        self._spill = tempfile.TemporaryDirectory(prefix="replicator-sql-", ignore_cleanup_errors=True)
+        self._connection: Any = self._duckdb.connect()
+        self._connection.execute("SET temp_directory = ?", [self._spill.name])
+        for setting in _SETTINGS:
+            self._connection.execute(f"SET {setting}")
+        self._opened: set[str] = set()
+
+    @property
+    def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Those of silver."""
+        return tables.databases(self._silver)
+
+    def ask(self, query: str, most: int | None) -> Answer:
+        """One query; its rows are made as they are read."""
+        from replicator.catalog.texts import ArrowAnswer  # noqa: PLC0415 - on demand, with pyarrow
+
+        known = dict(tables.views(self._silver, self._listing.gold()))
+        for name, table in known.items():
+            if name not in self._opened and tables.is_named(name, query):
+                self._open(name, table)
+                self._opened.add(name)
+        return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
+
+    def told(self) -> str | None:
+        """Nothing."""
+        return None
+
+    def _asked(self, query: str, known: Mapping[str, Table], batch: int) -> Any:
+        try:
+            return self._connection.sql(query).to_arrow_reader(batch)
+        except self._duckdb.CatalogException as error:
+            there = ", ".join(sorted(known)) or "no tables in this lake yet"
+            raise ConfigError(_first_line(error), mend=f"There are: {there}.") from error
+        except self._duckdb.Error as error:
+            raise ConfigError(_first_line(error)) from error
+
+    def _open(self, name: str, table: Table) -> None:
+        kind = self._listing.kind(table.location)
+        reader: Callable[[str, Table], None] = self._open_hudi if kind == "hudi" else self._open_delta
+        try:
+            reader(name, table)
+        except ReplicatorError:
+            raise
+        except Exception as error:
+            # the libraries below have no common root of their errors
+            raise ReplicatorError(
+                f"table {table.name} cannot be read without Spark: {_first_line(error)}",
+                where=table.location,
+                mend=SPARK,
+            ) from error
+
+    def _open_delta(self, name: str, table: Table) -> None:
+        rows = delta_scan.scan(self._store, self._files, table.location)
+        at_rest = f"{name} at rest"
+        self._connection.register(at_rest, rows)
+        self._connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {_select(at_rest, rows.schema.names)}")
+
+    def _open_hudi(self, name: str, table: Table) -> None:
+        rows = hudi_scan.scan(self._store, table.location)
+        self._connection.register("arriving", rows)
+        self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {_select('arriving', rows.schema.names)}")
+        self._connection.unregister("arriving")
+
+
+def _select(source: str, stored: Sequence[str]) -> str:
+    """What is shown of a table at rest."""
+    seen = shown(stored)
+    columns = ", ".join(f"{_quoted(column)} AS {_quoted(name)}" for column, name in seen.columns)
+    where = "" if seen.condition is None else f" WHERE {seen.condition}"
+    return f"SELECT {columns} FROM {_quoted(source)}{where}"  # noqa: S608 - names are quoted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,127 @@
+"""A query as text -> a query that an engine may be given: one, that only reads, in the engine's SQL and names. Pure."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from replicator.catalog import extras, unnest
+from replicator.errors import ConfigError
+from replicator.yamlfile import nearest
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from replicator.catalog.engine import Dialect
+
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:(?:ANALYZE|VERBOSE|EXTENDED|FORMATTED)\s+|\([^)]*\)\s*)*", re.IGNORECASE)
+REFUSED, MEND = "Only queries are answered here.", "Write one SELECT; the lake is never changed by sql."
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query, the SQL that it is written in, and a text for each ``:name`` in it."""
+
+    text: str
+    dialect: Dialect
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+def asked(
+    question: Question,
+    dialect: Dialect,
+    databases: Mapping[tuple[str, str], Sequence[str]],
+    *,
+    guards_itself: bool = False,
+) -> str:
+    """The question for an engine with this dialect, whose views ``databases`` has by database and table.
+
+    Word for word as it is where nothing has to be said otherwise. An engine that ``guards_itself`` gets whatever is in
+    its own dialect and not understood here. Raises ConfigError for what is no query or not one alone, for a name that
+    several views have, for parameters that are missing or superfluous, and for what cannot be translated.
+    """
+    try:
+        told = _the_one_query(question.text, question.dialect)
+    except ConfigError:
+        if guards_itself and question.dialect == dialect and not question.parameters:
+            return question.text
+        raise
+    if told is None:
+        return question.text
+    changed = [_fill(told, question.parameters), _name_views(told, databases)]
+    if question.dialect == dialect:
+        return told.sql(dialect=dialect, comments=False) if any(changed) else question.text
+    if question.dialect == "athena":
+        unnest.rows_as_columns(told, dialect)
+    return told.sql(dialect=dialect, comments=False)
+
+
+def _the_one_query(text: str, dialect: Dialect) -> exp.Expr | None:
+    """None for a statement that looks at something and has no query in it that could be changed: SHOW, EXPLAIN."""
+    from sqlglot import exp  # noqa: PLC0415 - of an extra, which _parsed has asked for
+
+    statements = [each for each in _parsed(text, dialect) if each is not None]
+    if len(statements) != 1:
+        raise ConfigError(REFUSED, mend=MEND)
+    [statement] = statements
+    explained = _EXPLAIN.match(text)
+    if isinstance(statement, exp.Command) and explained is not None:
+        _the_one_query(text[explained.end() :], dialect)
+        return None
+    if isinstance(statement, exp.Show) or (isinstance(statement, exp.Command) and statement.name.upper() == "SHOW"):
+        return None
+    writing = (exp.DML, exp.DDL, exp.Into, exp.Command)
+    reading = (exp.Query, exp.Values, exp.Describe, exp.Summarize)
+    if not isinstance(statement, reading) or any(statement.find_all(*writing)):
+        raise ConfigError(REFUSED, mend=MEND)
+    return statement
+
+
+def _parsed(text: str, dialect: Dialect) -> list[exp.Expr | None]:
+    sqlglot = extras.load("sqlglot")
+    # what it does not know it takes as a command, with a warning; here that is refused
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    try:
+        return list(sqlglot.parse(text, read=dialect))
+    except sqlglot.errors.SqlglotError as error:
+        first = str(error).splitlines()[0].rstrip(".")
+        raise ConfigError(f"This is not SQL of {dialect}: {first}.") from error
+
+
+def _fill(query: exp.Expr, parameters: Mapping[str, str]) -> bool:
+    """Texts in the place of ``:name``, as literals, so that no value can be read as SQL."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    places = [each for each in query.find_all(exp.Placeholder) if each.this]
+    wanted = {str(each.this) for each in places}
+    if missing := sorted(wanted - set(parameters)):
+        raise ConfigError(f"the query needs a value for {', '.join(missing)}", mend=f"Add --param {missing[0]}=VALUE.")
+    if unused := sorted(set(parameters) - wanted):
+        raise ConfigError(f"the query has no :{unused[0]}{nearest(unused[0], wanted)}")
+    for each in places:
+        each.replace(exp.Literal.string(parameters[str(each.this)]))
+    return bool(places)
+
+
+def _name_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence[str]]) -> bool:
+    """Views in the place of ``database.table``; without another alias they go on by the table's name."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    found = [table for table in query.find_all(exp.Table) if (table.db.lower(), table.name.lower()) in databases]
+    for table in found:
+        views = databases[table.db.lower(), table.name.lower()]
+        if len(views) > 1:
+            raise ConfigError(f"{table.db}.{table.name} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
+        if not table.alias and not isinstance(table.parent, exp.Describe):
+            table.set("alias", exp.TableAlias(this=table.this.copy()))
+        table.set("this", exp.to_identifier(views[0], quoted=True))
+        table.set("db", None)
+        table.set("catalog", None)
+    for column in query.find_all(exp.Column) if found else ():
+        if (column.db.lower(), column.table.lower()) in databases:
+            column.set("db", None)
+            column.set("catalog", None)
+    return bool(found)

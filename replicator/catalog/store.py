@@ -1,0 +1,112 @@
+"""Where a lake lies, for libraries without a JVM: a local folder, or an object store with the settings of ``s3``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from replicator.endpoint import must_answer
+from replicator.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+SPARK = "Ask with `--engine spark`."
+"""What to do about all that only a JVM can read."""
+
+_CONNECT_SECONDS, _REQUEST_SECONDS = 5.0, 30.0
+
+
+@dataclass(frozen=True)
+class Store:
+    """A lake's root, and how its object store is reached. Without keys the AWS default chain decides, without an
+    endpoint it is AWS itself.
+    """
+
+    root: str
+    endpoint: str | None = None
+    access_key: str | None = None
+    secret_key: str | None = None
+    region: str | None = None
+    path_style: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the lake is a local folder."""
+        return urlsplit(self.root).scheme in {"", "file"}
+
+    def files(self) -> FileSystem:
+        """The file system for :meth:`path`. Raises ConfigError for one that needs a JVM, Unreachable for an endpoint at
+        which nothing listens.
+        """
+        from pyarrow import fs  # noqa: PLC0415 - a quarter of a second that --help need not wait
+
+        if self.is_local:
+            return fs.LocalFileSystem()
+        if not self.root.startswith(("s3a://", "s3://")):
+            raise ConfigError("only local lakes and s3a:// are read without Spark", where=self.root, mend=SPARK)
+        if self.endpoint:
+            must_answer(self.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
+        parts = urlsplit(self.endpoint or "")
+        return fs.S3FileSystem(
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+            endpoint_override=parts.netloc or None,
+            scheme=parts.scheme or None,
+            region=self.region,
+            force_virtual_addressing=bool(self.endpoint) and not self.path_style,
+            connect_timeout=_CONNECT_SECONDS,
+            request_timeout=_REQUEST_SECONDS,
+        )
+
+    def path(self, location: str) -> str:
+        """A location of the lake as :meth:`files` has it."""
+        parts = urlsplit(location)
+        if parts.scheme == "":
+            return location
+        return parts.path if parts.scheme == "file" else f"{parts.netloc}{parts.path}"
+
+    def url(self, location: str) -> str:
+        """A location of the lake as delta-rs and hudi-rs have it."""
+        return self.path(location) if self.is_local else f"s3://{self.path(location)}"
+
+    def options(self) -> dict[str, str]:
+        """How delta-rs and hudi-rs reach the object store."""
+        if self.is_local:
+            return {}
+        given = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": self.region,
+            "AWS_ALLOW_HTTP": "true" if (self.endpoint or "").startswith("http:") else None,
+            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self.path_style).lower() if self.endpoint else None,
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
+    def folders(self, files: FileSystem, location: str) -> list[str]:
+        """Names of the folders directly below a location; none if there is no such folder. Raises Unreachable."""
+        from pyarrow import fs  # noqa: PLC0415 - as above
+
+        try:
+            found = files.get_file_info(fs.FileSelector(self.path(location), allow_not_found=True))
+        except OSError as error:
+            raise unreachable(location, error) from error
+        return sorted(each.base_name for each in found if each.type == fs.FileType.Directory)
+
+    def has(self, files: FileSystem, location: str) -> bool:
+        """Whether a file or a folder with something in it is there. Raises Unreachable."""
+        from pyarrow import fs  # noqa: PLC0415 - as above
+
+        try:
+            return bool(files.get_file_info(self.path(location)).type != fs.FileType.NotFound)
+        except OSError as error:
+            raise unreachable(location, error) from error
+
+
+def unreachable(location: str, error: OSError) -> Unreachable:
+    """A store that did not answer, or not with what was asked for."""
+    reason = str(error).splitlines()[0]
+    mend = "Check the lake's root and the object store's settings."
+    return Unreachable(f"the lake does not answer: {reason}", where=location, mend=mend)

@@ -1,0 +1,65 @@
+"""What Athena's UNNEST does and sqlglot does not say in other dialects: rows become columns. Pure."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from replicator.catalog.engine import Dialect
+
+
+def rows_as_columns(query: exp.Expr, dialect: Dialect) -> None:
+    """Change a query of Athena in place: an array of ROWs spreads into a column per field, as it does there.
+
+    Raises ConfigError for WITH ORDINALITY where the target counts from another number.
+    """
+    from sqlglot import exp  # noqa: PLC0415 - of an extra
+
+    for each in list(query.find_all(exp.Unnest)):
+        if each.args.get("offset") and dialect == "spark":
+            raise ConfigError(
+                "WITH ORDINALITY is not translated for Spark, which counts from 0", mend="Ask with `--engine duckdb`."
+            )
+        fields = _fields(each)
+        if fields:
+            each.replace(_spread(each, fields, dialect))
+
+
+def _fields(unnested: exp.Unnest) -> list[str]:
+    """The fields of ``CAST(... AS ARRAY(ROW(...)))``; none for anything else."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    items = unnested.expressions
+    kind = items[0].to if len(items) == 1 and isinstance(items[0], exp.Cast) else None
+    if kind is None or not kind.is_type("array") or not kind.expressions or not kind.expressions[0].is_type("struct"):
+        return []
+    return [field.name for field in kind.expressions[0].expressions]
+
+
+def _spread(unnested: exp.Unnest, fields: list[str], dialect: Dialect) -> exp.Lateral:
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    alias = unnested.args["alias"].copy() if unnested.alias else exp.TableAlias(this=exp.to_identifier("_unnested"))
+    if not alias.columns:
+        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in fields])
+    items = unnested.expressions[0].copy()
+    spread = exp.Inline(this=items) if dialect == "spark" else _all_columns(items)
+    return exp.Lateral(this=exp.Subquery(this=exp.select(spread)), alias=alias)
+
+
+def _all_columns(items: exp.Cast) -> exp.Expr:
+    """DuckDB's way. Its CAST of JSON refuses objects with other fields besides, which Athena's passes over."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    told: exp.Expr = items
+    if isinstance(items.this, exp.ParseJSON):
+        kinds = {field.name: field.args["kind"].sql(dialect="duckdb") for field in items.to.expressions[0].expressions}
+        shape = exp.Literal.string(json.dumps([kinds]))
+        told = exp.Anonymous(this="JSON_TRANSFORM", expressions=[items.this.this, shape])
+    depth = exp.PropertyEQ(this=exp.to_identifier("max_depth"), expression=exp.Literal.number(2))
+    return exp.Anonymous(this="UNNEST", expressions=[told, depth])

@@ -1,0 +1,166 @@
+"""Spark as an engine of ``replicator sql``: the lake's views in a session of their own, and nothing but queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from py4j.java_gateway import is_instance_of
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import gateway
+from replicator.catalog import tables
+from replicator.catalog.question import MEND, REFUSED
+from replicator.cli.views import gold_tables, named, silver_tables
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from replicator.catalog.engine import Answer, Dialect
+    from replicator.lake import Lake
+    from replicator.protocols import TableFormat
+
+# They call any Java method: no question to a lake needs that.
+_NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+# A query that writes has one of these in its tree; everything that is no query is one of them at its root.
+_NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
+_DESCRIBE = f"{_PLANS}.DescribeRelation"
+_EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
+_JSON = {"ignoreNullFields": "false"} | {
+    # else what is behind the milliseconds is cut off
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
+
+
+class SparkEngine:
+    """``Engine`` on Spark, for one lake."""
+
+    dialect: Dialect = "spark"
+    guards_itself = True
+
+    def __init__(self, spark: SparkSession, tables_of: TableFormat, lake: Lake) -> None:
+        self._spark = spark.newSession()
+        self._tables_of = tables_of
+        self._lake = lake
+        self._silver = silver_tables(self._spark, tables_of, lake)
+        _close_doors(self._spark)
+
+    @property
+    def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Those of silver."""
+        return tables.databases(self._silver)
+
+    def ask(self, query: str, most: int | None) -> Answer:
+        """One query; of more than ``most`` rows nothing is computed that need not be."""
+        refuse_commands(self._spark, query)
+        gold = gold_tables(self._spark, self._tables_of, self._lake)
+        known = named(self._spark, self._tables_of, dict(tables.views(self._silver, gold)), query)
+        rows = _rows(self._spark, query, known)
+        return SparkAnswer(rows if most is None else rows.limit(most))
+
+    def told(self) -> str | None:
+        """Nothing."""
+        return None
+
+
+class SparkAnswer:
+    """``Answer`` of a DataFrame. Numbers and times are written by Spark, so that decimals stay exact."""
+
+    def __init__(self, rows: DataFrame) -> None:
+        self._rows = rows
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Of the DataFrame."""
+        return self._rows.columns
+
+    def texts(self) -> Iterator[Sequence[str | None]]:
+        """Partition by partition. Columns go by position: a join may have two of one name."""
+        numbered = self._rows.toDF(*[f"c{index}" for index in range(len(self._rows.columns))])
+        written = [_text(F.col(field.name), field.dataType) for field in numbered.schema.fields]
+        return (list(row) for row in numbered.select(*written).toLocalIterator())
+
+    def objects(self) -> Iterator[str]:
+        """Partition by partition."""
+        lines = self._rows.select(F.to_json(F.struct("*"), _JSON)).toLocalIterator()
+        return (line for (line,) in lines)
+
+    def batches(self) -> pa.RecordBatchReader:
+        """All at once, in the memory of the driver."""
+        import pyarrow as pa
+
+        rows: Any = self._rows
+        found = rows._collect_as_arrow()  # noqa: SLF001 - public as toArrow from Spark 4 on
+        empty = pa.Table.from_batches(found) if found else _no_rows(self._rows)
+        return empty.to_reader()
+
+
+def refuse_commands(spark: SparkSession, query: str) -> None:
+    """Raise ConfigError for anything but one query: statements that write, define, or change the session. DESCRIBE of a
+    view and EXPLAIN of a query only look.
+    """
+    session: Any = spark._jsparkSession  # noqa: SLF001 - Spark's own parser, asked before anything runs
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
+    try:
+        plan = session.sessionState().sqlParser().parsePlan(query)
+    except ParseException as error:
+        raise ConfigError(f"This is not SQL: {first_line(error)}") from error
+    if is_instance_of(gateway, plan, _DESCRIBE):
+        return
+    if is_instance_of(gateway, plan, _EXPLAIN):
+        plan = plan.logicalPlan()
+    if any(is_instance_of(gateway, node, name) for node in _nodes(plan) for name in _NO_QUERIES):
+        raise ConfigError(REFUSED, mend=MEND)
+
+
+def first_line(error: Exception) -> str:
+    """What an error of Spark's says in its first line."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _close_doors(spark: SparkSession) -> None:
+    """Paths are no tables here, and no function runs Java (reliability.md section 12)."""
+    spark.conf.set("spark.sql.runSQLOnFiles", "false")
+    jvm = gateway.of(spark)
+    functions = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
+    for name in _NO_FUNCTIONS:
+        functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
+
+
+def _rows(spark: SparkSession, query: str, known: list[str]) -> DataFrame:
+    try:
+        return spark.sql(query)
+    except AnalysisException as error:
+        missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
+        mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
+        raise ConfigError(first_line(error), mend=mend) from error
+
+
+def _nodes(plan: Any) -> list[Any]:
+    children = plan.children()
+    inside = plan.innerChildren()
+    below = [children.apply(i) for i in range(children.size())]
+    below += [inside.apply(i) for i in range(inside.size())]
+    plans = [node for node in below if hasattr(node, "getClass")]
+    return [plan, *(node for child in plans for node in _nodes(child))]
+
+
+def _text(column: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, T.BinaryType):
+        return F.base64(column)
+    if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
+        return F.to_json(column, _JSON)
+    return column.cast("string")
+
+
+def _no_rows(rows: DataFrame) -> pa.Table:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(rows.schema).empty_table()

@@ -1,0 +1,36 @@
+"""What users see of silver, for any engine: which columns, by which names, of which rows. Loads no pyspark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from replicator import names
+
+SYSTEM_COLUMNS = ("_seq", "_deleted", "_column_seq", "_source_ts_ms")
+"""What silver adds behind the source's columns, in this order."""
+
+START, END = "__START_AT", "__END_AT"
+"""The first two columns of a history, which tell its intervals from places that begin none."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Stored columns with the names that they go by, and the condition on rows in SQL that every engine here reads;
+    None: all rows.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    condition: str | None
+
+
+def shown(stored: Iterable[str]) -> Shown:
+    """What is shown of a table with these columns: of silver the live rows with the source's columns in its spelling,
+    of a history one row per interval, of anything else all there is.
+    """
+    columns = tuple(stored)
+    if "_deleted" not in columns:
+        return Shown(tuple((column, column) for column in columns), None)
+    of_source = tuple((column, names.decode(column)) for column in columns if column not in SYSTEM_COLUMNS)
+    is_history = START in columns
+    return Shown(of_source, f'"{END}" IS NULL OR "{END}" > "{START}"' if is_history else 'NOT "_deleted"')

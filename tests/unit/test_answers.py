@@ -1,0 +1,159 @@
+"""An answer's rows as text, JSON and Parquet, in the way that Spark writes them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from replicator.catalog.texts import ArrowAnswer, column_texts, real
+from replicator.cli import rows
+from replicator.cli.options import Rows
+from replicator.errors import ConfigError
+
+NESTED = pa.struct([("x", pa.int32()), ("t", pa.timestamp("us", "UTC")), ("f", pa.float32())])
+MOMENT = dt.datetime(2024, 5, 6, 7, 8, 9, 120000, dt.timezone.utc)
+VALUES = [
+    (pa.bool_(), True, "true", "true"),
+    (pa.int64(), -(2**63), "-9223372036854775808", "-9223372036854775808"),
+    (pa.decimal128(38, 4), Decimal("61728394506172835.0000"), "61728394506172835.0000", "61728394506172835.0000"),
+    (pa.decimal128(20, 18), Decimal("0E-18"), "0.000000000000000000", "0.000000000000000000"),
+    (pa.float32(), 0.1, "0.1", "0.1"),
+    (pa.float64(), float("nan"), "NaN", '"NaN"'),
+    (pa.float64(), float("-inf"), "-Infinity", '"-Infinity"'),
+    (pa.date32(), -719_162, "0001-01-01", '"0001-01-01"'),
+    (pa.timestamp("us", "UTC"), MOMENT, "2024-05-06 07:08:09.12", '"2024-05-06T07:08:09.120000Z"'),
+    (pa.timestamp("us"), -62_135_596_800_000_000, "0001-01-01 00:00:00", '"0001-01-01T00:00:00.000000"'),
+    (pa.timestamp("us"), 253_402_300_800_000_000, "10000-01-01 00:00:00", '"10000-01-01T00:00:00.000000"'),
+    (pa.binary(), b"a\xff", "Yf8=", '"Yf8="'),
+    (pa.string(), 'é "\n\U0001f600', 'é "\n\U0001f600', r'"é \"\n' + '\U0001f600"'),
+    (pa.list_(pa.int32()), [1, None], "[1,null]", "[1,null]"),
+    (pa.map_(pa.string(), pa.string()), [('a"', "1"), ("b", None)], r'{"a\"":"1","b":null}', r'{"a\"":"1","b":null}'),
+    (
+        NESTED,
+        {"x": None, "t": MOMENT, "f": 0.1},
+        '{"x":null,"t":"2024-05-06T07:08:09.120000Z","f":0.1}',
+        '{"x":null,"t":"2024-05-06T07:08:09.120000Z","f":0.1}',
+    ),
+]
+
+
+def answer(columns, batch=2):
+    """An answer of batches of two rows."""
+    table = pa.table(columns) if isinstance(columns, dict) else columns
+    return ArrowAnswer(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=batch)))
+
+
+@pytest.mark.parametrize(("kind", "value", "text", "object_"), VALUES, ids=[str(case[0])[:30] for case in VALUES])
+def test_a_value_is_written_as_spark_writes_it(kind, value, text, object_):
+    """Every digit of numbers, times in UTC to the microsecond, in texts without zeros at their end."""
+    column = pa.array([value, None], kind)
+    assert column_texts(column) == [text, None]
+    lines = list(answer({"v": column}).objects())
+    assert lines == [f'{{"v":{object_}}}', '{"v":null}']
+    json.loads(lines[0])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (1e-4, "1.0E-4"), (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"), (-123456789.5, "-1.234567895E8"), (1e16, "1.0E16"), (5e-324, "5.0E-324"),
+        (2 / 3, "0.6666666666666666"),
+    ],
+)  # fmt: skip
+def test_doubles_are_written_as_java_writes_them(value, text):
+    """Plain between a thousandth and ten millions."""
+    assert real(value) == text
+
+
+def test_a_table_ends_with_the_limit_and_says_so(capsys):
+    """What was cut is told on stderr; what was not is not."""
+    rows.write(answer({"a": list(range(5))}), Rows.csv, 3)
+    cut = capsys.readouterr()
+    assert (cut.out, "the first 3 rows" in cut.err) == ("a\n0\n1\n2\n", True)
+    rows.write(answer({"a": list(range(5))}), Rows.csv, 5)
+    assert capsys.readouterr() == ("a\n0\n1\n2\n3\n4\n", "")
+
+
+def test_csv_tells_null_from_no_text(capsys):
+    """An empty field is NULL; two columns may have one name."""
+    table = pa.Table.from_arrays([pa.array([None, ""]), pa.array(['a"b', "c,d"])], names=["a", "a"])
+    rows.write(answer(table), Rows.csv, None)
+    assert capsys.readouterr().out == 'a,a\n,"a""b"\n"","c,d"\n'
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_json_is_one_array(capsys, count):
+    """Also of no rows."""
+    rows.write(answer({"a": pa.array(range(count), pa.int32())}), Rows.json, None)
+    assert json.loads(capsys.readouterr().out) == [{"a": index} for index in range(count)]
+
+
+@pytest.mark.parametrize(("most", "count"), [(None, 5), (3, 3), (4, 4), (5, 5), (0, 0)])
+def test_parquet_keeps_the_types(tmp_path: Path, capsys, most, count):
+    """As many rows as asked for, across batches; whether there are more is told."""
+    file = tmp_path / "t.parquet"
+    table = pa.table({"a": pa.array([Decimal(index) for index in range(5)], pa.decimal128(10, 2))})
+    rows.write(answer(table), Rows.parquet, most, file)
+    assert parquet.read_table(file) == table.slice(0, count)
+    assert ("there are more" in capsys.readouterr().err) == (count < 5)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path):
+    """What fails half-way leaves the old file and nothing beside it."""
+    file = tmp_path / "t.csv"
+    file.write_text("old")
+
+    def broken():
+        yield pa.record_batch({"a": [1]})
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 - the one above
+        rows.write(
+            ArrowAnswer(pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), broken())),
+            Rows.csv,
+            None,
+            file,
+        )
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("t.csv", "old")]
+
+
+@pytest.mark.parametrize(
+    ("form", "output", "chosen"),
+    [
+        (None, None, Rows.table),
+        (None, "a.CSV", Rows.csv),
+        (None, "a.parquet", Rows.parquet),
+        (Rows.json, "a.txt", Rows.json),
+    ],
+)
+def test_the_suffix_of_a_file_tells_its_form(form, output, chosen):
+    """Unless somebody says another; on stdout it is a table."""
+    assert rows.form_of(form, None if output is None else Path(output)) is chosen
+
+
+@pytest.mark.parametrize(("form", "output"), [(Rows.parquet, None), (None, "a.txt"), (Rows.table, "a.csv")])
+def test_a_form_that_does_not_go_there_is_refused(form, output):
+    """Parquet is no text, and a table no file."""
+    with pytest.raises(ConfigError):
+        rows.form_of(form, None if output is None else Path(output))
+
+
+@pytest.mark.parametrize("form", [Rows.json, Rows.parquet])
+def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form):
+    """One of them would be lost to whoever reads it."""
+    with pytest.raises(ConfigError, match="two columns are called 'a'"):
+        rows.write(answer(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])), form, None, tmp_path / "t")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
+    """With its path, before anything is read."""
+    with pytest.raises(ConfigError, match="cannot be written"):
+        rows.write(answer({"a": [1]}), Rows.csv, None, tmp_path / "no" / "t.csv")
