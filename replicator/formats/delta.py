@@ -22,7 +22,7 @@ from replicator.errors import StaleWriter, TableMissing
 from replicator.formats import control, delta_commit, delta_files, delta_merge
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import SIDES, Merging
-from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
@@ -67,6 +67,14 @@ class DeltaFormat:
         """Delta's own table id."""
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else str(snapshot.metadata().id())
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """From the log, which also tells readers where the files are."""
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        parted = tuple(map(str, gateway.each(snapshot.metadata().partitionColumns())))
+        return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=parted)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, as the log adds up."""

@@ -17,7 +17,7 @@ from replicator import gateway, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options
 from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline
-from replicator.spec import Applied, Arrival, Evolution, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
 
@@ -58,6 +58,13 @@ class HudiFormat:
         """A random id, made when the table was."""
         commits = self._commits(spark, table)
         return commits[-1].note.identity if commits else None
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """From Hudi's properties of the table, and its own list of partitions."""
+        commits = self._commits(spark, table)
+        if not commits:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        return self._timelines[table.location].kept(spark, merge_on_read=commits[-1].note.kind == MERGE_ON_READ)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes that the commits on the timeline wrote: of a table that is rewritten often more than it holds."""
