@@ -38,6 +38,9 @@ def absolute(path: str) -> str:
     return path if "://" in path else os.path.abspath(os.path.expanduser(path))
 
 
+DATABASE = r"^[a-z0-9_]{1,255}$"
+"""What Glue and Athena take as the name of a database."""
+
 Text = Annotated[str, BeforeValidator(_text)]
 Name = Annotated[str, Field(min_length=1)]
 
@@ -98,6 +101,17 @@ class S3Keys(Strict):
     path_style: bool = False
 
 
+class CatalogKeys(Strict):
+    """Where tables are registered for Athena and others. AWS itself without endpoint; credentials, and without one the
+    region, are found as by any AWS tool.
+    """
+
+    kind: Literal["glue"] = "glue"
+    region: str | None = None
+    endpoint: str | None = None
+    database: Annotated[str, Field(pattern=DATABASE)] = "lakehouse"
+
+
 class BronzeKeys(Strict):
     """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once."""
 
@@ -120,6 +134,7 @@ class Keys(Strict):
     targets: dict[str, TargetKeys] = Field(default_factory=dict)
     spark: dict[str, Text] = Field(default_factory=dict)
     s3: S3Keys | None = None
+    catalog: CatalogKeys = CatalogKeys()
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
     formats: tuple[Format, ...] = ("delta",)
@@ -162,6 +177,14 @@ class Settings(Keys):
         if name not in self.targets:
             raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
         return self.targets[name]
+
+    def catalog_in(self, database: str | None) -> CatalogKeys:
+        """The catalog, with another database where one is given. Raises ConfigError for what is no name of one."""
+        if database is None:
+            return self.catalog
+        if not re.fullmatch(DATABASE, database):
+            raise ConfigError(f"{database!r} is no database: lower-case letters, digits and _ make its name")
+        return self.catalog.model_copy(update={"database": database})
 
     def with_formats_of(self, declared: SourceSpec) -> Settings:
         """These settings, and the formats that a declaration asks for."""
