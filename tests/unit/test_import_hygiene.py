@@ -31,10 +31,11 @@ print(sorted(loaded & {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2'}), file=s
         "import replicator\n",
         VERB.format(arguments=["--help"]),
         VERB.format(arguments=["sql", "--help"]),
+        VERB.format(arguments=["catalog", "sync", "--help"]),
         VERB.format(arguments=["validate", "--conf", "conf", "--env", "demo"]),
         VERB.format(arguments=["config", "show", "--conf", "conf", "--env", "demo"]),
     ],
-    ids=["import", "help", "sql-help", "validate", "config-show"],
+    ids=["import", "help", "sql-help", "catalog-help", "validate", "config-show"],
 )
 def test_nothing_heavy_is_loaded(code):
     """Importing the package, asking for help and checking a configuration load neither Spark nor a driver."""
