@@ -23,7 +23,7 @@ from urllib.parse import unquote
 from pyspark.sql import types as T
 
 from replicator.catalog import presto_view
-from replicator.catalog.columns import Column, columns
+from replicator.catalog.columns import Column, columns, one_line
 from replicator.errors import CatalogRefused
 from replicator.spec import Kept
 from replicator.transforms import history
@@ -34,6 +34,9 @@ ALL = "__all"
 
 NAME_LENGTH = 255
 """Characters that Glue allows for a name."""
+
+DESCRIPTION_LENGTH = 2048
+"""Characters that Glue keeps of a table's description."""
 
 HUDI_COLUMNS = (
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
@@ -155,18 +158,18 @@ def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
     hudi = [] if kind is Kind.delta else [T.StructField(each, T.StringType()) for each in HUDI_COLUMNS]
     parts = [table.schema[each] for each in table.kept.partition_by]
     own = [each for each in table.schema if each.name not in table.kept.partition_by]
-    comments = {**_OURS, **table.comments}
-    is_silver = name != table.name
+    every = columns([*hudi, *own, *parts], {**_OURS, **table.comments}, table.title)
+    told = _description(table) if name != table.name else table.description
     return Entry(
         name,
         table.title,
         kind,
-        columns([*hudi, *own], comments, table.title),
-        columns(parts, comments, table.title),
+        every[: len(every) - len(parts)],
+        every[len(every) - len(parts) :],
         url(table.location),
         tuple(_partition(url(table.location), folder) for folder in table.kept.folders),
         _schema([*hudi, *own, *parts]) if hudi else "",
-        description=_description(table) if is_silver else table.description,
+        description=one_line(told, DESCRIPTION_LENGTH),
     )
 
 

@@ -63,10 +63,8 @@ def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool 
     for entry in plan.entries:
         yield _synced(catalog, plan, entry, present.get(entry.name), dry_run=dry_run)
     for name, table in _gone(plan, present):
-        if drop and not dry_run:
-            catalog.drop(name)
-        action = DROPPED if drop else GONE
-        yield Outcome(name, _kind(table), table["Parameters"][TABLE], action)
+        told = Outcome(name, _kind(table), table["Parameters"][TABLE], DROPPED if drop else GONE)
+        yield _dropped(catalog, told) if drop and not dry_run else told
 
 
 def refused(name: str, title: str, error: ReplicatorError, kind: str = "table") -> Outcome:
@@ -98,6 +96,14 @@ def _registered(
     elif not dry_run and told.action == CHANGED:
         catalog.update(wanted)
     return _with_partitions(catalog, entry, wanted, told, is_new=present is None, dry_run=dry_run)
+
+
+def _dropped(catalog: GlueCatalog, told: Outcome) -> Outcome:
+    try:
+        catalog.drop(told.name)
+    except CatalogRefused as error:
+        return refused(told.name, told.table, error, told.kind)
+    return told
 
 
 def _with_partitions(

@@ -65,7 +65,7 @@ def test_what_athena_cannot_read_is_refused_by_name(kind, why):
 
 
 def test_columns_that_only_case_tells_apart_are_refused():
-    """Athena knows lower case only."""
+    """Athena knows lower case only; a column that parts a table is one of its columns."""
     fields = [T.StructField("Id", T.LongType()), T.StructField("id", T.LongType())]
     with pytest.raises(CatalogRefused, match="'Id' and 'id'"):
         columns(fields, {}, "gold/m")
