@@ -37,6 +37,7 @@ def _delta(entry: Entry, database: str) -> str:
 
 def _hudi(entry: Entry, database: str) -> str:
     told = storage(entry)
+    properties = {name: value for name, value in told.parameters.items() if name != "EXTERNAL"}  # the statement says it
     lines = [f"CREATE EXTERNAL TABLE IF NOT EXISTS {_quoted(database, entry.name)} (\n{_columns(entry.columns)}\n)"]
     if entry.description:
         lines.append(f"COMMENT {_text(entry.description)}")
@@ -50,7 +51,7 @@ def _hudi(entry: Entry, database: str) -> str:
             f"STORED AS INPUTFORMAT {_text(told.input_format)}",
             f"OUTPUTFORMAT {_text(told.output_format)}",
             f"LOCATION {_text(entry.location)}",
-            f"TBLPROPERTIES ({_properties(told.parameters)})",
+            f"TBLPROPERTIES ({_properties(properties)})",
         ]
     )
 

@@ -45,6 +45,7 @@ def test_a_table_in_hudi_is_told_whole_with_its_partitions_in_portions():
     assert read == {each.name: each.hive.replace(",", ", ") for each in table.columns}
     assert "it\\'s \\\\ here" in first
     assert "HoodieParquetInputFormat" in first
+    assert "'EXTERNAL'" not in first
     assert [len(re.findall("^PARTITION", each, re.MULTILINE)) for each in added] == [100] * 8 + [30]
     assert "PARTITION (`customer_id` = 'C1', `order_id` = 1) LOCATION" in added[0]
     assert isinstance(parsed("\n".join(added[0].splitlines()[:2])), (sqlglot.exp.Alter, sqlglot.exp.Command))
