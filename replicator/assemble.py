@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.protocols import Control, Sink, Source, TableFormat
-    from replicator.settings import Settings, TargetKeys
+    from replicator.settingkeys import TargetKeys
+    from replicator.settings import Settings
 
 
 def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:

@@ -21,6 +21,7 @@
         ├── Residue                             the account does not add up (R1)
         ├── SchemaRefused                       a change of types that silver cannot follow (G3)
         ├── ChecksFailed                        a model breaks its own rule
+        ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
         └── TargetRefused                       the serving database said no, for good
 
 An error says what happened, where, and how to mend it. It carries no row values.
@@ -166,6 +167,12 @@ class ChecksFailed(TableStopped):
     """A gold model breaks a rule that it declares: its key is not unique, a column is NULL."""
 
     code = "CHECKS_FAILED"
+
+
+class CatalogRefused(TableStopped):
+    """The catalog has a table of that name which is somebody else's, or cannot hold or read this one."""
+
+    code = "CATALOG_REFUSED"
 
 
 class TargetRefused(TableStopped):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from replicator.spec import Applied, Arrival, Evolution, Maintained, Model, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Progress, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +48,9 @@ class TableFormat(Protocol):
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """An id that changes when the table is dropped and made again; None if the table is missing."""
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """How the newest version lies there, for a catalog. Raises TableMissing."""
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, 0 if the table is missing: how heavy work on it will be."""

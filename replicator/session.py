@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from replicator.settings import S3Keys, Settings
+    from replicator.settingkeys import S3Keys
+    from replicator.settings import Settings
 
 _LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
 _AT_LAUNCH = frozenset(

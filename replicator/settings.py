@@ -11,157 +11,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, SkipValidation, field_validator
+from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
-from replicator import kafka_options, modelfile, sourcefile
-from replicator.duration import Duration, OptionalDuration
+from replicator import modelfile, sourcefile
 from replicator.errors import ConfigError
+from replicator.settingkeys import DATABASE, CatalogKeys, Keys, LakeKeys, TargetKeys, text
 from replicator.spec import Model, SourceSpec
-from replicator.strict import Strict, check
-from replicator.tablekeys import Format
+from replicator.strict import check
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
 _SECRET_KEY = re.compile(r"secret|password|token|access[.]?key|credential|jaas", re.IGNORECASE)
-
-
-def _text(value: Any) -> Any:
-    """YAML's booleans and numbers as Spark writes them."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, (int, float)) else value
-
-
-def absolute(path: str) -> str:
-    """A path as the JVM shall have it, whose own working directory may be another; one with a scheme as it is."""
-    return path if "://" in path else os.path.abspath(os.path.expanduser(path))
-
-
-Text = Annotated[str, BeforeValidator(_text)]
-Name = Annotated[str, Field(min_length=1)]
-
-
-class LakeKeys(Strict):
-    """Where the lake is: a local directory (made absolute) or ``s3a://bucket/prefix``."""
-
-    root: Name = "./lake"
-
-    @field_validator("root")
-    @classmethod
-    def _absolute(cls, root: str) -> str:
-        if "://" not in root:
-            return absolute(root)
-        if root.split("://", 1)[0] not in {"s3a", "file", "hdfs"}:
-            raise ValueError("a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://")
-        return root.rstrip("/")
-
-
-class KafkaKeys(Strict):
-    """What sources share unless their own file says otherwise; ``options`` are Kafka client options."""
-
-    bootstrap_servers: str = ""
-    options: dict[str, Text] = Field(default_factory=dict)
-
-    @field_validator("options")
-    @classmethod
-    def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
-        return kafka_options.allowed(options)
-
-
-class ConnectKeys(Strict):
-    """Kafka Connect's REST interface; only ``doctor`` and ``connect`` need it."""
-
-    url: str | None = None
-
-
-class TargetKeys(Strict):
-    """A serving database; ``sslmode`` and ``options`` are libpq's. Let the password come from the environment."""
-
-    kind: str = "postgres"
-    host: Name
-    port: int = Field(default=5432, ge=1, le=65535)
-    database: Name
-    user: Name
-    password: SecretStr = SecretStr("")
-    sslmode: Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] = "verify-full"
-    options: dict[str, Text] = Field(default_factory=dict)
-
-
-class S3Keys(Strict):
-    """The object store behind ``s3a://``. Without keys the AWS default chain decides; without endpoint, AWS itself."""
-
-    endpoint: str | None = None
-    access_key: SecretStr | None = None
-    secret_key: SecretStr | None = None
-    region: Name = "us-east-1"
-    path_style: bool = False
-
-
-class AthenaKeys(Strict):
-    """Where ``sql --engine athena`` asks. ``output`` is an s3:// folder for results, the workgroup's own without it;
-    region and credentials are those of the AWS default chain unless said here.
-    """
-
-    workgroup: Name = "primary"
-    database: Name = "default"
-    catalog: Name = "AwsDataCatalog"
-    output: str | None = None
-    region: str | None = None
-    endpoint: str | None = None
-
-    @field_validator("output")
-    @classmethod
-    def _on_s3(cls, output: str | None) -> str | None:
-        if output is not None and not output.startswith("s3://"):
-            raise ValueError("results go to s3://bucket/prefix/")
-        return output
-
-
-class BronzeKeys(Strict):
-    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once."""
-
-    trigger_seconds: float = Field(default=1.0, ge=0)
-    max_offsets_per_trigger: int = Field(default=200_000, ge=1)
-
-
-class DeadLetterKeys(Strict):
-    """When rejects stop a table: ``max_share`` is a share of one batch, 0 to 1 (debezium.md R5)."""
-
-    max_share: float = Field(default=0.01, ge=0, le=1)
-
-
-class MaintenanceKeys(Strict):
-    """Upkeep of tables: files that only versions need which are older than ``keep`` go; ``every``: how often a
-    continuous run does it by itself, None: never (``replicator maintain`` does it). Both in seconds.
-    """
-
-    keep: Duration = Field(default=604_800, validate_default=False)
-    every: OptionalDuration = None
-
-
-class Keys(Strict):
-    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs."""
-
-    lake: LakeKeys = LakeKeys()
-    kafka: KafkaKeys = KafkaKeys()
-    connect: ConnectKeys = ConnectKeys()
-    targets: dict[str, TargetKeys] = Field(default_factory=dict)
-    spark: dict[str, Text] = Field(default_factory=dict)
-    s3: S3Keys | None = None
-    athena: AthenaKeys = AthenaKeys()
-    bronze: BronzeKeys = BronzeKeys()
-    dead_letter: DeadLetterKeys = DeadLetterKeys()
-    maintenance: MaintenanceKeys = MaintenanceKeys()
-    formats: tuple[Format, ...] = ("delta",)
-
-    @field_validator("formats")
-    @classmethod
-    def _with_delta(cls, formats: tuple[str, ...]) -> tuple[str, ...]:
-        if "delta" not in formats:
-            raise ValueError("bronze and gold are kept in delta: give [delta, hudi], or leave it out")
-        return tuple(sorted(set(formats)))
 
 
 @dataclass(frozen=True)
@@ -194,6 +56,14 @@ class Settings(Keys):
         if name not in self.targets:
             raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
         return self.targets[name]
+
+    def catalog_in(self, database: str | None) -> CatalogKeys:
+        """The catalog, with another database where one is given. Raises ConfigError for what is no name of one."""
+        if database is None:
+            return self.catalog
+        if not re.fullmatch(DATABASE, database):
+            raise ConfigError(f"{database!r} is no database: lower-case letters, digits and _ make its name")
+        return self.catalog.model_copy(update={"database": database})
 
     def with_formats_of(self, declared: SourceSpec) -> Settings:
         """These settings, and the formats that a declaration asks for."""
@@ -320,7 +190,7 @@ def _masked(path: KeyPath, value: Any) -> str:
         return "***" if value.get_secret_value() else ""
     if free and _SECRET_KEY.search(str(path[-1])):
         return "***"
-    return "" if value is None else str(_text(value))
+    return "" if value is None else str(text(value))
 
 
 def _key(path: KeyPath) -> str:

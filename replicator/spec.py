@@ -76,6 +76,23 @@ class Arrival:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """How a table lies at its place, for readers that are not ours: its ``format``, which ``protocol`` of it they must
+    understand (Delta's reader version, Hudi's table version), whether it is one of Hudi's that are merged on read, and
+    the columns whose values part it.
+
+    ``folders`` are the paths of its partitions below its location, hive-style and escaped (``customer=a%2Fb``), where
+    readers have to be told of them; none where they find them in the table's own log.
+    """
+
+    format: str
+    protocol: int = 1
+    merge_on_read: bool = False
+    partition_by: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Evolution:
     """What must change in a table before rows of a batch fit: columns to add and to widen, as (name, Spark DDL
     type).

@@ -8,7 +8,7 @@ from replicator.errors import ConfigError
 from replicator.sinks.postgres import PostgresConnection
 
 if TYPE_CHECKING:
-    from replicator.settings import TargetKeys
+    from replicator.settingkeys import TargetKeys
 
 
 def connection(name: str, target: TargetKeys) -> PostgresConnection:

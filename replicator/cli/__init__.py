@@ -15,6 +15,7 @@ import typer
 
 from replicator import __version__, gateway
 from replicator.cli import (
+    catalog,
     config,
     dead_letters,
     doctor,
@@ -43,6 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")

@@ -18,7 +18,7 @@ from replicator.java import java_home, java_version
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replicator.settings import S3Keys, TargetKeys
+    from replicator.settingkeys import S3Keys, TargetKeys
 
 _SECONDS = 5.0
 _PYTHONS = {"3.5": ((3, 10), (3, 12))}

@@ -14,7 +14,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
-from replicator.settings import absolute
+from replicator.settingkeys import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -127,7 +127,8 @@ def _engine(context: typer.Context, name: Engines, settings: Settings) -> Engine
     if name is Engines.athena:
         from replicator.catalog import athena
 
-        place = athena.Place(**settings.athena.model_dump())
+        database = settings.athena.database or settings.catalog.database
+        place = athena.Place(**settings.athena.model_dump() | {"database": database})
         return athena.AthenaEngine(athena.client(place), place)
     if name is Engines.duckdb:
         from replicator.catalog.local import LocalEngine

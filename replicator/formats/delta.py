@@ -23,7 +23,7 @@ from replicator.formats import control, delta_commit, delta_files, delta_merge, 
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
@@ -69,6 +69,14 @@ class DeltaFormat:
         """Delta's own table id."""
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else str(snapshot.metadata().id())
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """From the log, which also tells readers where the files are."""
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        parted = tuple(map(str, gateway.each(snapshot.metadata().partitionColumns())))
+        return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=parted)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, as the log adds up."""
@@ -177,7 +185,7 @@ class DeltaFormat:
         wanted = reshaped(rows, evolution)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer.save(table.location)
+            writer.partitionBy(*_partitions(self._snapshot(spark, table))).save(table.location)
             return
         last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
@@ -208,7 +216,7 @@ class DeltaFormat:
         """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
         snapshot = self._snapshot(spark, table)
         commits = self._log(table).commits(spark, after, upto)
-        if snapshot is None or commits is None or _has_partitions(snapshot) or not delta_files.are_plain(snapshot):
+        if snapshot is None or commits is None or _partitions(snapshot) or not delta_files.are_plain(snapshot):
             return None
         files = [path for commit in commits for path in commit.changed or ()]
         if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
@@ -246,7 +254,7 @@ class DeltaFormat:
 
     def _rewritable(self, spark: SparkSession, table: Table, snapshot: Any) -> Sequence[AddedFile] | None:
         """The files of a table that is small enough to be written anew, and whose change feed can be."""
-        if _has_partitions(snapshot) or _property(snapshot, "delta.enableChangeDataFeed") != "true":
+        if _partitions(snapshot) or _property(snapshot, "delta.enableChangeDataFeed") != "true":
             return None
         files = self._log(table).plain_files(spark, snapshot)
         return None if files is None or sum(file.size for file in files) > self._rewritten_bytes else files
@@ -307,7 +315,7 @@ def _rows(spark: SparkSession, table: Table, snapshot: Any, files: Sequence[Adde
     """The rows of files that alone are the table; Spark puts the columns of partitions behind all others."""
     columns = delta_files.schema(snapshot)
     rows = delta_files.read(spark, table.location, [file.path for file in files], columns)
-    return rows.select(*map(names.spark, columns.names)) if _has_partitions(snapshot) else rows
+    return rows.select(*map(names.spark, columns.names)) if _partitions(snapshot) else rows
 
 
 def _property(snapshot: Any, name: str) -> str | None:
@@ -315,8 +323,8 @@ def _property(snapshot: Any, name: str) -> str | None:
     return str(found.get()) if found.isDefined() else None
 
 
-def _has_partitions(snapshot: Any) -> bool:
-    return int(snapshot.metadata().partitionColumns().size()) > 0
+def _partitions(snapshot: Any) -> list[str]:
+    return [str(column) for column in gateway.each(snapshot.metadata().partitionColumns())]
 
 
 def _same(rows: StructType, stored: StructType) -> bool:

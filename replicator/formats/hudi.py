@@ -19,7 +19,7 @@ from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
 from replicator.formats.hudi_timeline import KEY, Commit, Note, Timeline
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
 from replicator.transforms.reshape import reshaped
 
 _GONE = "_hoodie_is_deleted"
@@ -59,6 +59,15 @@ class HudiFormat:
         """A random id, made when the table was."""
         commits = self._commits(spark, table)
         return commits[-1].note.identity if commits else None
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """From Hudi's properties of the table, and its own list of partitions."""
+        commits = self._commits(spark, table)
+        if not commits:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        return self._timelines[table.location].kept(
+            spark, merge_on_read=commits[-1].note.kind == hudi_options.MERGE_ON_READ
+        )
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes that the commits on the timeline wrote: of a table that is rewritten often more than it holds."""

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway
 from replicator.formats import control
+from replicator.spec import Kept
 
 KEY = "replicator.commit"
 """Of the metadata of a commit of ours."""
@@ -99,13 +100,27 @@ class Timeline:
         self._known = found
         return [commit for commit in found.values() if commit is not None]
 
+    def kept(self, spark: SparkSession, *, merge_on_read: bool) -> Kept:
+        """How the table lies there, with the paths of its partitions, sorted."""
+        client, hudi = self._client(spark), gateway.of(spark).org.apache.hudi.common
+        properties = client.getTableConfig()
+        version, columns = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
+        if not columns.isPresent():
+            return Kept("hudi", version, merge_on_read)
+        context = hudi.engine.HoodieLocalEngineContext(client.getStorageConf())
+        options = hudi.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        paths = hudi.fs.FSUtils.getAllPartitionPaths(context, client, options)
+        return Kept("hudi", version, merge_on_read, tuple(map(str, columns.get())), tuple(sorted(map(str, paths))))
+
     def _completed(self, spark: SparkSession) -> Any:
+        return self._client(spark).getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+
+    def _client(self, spark: SparkSession) -> Any:
         jvm = gateway.of(spark)
         hadoop = spark._jsc.hadoopConfiguration()  # noqa: SLF001
         storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(hadoop)
         builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
-        client = builder.setConf(storage).setBasePath(self._location).build()
-        return client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        return builder.setConf(storage).setBasePath(self._location).build()
 
 
 def _commit(timeline: Any, instant: Any) -> Commit | None:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 from replicator import gateway, names
 from replicator.errors import TableMissing
-from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
 
@@ -23,6 +23,7 @@ class _Stored:
 
     identity: str
     schema: T.StructType
+    partition_by: tuple[str, ...] = ()
     versions: list[list[Row]] = field(default_factory=list)
     progress: dict[str, int] = field(default_factory=dict)
 
@@ -49,6 +50,13 @@ class MemoryFormat:
         """Tables whose location is directly below the folder."""
         inside = {place.removeprefix(f"{folder}/") for place in self._tables if place.startswith(f"{folder}/")}
         return tuple(sorted(place for place in inside if "/" not in place))
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:  # noqa: ARG002
+        """With the columns that it was made with."""
+        stored = self._tables.get(table.location)
+        if stored is None:
+            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+        return Kept("memory", partition_by=stored.partition_by)
 
     def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
         """A hundred bytes a row."""
@@ -138,7 +146,7 @@ class MemoryFormat:
         return Maintained(0, 0, 0, 0)
 
     def _open(self, rows: DataFrame, table: Table) -> _Stored:
-        return self._tables.setdefault(table.location, _Stored(str(uuid4()), rows.schema))
+        return self._tables.setdefault(table.location, _Stored(str(uuid4()), rows.schema, table.partition_by))
 
     def _covered(self, stored: _Stored, progress: Progress | None) -> bool:
         return progress is not None and stored.progress.get(progress.input, -1) >= progress.version

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from replicator.protocols import TableFormat
-    from replicator.spec import Applied, Arrival, Evolution, Maintained, Progress, Table
+    from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
 
 
 class MixedFormat:
@@ -43,6 +43,10 @@ class MixedFormat:
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """As the table's format does."""
         return self._of(spark, table).identity(spark, table)
+
+    def kept(self, spark: SparkSession, table: Table) -> Kept:
+        """As the table's format does."""
+        return self._of(spark, table).kept(spark, table)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """As the table's format does."""

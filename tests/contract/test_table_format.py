@@ -271,6 +271,7 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
     world.format.append(world.frame(("s.a", 2), ddl=ddl), table, None)
     world.format.append(world.frame(("s.a", 3), ("__debezium-heartbeat.s", 3), ddl=ddl), table, None)
     assert world.format.size(world.spark, table) > 0
+    assert world.format.kept(world.spark, table).partition_by == ("topic",)
     arrivals = world.format.arrivals(world.spark, table, 0, 2)
     assert {(each.partition, each.version) for each in arrivals} == {
         (("s.a",), 1),
@@ -323,6 +324,8 @@ def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     table = world.table("absent")
     with pytest.raises(TableMissing, match="absent"):
         world.format.read(world.spark, table)
+    with pytest.raises(TableMissing, match="absent"):
+        world.format.kept(world.spark, table)
     assert world.format.version(world.spark, table) is None
     assert world.format.identity(world.spark, table) is None
     assert world.format.progress(world.spark, table, "bronze") is None

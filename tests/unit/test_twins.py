@@ -95,6 +95,8 @@ def test_a_twin_holds_what_its_table_holds_behind_every_change(exact, tmp_path: 
     world.take(change("u", 7, 4, "a/b=c", "four", note="new"))
     world.follow()
     assert world.both()[0] == world.both()[1]
+    for place in (world.at.lake.silver("s", ORDERS), world.at.lake.twin("s", ORDERS, declared.twins[0])):
+        assert world.format.kept(exact, place).partition_by == ("customer",)
     assert purge.purge(exact, world.at, ORDERS, 1_800_000_000_000).purged == 1
     assert [each.written for each in world.follow()] == [1]
     assert world.both()[0] == world.both()[1]

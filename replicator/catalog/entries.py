@@ -1,0 +1,209 @@
+"""What a catalog is told of a table of the lake: one entry or several, since not every reader wants the same of it.
+
+===========================  ==============================================================================
+gold ``m``                   ``m``: the table
+silver ``t`` in Delta        ``t__all``: the table, deleted rows and system columns included;
+                             ``t``: a view of the live rows with the source's columns, which is what people ask
+silver ``t`` in Hudi         the same, with Hudi's five columns before ours in ``t__all``
+... merged on read           ``t__all_rt`` as it is now, ``t__all_ro`` as the last compaction left it; ``t`` shows the
+                             former
+===========================  ==============================================================================
+
+A history is a silver table whose view shows intervals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from urllib.parse import unquote
+
+from pyspark.sql import types as T
+
+from replicator.catalog import presto_view
+from replicator.catalog.columns import Column, columns, one_line
+from replicator.errors import CatalogRefused
+from replicator.spec import Kept
+from replicator.transforms import history
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+ALL = "__all"
+"""Behind the name of a silver table: every row that is kept of it."""
+
+NAME_LENGTH = 255
+"""Characters that Glue allows for a name."""
+
+DESCRIPTION_LENGTH = 2048
+"""Characters that Glue keeps of a table's description."""
+
+HUDI_COLUMNS = (
+    "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name",
+)  # fmt: skip
+"""What Hudi puts before a table's own columns; all STRING."""
+
+_READ_BY_ATHENA = {"delta": 3, "hudi": 6}
+"""By Athena's manual: Delta's reader version 3; Hudi 0.15, whose tables have version 6."""
+
+_OURS = {
+    "_seq": "Place of the row's newest change in the source's order; bigger is newer",
+    "_deleted": "Whether the source has deleted the row",
+    "_column_seq": "Columns whose value is older or newer than the row, with its place; NULL nearly always",
+    "_source_ts_ms": "When the source made the row's newest change, in milliseconds since 1970",
+    "__START_AT": "_seq of the change that began the interval",
+    "__END_AT": "_seq of the change that ended the interval; NULL: it still holds",
+    "__START_TIME": "When the interval began, by the source's clock",
+    "__END_TIME": "When the interval ended, by the source's clock",
+}
+
+
+class Kind(str, Enum):
+    """What an entry is to those who read it."""
+
+    delta = "delta table"
+    hudi = "hudi table"
+    hudi_snapshot = "hudi table, as it is now"
+    hudi_compacted = "hudi table, as compacted"
+    view = "view"
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """A table of the lake. ``name`` is what catalogs call it, in lower case, ``title`` where it belongs
+    (``silver/shop/sales.orders``, ``gold/dim_customers``); ``comments`` are those of its columns, by name at rest.
+    """
+
+    name: str
+    title: str
+    location: str
+    schema: T.StructType
+    kept: Kept
+    description: str = ""
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The values of a partition's columns, NULL as Hive writes it, and where it lies."""
+
+    values: tuple[str, ...]
+    location: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table or view of a catalog. ``location`` is a URL; ``schema`` is Spark's JSON of all columns, of tables whose
+    log does not tell it; ``sql`` is what a view selects.
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    columns: tuple[Column, ...]
+    partition_keys: tuple[Column, ...] = ()
+    location: str = ""
+    partitions: tuple[Partition, ...] = ()
+    schema: str = ""
+    sql: str = ""
+    description: str = ""
+
+
+def entries(table: LakeTable, database: str) -> list[Entry]:
+    """All entries of one table, tables before the view over them.
+
+    Raises CatalogRefused for what Athena could not read or Glue not hold.
+    """
+    is_silver = "_deleted" in table.schema.names
+    kinds = _kinds(table, f"{table.name}{ALL}" if is_silver else table.name)
+    for name in (*kinds, table.name):
+        if len(name) > NAME_LENGTH:
+            raise CatalogRefused(f"the name {name} is longer than {NAME_LENGTH} characters", where=table.title)
+    tables = [_table(table, name, kind) for name, kind in kinds.items()]
+    if not is_silver:
+        return tables
+    return [*tables, _view(table, tables[0], database)]
+
+
+def unread(table: LakeTable) -> str | None:
+    """Why Athena may not read a table that is registered as it should be; None where nothing speaks against it."""
+    if not url(table.location).startswith("s3://"):
+        return "it reads S3 only"
+    known = _READ_BY_ATHENA.get(table.kept.format, 0)
+    if table.kept.protocol > known:
+        return f"it knows {table.kept.format.capitalize()} up to protocol {known}, and this is {table.kept.protocol}"
+    return None
+
+
+def url(location: str) -> str:
+    """A place of the lake as a catalog writes it: S3 without Hadoop's own scheme."""
+    if location.startswith("s3a://"):
+        return f"s3://{location.removeprefix('s3a://')}"
+    return location if ":" in location.split("/", 1)[0] else f"file://{location}"
+
+
+def _kinds(table: LakeTable, name: str) -> dict[str, Kind]:
+    kept = table.kept
+    if kept.format == "delta":
+        return {name: Kind.delta}
+    if kept.format == "hudi" and kept.merge_on_read:
+        return {f"{name}_rt": Kind.hudi_snapshot, f"{name}_ro": Kind.hudi_compacted}
+    if kept.format == "hudi":
+        return {name: Kind.hudi}
+    raise CatalogRefused(f"Athena does not read tables in {kept.format}", where=table.title)
+
+
+def _table(table: LakeTable, name: str, kind: Kind) -> Entry:
+    """The table itself: columns that part it stand apart and last, as Hive has them."""
+    hudi = [] if kind is Kind.delta else [T.StructField(each, T.StringType()) for each in HUDI_COLUMNS]
+    parts = [table.schema[each] for each in table.kept.partition_by]
+    own = [each for each in table.schema if each.name not in table.kept.partition_by]
+    every = columns([*hudi, *own, *parts], {**_OURS, **table.comments}, table.title)
+    told = _description(table) if name != table.name else table.description
+    return Entry(
+        name,
+        table.title,
+        kind,
+        every[: len(every) - len(parts)],
+        every[len(every) - len(parts) :],
+        url(table.location),
+        tuple(_partition(url(table.location), folder) for folder in table.kept.folders),
+        _schema([*hudi, *own, *parts]) if hudi else "",
+        description=one_line(told, DESCRIPTION_LENGTH),
+    )
+
+
+def _description(table: LakeTable) -> str:
+    return f"All rows of {table.title}, also those that are deleted at the source (_deleted)."
+
+
+def _view(table: LakeTable, shown: Entry, database: str) -> Entry:
+    """The live rows with the source's columns, in the table's order; of a history its intervals."""
+    known = {each.name: each for each in (*shown.columns, *shown.partition_keys)}
+    own = [known[each.lower()] for each in table.schema.names if each not in SYSTEM_COLUMNS]
+    is_history = history.KEY in table.schema.names
+    condition = '"__end_at" IS NULL OR "__end_at" > "__start_at"' if is_history else 'NOT "_deleted"'
+    what = "Every state of the rows" if is_history else "The rows"
+    return replace(
+        shown,
+        name=table.name,
+        kind=Kind.view,
+        columns=tuple(own),
+        partition_keys=(),
+        location="",
+        partitions=(),
+        schema="",
+        sql=presto_view.select(own, database, shown.name, condition),
+        description=f"{what} of {table.title}, as at the source.",
+    )
+
+
+def _partition(location: str, folder: str) -> Partition:
+    """Of ``customer=a%2Fb/order=1``; NULL stays the word that Hive has for it."""
+    values = tuple(unquote(part.partition("=")[2]) for part in folder.split("/"))
+    return Partition(values, f"{location}/{folder}")
+
+
+def _schema(fields: list[T.StructField]) -> str:
+    plain = T.StructType([T.StructField(each.name, each.dataType) for each in fields])
+    return json.dumps(plain.jsonValue(), separators=(",", ":"))

@@ -1,0 +1,94 @@
+"""What a lake has to be told to a catalog: read from its tables, one that cannot be told leaving the others alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replicator.catalog import places
+from replicator.catalog.entries import Entry, LakeTable, entries, url
+from replicator.catalog.places import Place
+from replicator.catalog.sync import Outcome, Plan, refused
+from replicator.errors import TableMissing, TableStopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.protocols import TableFormat
+    from replicator.spec import Model
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The ``tables`` that were asked for, the ``plan`` for the catalog, and outcomes of those that were ``refused``."""
+
+    tables: tuple[LakeTable, ...]
+    plan: Plan
+    refused: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which tables are asked for: those of a source, those that are named, all without either."""
+
+    source: str | None = None
+    tables: tuple[str, ...] = ()
+
+    def concerns(self, title: str, asked: Iterable[str]) -> bool:
+        """Whether a table that the lake may have no more is in question: a named one only while it is there."""
+        is_whole = self.source is None and not self.tables
+        of_source = not self.tables and title.startswith(f"{places.SILVER}/{self.source}/")
+        return is_whole or of_source or title in asked
+
+
+def take(
+    spark: SparkSession,
+    tables_of: TableFormat,
+    root: str,
+    every: Sequence[Place],
+    question: Question,
+    database: str,
+    models: Iterable[Model],
+) -> Inventory:
+    """Of all places of the lake at *root* those that are asked for. Raises ConfigError for a name that nothing has."""
+    asked = places.chosen(every, question.source, question.tables)
+    known, twins = {model.name: model for model in models}, places.collisions(every)
+    told = [_told(spark, tables_of, place, known, twins.get(place.title)) for place in asked]
+    tables = [each for each in told if isinstance(each, LakeTable)]
+    registered = [(table, _entries(table, database)) for table in tables]
+    titles = {place.title for place in asked}
+    plan = Plan(
+        url(root),
+        tuple(entry for _, made in registered if not isinstance(made, Outcome) for entry in made),
+        frozenset(place.title for place in every),
+        lambda title: question.concerns(title, titles),
+    )
+    unread = [each for each in told if isinstance(each, Outcome)]
+    return Inventory(
+        tuple(table for table, made in registered if not isinstance(made, Outcome)),
+        plan,
+        (*unread, *(made for _, made in registered if isinstance(made, Outcome))),
+    )
+
+
+def _told(
+    spark: SparkSession,
+    tables_of: TableFormat,
+    place: Place,
+    models: Mapping[str, Model],
+    twin: TableStopped | None,
+) -> LakeTable | Outcome:
+    if twin is not None:
+        return refused(place.known_as, place.title, twin)
+    try:
+        return places.described(spark, tables_of, place, models)
+    except (TableMissing, TableStopped) as error:
+        return refused(place.known_as, place.title, error)
+
+
+def _entries(table: LakeTable, database: str) -> list[Entry] | Outcome:
+    try:
+        return entries(table, database)
+    except TableStopped as error:
+        return refused(table.name, table.title, error)

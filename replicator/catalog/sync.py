@@ -1,0 +1,170 @@
+"""Bring a catalog up to what the lake has: one outcome per entry, and one entry's refusal stops no other.
+
+Of an entry: 1. the table; 2. partitions that are gone leave, 3. those that lie elsewhere or have other columns are
+changed, 4. new ones come. A crash in between is repaired by the next sync, which compares everything anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from replicator.catalog import presto_view, table_input
+from replicator.catalog.entries import Entry, Kind
+from replicator.catalog.table_input import LAKE, TABLE, Change
+from replicator.errors import CatalogRefused, ReplicatorError
+
+if TYPE_CHECKING:
+    from replicator.catalog.glue import GlueCatalog
+
+CREATED, CHANGED, UNCHANGED, GONE, DROPPED, REFUSED = "created", "changed", "unchanged", "gone", "dropped", "refused"
+"""What became of an entry. ``gone``: ours, and the lake has it no more."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sync did with one entry, or would do: what changed of it, and how many partitions came, were changed and
+    left. ``table`` is the table of the lake that it shows.
+    """
+
+    name: str
+    kind: str
+    table: str
+    action: str
+    changes: tuple[Change, ...] = ()
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    error: ReplicatorError | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the catalog shall have of the lake at ``lake`` (a URL): its ``entries``, the ``titles`` of all tables that
+    the lake has, and which tables are in question at all (``concerns``, by title).
+    """
+
+    lake: str
+    entries: tuple[Entry, ...]
+    titles: frozenset[str]
+    concerns: Callable[[str], bool] = lambda _: True
+
+
+def sync(catalog: GlueCatalog, plan: Plan, *, drop: bool = False, dry_run: bool = False) -> Iterator[Outcome]:
+    """One outcome for the database where it is new, one per entry as each is done, and one per entry of ours whose
+    table the lake has no more, which are dropped on demand. A dry run tells the same and writes nothing.
+    """
+    present = catalog.tables()
+    if not present and not catalog.exists():
+        if not dry_run:
+            catalog.make()
+        yield Outcome(catalog.database, "database", "", CREATED)
+    for entry in plan.entries:
+        yield _synced(catalog, plan, entry, present.get(entry.name), dry_run=dry_run)
+    for name, table in _gone(plan, present):
+        told = Outcome(name, _kind(table), table["Parameters"][TABLE], DROPPED if drop else GONE)
+        yield _dropped(catalog, told) if drop and not dry_run else told
+
+
+def refused(name: str, title: str, error: ReplicatorError, kind: str = "table") -> Outcome:
+    """The outcome of what could not be registered."""
+    return Outcome(name, kind, title, REFUSED, error=error)
+
+
+def _synced(
+    catalog: GlueCatalog, plan: Plan, entry: Entry, present: Mapping[str, Any] | None, *, dry_run: bool
+) -> Outcome:
+    try:
+        return _registered(catalog, plan, entry, present, dry_run=dry_run)
+    except CatalogRefused as error:
+        return refused(entry.name, entry.title, error, entry.kind.value)
+
+
+def _registered(
+    catalog: GlueCatalog, plan: Plan, entry: Entry, present: Mapping[str, Any] | None, *, dry_run: bool
+) -> Outcome:
+    if present is not None:
+        _refuse_foreign(entry, present, plan.lake)
+    wanted = table_input.table_input(entry, catalog.database, plan.lake, present)
+    told = Outcome(entry.name, entry.kind.value, entry.title, CREATED)
+    if present is not None:
+        changes = tuple(table_input.differences(present, wanted))
+        told = replace(told, action=CHANGED if changes else UNCHANGED, changes=changes)
+    if not dry_run and told.action == CREATED:
+        catalog.create(wanted)
+    elif not dry_run and told.action == CHANGED:
+        catalog.update(wanted)
+    return _with_partitions(catalog, entry, wanted, told, is_new=present is None, dry_run=dry_run)
+
+
+def _dropped(catalog: GlueCatalog, told: Outcome) -> Outcome:
+    try:
+        catalog.drop(told.name)
+    except CatalogRefused as error:
+        return refused(told.name, told.table, error, told.kind)
+    return told
+
+
+def _with_partitions(
+    catalog: GlueCatalog, entry: Entry, wanted: Mapping[str, Any], told: Outcome, *, is_new: bool, dry_run: bool
+) -> Outcome:
+    """Only tables whose readers must be told of partitions have any with us; those that Glue holds for another kind of
+    table are left to whoever made them.
+    """
+    if not entry.partitions:
+        return told
+    present = {} if is_new else catalog.partitions(entry.name)
+    inputs = {each.values: table_input.partition_input(each, wanted) for each in entry.partitions}
+    added = [each for values, each in inputs.items() if values not in present]
+    moved = [
+        each
+        for values, each in inputs.items()
+        if values in present and not table_input.same_place(present[values], each["StorageDescriptor"])
+    ]
+    removed = [values for values in present if values not in inputs]
+    if not dry_run:
+        catalog.remove_partitions(entry.name, removed)
+        catalog.update_partitions(entry.name, moved)
+        catalog.add_partitions(entry.name, added)
+    is_changed = told.action == UNCHANGED and (added or moved or removed)
+    action = CHANGED if is_changed else told.action
+    return replace(told, action=action, added=len(added), changed=len(moved), removed=len(removed))
+
+
+def _refuse_foreign(entry: Entry, present: Mapping[str, Any], lake: str) -> None:
+    """Raise CatalogRefused for what somebody else registered, unless it is the very same place or query."""
+    parameters = present.get("Parameters", {})
+    if parameters.get(LAKE) == lake:
+        return
+    mend = "Drop it there, or give catalog.database another name."
+    if LAKE in parameters:
+        raise CatalogRefused(f"{entry.name} shows another lake, {parameters[LAKE]}", where=entry.title, mend=mend)
+    place = present.get("StorageDescriptor", {}).get("Location", "")
+    if entry.kind is Kind.view:
+        text = present.get("ViewOriginalText", "")
+        is_same, what = presto_view.decode(text) == entry.sql, "a view with another query" if text else "a table"
+    else:
+        is_same, what = _same_url(place, entry.location), f"a table at {place or 'no place'}"
+    if not is_same:
+        raise CatalogRefused(f"{entry.name} is registered by somebody else, as {what}", where=entry.title, mend=mend)
+
+
+def _same_url(one: str, other: str) -> bool:
+    return one.replace("s3a://", "s3://", 1).rstrip("/") == other.rstrip("/")
+
+
+def _gone(plan: Plan, present: Mapping[str, Mapping[str, Any]]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Entries of ours of this lake that no table of it asks for: a table that was refused keeps what it had."""
+    wanted = {entry.name for entry in plan.entries}
+    told = {entry.title for entry in plan.entries}
+    for name, table in sorted(present.items()):
+        parameters = table.get("Parameters", {})
+        title = parameters.get(TABLE, "")
+        is_ours = parameters.get(LAKE) == plan.lake and plan.concerns(title)
+        if is_ours and name not in wanted and (title in told or title not in plan.titles):
+            yield name, table
+
+
+def _kind(table: Mapping[str, Any]) -> str:
+    return Kind.view.value if table.get("TableType") == "VIRTUAL_VIEW" else "table"

@@ -1,0 +1,157 @@
+"""``replicator catalog``: the lake's tables in Glue, for Athena and whoever else asks there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from replicator.catalog.entries import LakeTable
+    from replicator.catalog.inventory import Inventory
+    from replicator.catalog.sync import Outcome
+    from replicator.settings import Settings
+
+app = typer.Typer(help="The lake's tables in a catalog that Athena reads.", no_args_is_help=True)
+
+_Database = Annotated[
+    Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Option("--database", help="Of the catalog; catalog.database without it.", metavar="NAME"),
+]
+_TABLE = "<database or schema>.<table>, its last part, or a model."
+_COLUMNS = ("name", "kind", "action", "what", "from", "to")
+_SHOWN = 60
+
+
+@app.command()
+def sync(
+    context: typer.Context,
+    database: _Database = None,
+    source: options.SourceName = None,
+    table: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option("--table", help=f"Only this: {_TABLE}", metavar="NAME"),
+    ] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop entries whose table the lake has no more.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what would change, and write nothing.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Register silver and gold in Glue, so that Athena reads them; print what differed."""
+    from replicator.catalog import sync as syncing
+    from replicator.catalog.glue import GlueCatalog
+
+    settings = options.settings(env, conf, lake)
+    keys = settings.catalog_in(database)
+    catalog = GlueCatalog(keys.database, keys.region, keys.endpoint)
+    found = _inventory(context, settings, keys.database, source, table or [])
+    outcomes = [*found.refused, *syncing.sync(catalog, found.plan, drop=drop, dry_run=dry_run)]
+    _print(outcomes, as_json=as_json)
+    _warn(found.tables)
+    if dry_run:
+        console.narrate("Nothing was written: this was a dry run.", style="yellow")
+    if any(each.error for each in outcomes):
+        raise typer.Exit(1)
+
+
+@app.command()
+def ddl(
+    context: typer.Context,
+    table: Annotated[Optional[list[str]], typer.Argument(help=_TABLE, metavar="[TABLE]...")] = None,  # noqa: UP045
+    database: _Database = None,
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print the statements that register silver and gold from inside Athena."""
+    from replicator.catalog import athena_ddl
+
+    settings = options.settings(env, conf, lake)
+    keys = settings.catalog_in(database)
+    found = _inventory(context, settings, keys.database, source, table or [])
+    told = [(entry, athena_ddl.statements(entry, keys.database)) for entry in found.plan.entries]
+    if as_json:
+        console.print_json([{"name": each.name, "kind": each.kind.value, "statements": lines} for each, lines in told])
+    else:
+        console.print_text(f"CREATE DATABASE IF NOT EXISTS `{keys.database}`;\n")
+        for _, lines in told:
+            console.print_text("".join(f"{line};\n\n" for line in lines).rstrip("\n") + "\n")
+    _complain(found.refused)
+    _warn(found.tables)
+    if found.refused:
+        raise typer.Exit(1)
+
+
+def _inventory(
+    context: typer.Context, settings: Settings, database: str, source: str | None, tables: Sequence[str]
+) -> Inventory:
+    from replicator import assemble
+    from replicator.catalog import inventory, places
+    from replicator.cli import views
+    from replicator.lake import Lake
+    from replicator.session import session
+
+    spark = session(settings, debug=options.debugging(context), brief=True)
+    at, tables_of = Lake(settings.lake.root), assemble.tables(settings)
+    silver, gold = views.silver_tables(spark, tables_of, at), views.gold_tables(spark, tables_of, at)
+    every = places.places(silver, gold, views.views(silver, gold))
+    asked = inventory.Question(source, tuple(tables))
+    return inventory.take(spark, tables_of, at.root, every, asked, database, settings.models)
+
+
+def _print(outcomes: Sequence[Outcome], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([_plain(each) for each in outcomes])
+    elif outcomes:
+        console.print_table(_COLUMNS, [row for each in outcomes for row in _rows(each)])
+    else:
+        console.narrate("There are no tables in this lake yet.")
+    _complain(outcomes)
+
+
+def _rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    from replicator.catalog.columns import one_line
+
+    told = [(change.what, change.before or "", change.after or "") for change in outcome.changes]
+    counts = {"new": outcome.added, "changed": outcome.changed, "gone": outcome.removed}
+    told += [(f"{what} partitions", "", str(count)) for what, count in counts.items() if count]
+    for what, before, after in told or [("", "", "")]:
+        yield outcome.name, outcome.kind, outcome.action, what, one_line(before, _SHOWN), one_line(after, _SHOWN)
+
+
+def _plain(outcome: Outcome) -> dict[str, object]:
+    return {
+        "name": outcome.name,
+        "kind": outcome.kind,
+        "table": outcome.table,
+        "action": outcome.action,
+        "changes": [{"what": each.what, "from": each.before, "to": each.after} for each in outcome.changes],
+        "partitions": {"added": outcome.added, "changed": outcome.changed, "removed": outcome.removed},
+        "error": None if outcome.error is None else str(outcome.error),
+    }
+
+
+def _complain(outcomes: Sequence[Outcome]) -> None:
+    for each in outcomes:
+        if each.error is not None:
+            console.narrate(f"{each.name}: {each.error}", style="red")
+
+
+def _warn(tables: Sequence[LakeTable]) -> None:
+    """One line per reason: a lake has many tables and few reasons."""
+    from replicator.catalog.entries import unread
+
+    reasons: dict[str, list[str]] = {}
+    for table in tables:
+        if (why := unread(table)) is not None:
+            reasons.setdefault(why, []).append(table.name)
+    for why, names in reasons.items():
+        console.narrate(f"Athena may not read {', '.join(names)}: {why}.", style="yellow")

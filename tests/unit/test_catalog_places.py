@@ -1,0 +1,53 @@
+"""Which tables of a lake a catalog is told of, and by what names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from replicator.catalog import places
+from replicator.cli.views import views
+from replicator.errors import ConfigError
+from replicator.lake import Lake
+
+LAKE = Lake("s3a://bucket/lake")
+
+
+def placed(*silver_tables: tuple[str, str], gold: Sequence[str] = ()) -> list[places.Place]:
+    made = [(source, name, LAKE.silver(source, name)) for source, name in silver_tables]
+    models = [(model, LAKE.gold(model)) for model in gold]
+    return places.places(made, models, views(made, models))
+
+
+def test_a_table_has_the_shortest_name_that_is_its_own_in_lower_case():
+    """The names of `sql`: the last part, or the long one where two have it."""
+    every = placed(("S", "Db.Orders"), ("S", "a.t"), ("S", "b.T"), gold=["Fact"])
+    assert {place.title: place.known_as for place in every} == {
+        "silver/S/Db.Orders": "orders", "silver/S/a.t": "s__a__t", "silver/S/b.T": "s__b__t", "gold/Fact": "fact",
+    }  # fmt: skip
+
+
+def test_tables_that_would_have_one_name_are_both_refused():
+    """Whichever came last would hide the other: long names in two cases, a model called as a table of all rows."""
+    every = placed(("s", "a.T"), ("s", "A.t"), ("s", "x.u"), gold=["u__all"])
+    assert set(places.collisions(every)) == {"silver/s/a.T", "silver/s/A.t", "silver/s/x.u", "gold/u__all"}
+    assert "s__a__t" in str(places.collisions(every)["silver/s/a.T"])
+    assert places.collisions(placed(("s", "a.t"), gold=["m"])) == {}
+
+
+def test_tables_are_chosen_by_source_or_by_name():
+    """As other verbs take them; a name that nothing has is an error that lists what there is."""
+    every = placed(("s", "a.t"), ("r", "a.u"), gold=["m"])
+
+    def titles(source: str | None = None, *names: str) -> list[str]:
+        return [place.title for place in places.chosen(every, source, names)]
+
+    assert titles() == ["silver/s/a.t", "silver/r/a.u", "gold/m"]
+    assert titles("r") == ["silver/r/a.u"]
+    assert titles(None, "t", "m") == ["silver/s/a.t", "gold/m"]
+    assert titles(None, "r/a.u") == titles(None, "a.u") == ["silver/r/a.u"]
+    with pytest.raises(ConfigError, match=r"no table 'x'.*silver/s/a.t"):
+        titles(None, "x")
+    with pytest.raises(ConfigError, match=r"no source 'x'.*There are: r, s"):
+        titles("x")
