@@ -90,7 +90,7 @@ class S3Keys(Strict):
 
 class AthenaKeys(Strict):
     """Where ``sql --engine athena`` asks. ``output`` is an s3:// folder for results, the workgroup's own without it;
-    ``database`` is the catalog's without it; region and credentials are those of the AWS default chain unless said here.
+    ``database`` is the catalog's without it; region and credentials are those of AWS's default chain unless said here.
     """
 
     workgroup: Name = "primary"

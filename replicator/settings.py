@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
 from replicator import modelfile, sourcefile
 from replicator.errors import ConfigError
-from replicator.settingkeys import DATABASE, CatalogKeys, Keys, LakeKeys, TargetKeys, text
+from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys, text
 from replicator.spec import Model, SourceSpec
 from replicator.strict import check
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read

@@ -75,7 +75,7 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
-        parted = tuple(map(str, gateway.each(snapshot.metadata().partitionColumns())))
+        parted = tuple(_partitions(snapshot))
         return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=parted)
 
     def size(self, spark: SparkSession, table: Table) -> int:
