@@ -52,14 +52,14 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, database: str = 
     }
 
 
-def _wait_delivered(kafka: str, rows: int) -> None:
-    """Until the topics of the tables hold as many records as the source has rows. Raises Unreachable."""
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": CONNECTOR})
+def wait_delivered(kafka: str, prefix: str, rows: int) -> None:
+    """Until the topics of that prefix hold as many records as the source has rows. Raises Unreachable."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": prefix})
     deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
     try:
         while time.monotonic() < deadline:
             topics = consumer.list_topics(timeout=20).topics
-            ours = [topic for topic in topics if topic.startswith(f"{CONNECTOR}.{DATABASE}.")]
+            ours = [topic for topic in topics if topic.startswith(prefix)]
             found = sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in ours)
             if found >= rows:
                 return
@@ -70,7 +70,7 @@ def _wait_delivered(kafka: str, rows: int) -> None:
         consumer.close()
     raise Unreachable(
         f"{found} of {rows} rows are in Kafka after {_PATIENCE_SECONDS} s",
-        where=CONNECTOR,
+        where=prefix,
         mend="Look into Connect's log (`python -m infra.local status` names it).",
     )
 
@@ -86,7 +86,7 @@ def main() -> int:
         connect = Connect(endpoints.connect)
         connect.apply(CONNECTOR, connector(endpoints))
         connect.wait_running(CONNECTOR)
-        _wait_delivered(endpoints.kafka, count)
+        wait_delivered(endpoints.kafka, f"{CONNECTOR}.{DATABASE}.", count)
     except ReplicatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

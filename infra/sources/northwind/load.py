@@ -45,12 +45,6 @@ def load(connection: Connection, rows: Rows, *, follow_deletes: bool = False, re
     return written
 
 
-def let_outbox_follow_deletes(connection: Connection) -> None:
-    """Add what ``load(follow_deletes=True)`` adds to a database that was loaded without it; once."""
-    with connection, connection.cursor() as cursor:
-        _script(cursor, "outbox_deletes.sql")
-
-
 def original_rows(folder: Path) -> Rows:
     r"""The published rows from their CSV files (header, ``\N`` = NULL), typed like the generated ones.
 

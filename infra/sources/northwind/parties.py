@@ -108,7 +108,7 @@ def _employee(dice: Dice, number: int, boss: int | None) -> Row:
         "country": home.name,
         "home_phone": dice.digits(home.phone),
         "extension": dice.digits("####"),
-        "notes": f"{first} came from {dice.pick(words.COUNTRIES).name} and likes {dice.pick(words.ORIGINS)} food.",
+        "notes": f'{first} says "{dice.pick(words.ORIGINS)} or nothing", and writes it \\{last}\\.\n\tFluent in café.',
         "reports_to": boss,
         "photo_path": f"https://photos.example/{number}.png",
     }
