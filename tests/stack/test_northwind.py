@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +29,15 @@ from infra.sources.northwind.rows import generate
 from infra.truth import Difference, compare
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
+from tests import readme
 from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.hudi, pytest.mark.timeout(900)]
 
-CONF = Path(__file__).resolve().parents[2] / "conf" / "northwind"
+PAGE = "docs/northwind.md"
 ORIGINALS = Path(__file__).resolve().parents[3] / "shared" / "data" / "northwind" / "csv"
+COMMANDS = [command for section in readme.sections(PAGE) for command in readme.commands(section, PAGE)]
+LOADED = "3,307 rows in datalake, 829 orders in Kafka; connector demo is RUNNING\n"
 BARE = "simple"
 """A second connector, without schemas."""
 
@@ -58,24 +65,34 @@ class Played:
     """Silver against the outbox: at the start, and behind the steps."""
     gold: list[Difference] = field(default_factory=list)
     """Order items against the source's tables, likewise."""
+    leading: list[dict[str, Any]] = field(default_factory=list)
+    """Customers by revenue, as the page asks for them."""
 
 
 @pytest.fixture(scope="module")
-def endpoints() -> Iterator[Any]:
+def home() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="replicator-northwind-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def endpoints(home: str) -> Iterator[Any]:
     """Servers of its own: only those that the outbox needs."""
-    with tempfile.TemporaryDirectory(prefix="replicator-northwind-", ignore_cleanup_errors=True) as home:
-        stack = Stack(Path(home))
-        try:
-            yield stack.up(["postgres", "connect"], owner=os.getpid())
-        finally:
-            stack.delete()
+    stack = Stack(Path(home))
+    try:
+        yield stack.up(["postgres", "connect"], owner=os.getpid())
+    finally:
+        stack.delete()
 
 
 @pytest.fixture(scope="module")
-def source(endpoints: Any) -> Iterator[Any]:
-    """The generated rows."""
+def source(endpoints: Any, home: str) -> Iterator[Any]:
+    """The generated rows, in Kafka already: the first command of docs/northwind.md."""
+    python, *words = shlex.split(COMMANDS[0])
+    assert python == "python"
+    done = subprocess.run([sys.executable, *words, "--home", home], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, LOADED)
     with closing(log_in(endpoints.postgres_source)) as connection:
-        assert load(connection, generate()) == 3307
         yield connection
 
 
@@ -117,9 +134,16 @@ def records(kafka: str, name: str) -> list[tuple[Any, Any]]:
     return found
 
 
+def replicator(command: str, *more: str) -> str:
+    """What a command of the page prints."""
+    program, *words = shlex.split(command)
+    assert program == "replicator"
+    return said(*words, *more)
+
+
 def look(spark: Any, lake: Path, source: Any, played: Played) -> None:
     """Bring the lake up to date and compare it with the source."""
-    told = json.loads(said("run", "--conf", str(CONF), "--env", "local", "--json"))
+    told = json.loads(replicator(COMMANDS[1], "--json"))
     assert [line["error"] for line in told] == [None] * 3
     silver = spark.read.format("hudi").load(f"{lake}/silver/demo/datalake.cdc_events").where("NOT _deleted")
     silver = silver.selectExpr("*", "unix_micros(updated_at) AS written").drop("updated_at")
@@ -133,11 +157,8 @@ def look(spark: Any, lake: Path, source: Any, played: Played) -> None:
 def played(spark: Any, endpoints: Any, source: Any, tmp_path_factory: Any) -> Played:
     """The lab: snapshot, both steps, and the lake brought up to date behind each of the two."""
     lake, seen, connect = tmp_path_factory.mktemp("lake"), Played(), Connect(endpoints.connect)
-    connect.apply("demo", connector(endpoints))
     connect.apply(BARE, connector(endpoints, prefix=BARE, schemas=False))
-    connect.wait_running("demo")
     connect.wait_running(BARE)
-    wait_delivered(endpoints.kafka, topic(), northwind_lab.SNAPSHOT.messages)
     wait_delivered(endpoints.kafka, topic(BARE), northwind_lab.SNAPSHOT.messages)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**endpoints.env(), "REPLICATOR_LAKE": str(lake)}.items():
@@ -147,6 +168,7 @@ def played(spark: Any, endpoints: Any, source: Any, tmp_path_factory: Any) -> Pl
             northwind_lab.run(source, step)
             wait_delivered(endpoints.kafka, topic(), step.held.messages)
         look(spark, lake, source, seen)
+        seen.leading = json.loads(replicator(COMMANDS[2], "--format", "json"))
     wait_delivered(endpoints.kafka, topic(BARE), step.held.messages)
     seen.messages, seen.bare = records(endpoints.kafka, topic()), records(endpoints.kafka, topic(BARE))
     return seen
@@ -197,6 +219,14 @@ def test_silver_is_the_outbox_and_gold_the_order_lines(played: Played) -> None:
     """By the source's own SQL: 829 and 830 orders, 2,152 and 2,155 lines, every value."""
     assert [str(difference) for difference in played.silver] == ["829 rows, equal", "830 rows, equal"]
     assert [str(difference) for difference in played.gold] == ["2152 rows, equal", "2155 rows, equal"]
+
+
+def test_the_query_of_the_page_tells_the_leading_customers(played: Played, source: Any) -> None:
+    """Revenue by customer, the greatest first."""
+    query = f"SELECT customer_id, sum(revenue) AS revenue FROM ({ITEMS}) AS i GROUP BY 1 ORDER BY 2 DESC"
+    wanted = [(row["customer_id"], row["revenue"]) for row in asked(source, query)]
+    assert [(customer, Decimal(str(told))) for customer, told in (row.values() for row in played.leading)] == wanted
+    assert len(wanted) == 89
 
 
 def test_the_outbox_follows_another_employee(source: Any) -> None:
