@@ -51,31 +51,37 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, schemas: bool = 
 
 def main() -> int:
     """Fill the source of the stack in ``--home`` anew and wait until its outbox is in Kafka; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m infra.northwind_source", description="Fill Northwind.")
-    parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of the running stack")
-    parser.add_argument("--rows", type=Path, metavar="DIR", help="CSV files of the published rows, not invented ones")
-    parser.add_argument("--follow-deletes", action="store_true", help="let the outbox follow deletes")
-    options = parser.parse_args()
+    options = _options()
     try:
-        endpoints = Stack(options.home).endpoints()
-        told = rows.generate() if options.rows is None else load.original_rows(options.rows)
-        with closing(log_in(endpoints.postgres_source)) as source:
-            count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
-        connect = Connect(endpoints.connect)
-        connect.apply(CONNECTOR, connector(endpoints))
-        connect.wait_running(CONNECTOR)
-        wait_delivered(endpoints.kafka, topic(), len(ORDERS))
+        count = _fill(Stack(options.home).endpoints(), options)
     except ReplicatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except psycopg2.OperationalError as error:
-        print(f"error: PostgreSQL does not answer: {error}. Start it with `make stack`.", file=sys.stderr)
+        print(f"error: {str(error).splitlines()[0]}. Start PostgreSQL with `make stack`.", file=sys.stderr)
         return Unreachable.exit_code
-    print(
-        f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING",
-        file=sys.stderr,
-    )
+    told = f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING"
+    print(told, file=sys.stderr)
     return 0
+
+
+def _fill(endpoints: Endpoints, options: argparse.Namespace) -> int:
+    told = rows.generate() if options.rows is None else load.original_rows(options.rows)
+    with closing(log_in(endpoints.postgres_source)) as source:
+        count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
+    connect = Connect(endpoints.connect)
+    connect.apply(CONNECTOR, connector(endpoints))
+    connect.wait_running(CONNECTOR)
+    wait_delivered(endpoints.kafka, topic(), len(ORDERS))
+    return count
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m infra.northwind_source", description="Fill Northwind.")
+    parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of the running stack")
+    parser.add_argument("--rows", type=Path, metavar="DIR", help="CSV files of the published rows, not invented ones")
+    parser.add_argument("--follow-deletes", action="store_true", help="let the outbox follow deletes")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from infra import northwind_lab
 from infra.sources.northwind import load
 from infra.sources.northwind.rows import generate
 from infra.sources.northwind.shapes import SHAPES
+from replicator.errors import ConfigError
 
 ORIGINALS = Path(__file__).resolve().parents[3] / "shared" / "data" / "northwind" / "csv"
 DDL = Path(load.__file__).with_name("ddl.sql").read_text(encoding="utf-8")
@@ -142,6 +143,15 @@ def test_the_same_seed_gives_the_same_rows_on_every_python():
     content = repr(dict(generate())).encode()
     assert hashlib.sha256(content).hexdigest() == "7eb51efeb59be8c8ab7a44d9225ef954b665ac6b93fd855188a23d5ea31c2d69"
     assert generate(7) != generate()
+
+
+def test_a_folder_without_the_rows_is_refused(tmp_path):
+    """What is missing is named: the file, or the column."""
+    with pytest.raises(ConfigError, match=r"categories cannot be read: .*categories\.csv"):
+        load.original_rows(tmp_path)
+    (tmp_path / "categories.csv").write_text("category_id,category_name,picture\n1,Drinks,\\N\n")
+    with pytest.raises(ConfigError, match="categories lack description"):
+        load.original_rows(tmp_path)
 
 
 def revenue(rows):

@@ -48,7 +48,7 @@ def load(connection: Connection, rows: Rows, *, follow_deletes: bool = False, re
 def original_rows(folder: Path) -> Rows:
     r"""The published rows from their CSV files (header, ``\N`` = NULL), typed like the generated ones.
 
-    Without the order that the scenario inserts live.
+    Without the order that the scenario inserts live. Raises ConfigError where a file or a column is missing.
     """
     read = {table: _read(folder / f"{table}.csv", table) for table in SHAPES}
     early = {table: tuple(row for row in read[table] if row[0] != LATER) for table in ("orders", "order_details")}
@@ -84,8 +84,14 @@ def _insert(cursor: Cursor, table: str, rows: tuple[Row, ...]) -> int:
 
 def _read(file: Path, table: str) -> tuple[Row, ...]:
     shape = SHAPES[table]
-    with file.open(encoding="utf-8", newline="") as text:
-        records = list(csv.DictReader(text))
+    try:
+        with file.open(encoding="utf-8", newline="") as text:
+            records = list(csv.DictReader(text))
+    except OSError as error:
+        raise ConfigError(f"the rows of {table} cannot be read: {error.strerror}", where=str(file)) from error
+    missing = [column for record in records[:1] for column in shape.columns if column not in record]
+    if missing:
+        raise ConfigError(f"the rows of {table} lack {', '.join(missing)}", where=str(file))
     return tuple(tuple(_typed(record[column], kind) for column, kind in shape.columns.items()) for record in records)
 
 
