@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psycopg2
 
 from infra.local import Stack
-from infra.sample_source import wait_delivered
+from infra.sample_source import delivered, wait_delivered
 from infra.sources.northwind import load, rows
 from infra.sources.northwind.trade import ORDERS
 from replicator.connect.rest import Connect
@@ -68,11 +68,12 @@ def main() -> int:
 def _fill(endpoints: Endpoints, options: argparse.Namespace) -> int:
     told = rows.generate() if options.rows is None else load.original_rows(options.rows)
     with closing(log_in(endpoints.postgres_source)) as source:
+        before = delivered(endpoints.kafka, topic())
         count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
     connect = Connect(endpoints.connect)
     connect.apply(CONNECTOR, connector(endpoints))
     connect.wait_running(CONNECTOR)
-    wait_delivered(endpoints.kafka, topic(), len(ORDERS))
+    wait_delivered(endpoints.kafka, topic(), before + len(ORDERS))
     return count
 
 

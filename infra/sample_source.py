@@ -52,22 +52,26 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, database: str = 
     }
 
 
-def wait_delivered(kafka: str, prefix: str, rows: int) -> None:
-    """Until the topics of that prefix hold as many records as the source has rows. Raises Unreachable."""
+def delivered(kafka: str, prefix: str) -> int:
+    """How many records the topics of that prefix have had. Raises Unreachable."""
     consumer = Consumer({"bootstrap.servers": kafka, "group.id": prefix})
-    deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
     try:
-        while time.monotonic() < deadline:
-            topics = consumer.list_topics(timeout=20).topics
-            ours = [topic for topic in topics if topic.startswith(prefix)]
-            found = sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in ours)
-            if found >= rows:
-                return
-            time.sleep(0.5)
+        topics = [topic for topic in consumer.list_topics(timeout=20).topics if topic.startswith(prefix)]
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in topics)
     except KafkaException as error:
         raise Unreachable(f"Kafka does not answer: {error.args[0].str()}", where=kafka) from error
     finally:
         consumer.close()
+
+
+def wait_delivered(kafka: str, prefix: str, rows: int) -> None:
+    """Until the topics of that prefix hold as many records as the source has rows. Raises Unreachable."""
+    deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
+    while time.monotonic() < deadline:
+        found = delivered(kafka, prefix)
+        if found >= rows:
+            return
+        time.sleep(0.5)
     raise Unreachable(
         f"{found} of {rows} rows are in Kafka after {_PATIENCE_SECONDS} s",
         where=prefix,

@@ -107,8 +107,12 @@ def following(endpoints: Any) -> Iterator[Any]:
         admin.autocommit = True
         admin.cursor().execute(f"CREATE DATABASE {name} OWNER {endpoints.postgres_source.user}")
     with closing(log_in(replace(endpoints.postgres_source, database=name))) as connection:
-        load(connection, original_rows(ORIGINALS) if ORIGINALS.is_dir() else generate(7), follow_deletes=True)
+        load(connection, published(), follow_deletes=True)
         yield connection
+
+
+def published() -> Any:
+    return original_rows(ORIGINALS) if ORIGINALS.is_dir() else generate(7)
 
 
 def asked(connection: Any, query: str, *changes: str) -> list[dict[str, Any]]:
@@ -297,6 +301,17 @@ def test_a_schema_that_is_there_is_refused_and_left_as_it_is(source: Any) -> Non
     with pytest.raises(ConfigError, match="datalake is there already"):
         load(source, generate())
     assert asked(source, "SELECT count(*) AS tables FROM pg_tables WHERE schemaname = 'datalake'") == [{"tables": 12}]
+
+
+def test_loading_anew_keeps_the_publication(following: Any) -> None:
+    """A connector that is at work would not find another one of the same name, and get nothing any more."""
+    query = """
+        SELECT p.oid, t.tablename, (SELECT count(*) FROM cdc_events) AS orders
+        FROM pg_publication AS p JOIN pg_publication_tables AS t ON t.pubname = p.pubname"""
+    before = asked(following, query)
+    assert [(row["tablename"], row["orders"]) for row in before] == [("cdc_events", 829)]
+    load(following, published(), follow_deletes=True, replace=True)
+    assert asked(following, query) == before
 
 
 def test_a_load_that_fails_leaves_nothing_behind(endpoints: Any) -> None:

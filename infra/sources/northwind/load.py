@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 SCHEMA = "datalake"
-PUBLICATION = "cdc_publication"
 OUTBOX = f"{SCHEMA}.cdc_events"
 
 _FOLDER = Path(__file__).parent
@@ -56,14 +55,13 @@ def original_rows(folder: Path) -> Rows:
 
 
 def _make_room(cursor: Cursor, *, replace: bool) -> None:
-    schema, publication = sql.Identifier(SCHEMA), sql.Identifier(PUBLICATION)
+    schema = sql.Identifier(SCHEMA)
     cursor.execute("SELECT current_database(), to_regnamespace(%s) IS NOT NULL", [SCHEMA])
     database, is_there = cursor.fetchone() or ("", False)
     if is_there and not replace:
         raise ConfigError(
             f"the schema {SCHEMA} is there already", where=database, mend=f"Drop it, or allow {SCHEMA} to be replaced."
         )
-    cursor.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(publication))
     cursor.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(schema))
     cursor.execute(sql.SQL("CREATE SCHEMA {}").format(schema))
     cursor.execute(sql.SQL("SET search_path = {}").format(schema))

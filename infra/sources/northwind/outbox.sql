@@ -19,6 +19,19 @@ CREATE TABLE cdc_events (
   updated_at    timestamptz -- start of the transaction
 );
 
+-- The outbox only: an UPDATE of a published table that has neither a key nor a replica identity would be refused. Before
+-- the first row, so that a connector that is at work already gets them all; one that is there is kept, since it would not
+-- find a publication that was made anew.
+DO $$
+BEGIN
+  IF EXISTS (SELECT FROM pg_publication WHERE pubname = 'cdc_publication') THEN
+    ALTER PUBLICATION cdc_publication SET TABLE cdc_events;
+  ELSE
+    CREATE PUBLICATION cdc_publication FOR TABLE cdc_events;
+  END IF;
+END
+$$;
+
 CREATE VIEW order_documents AS
 SELECT
   o.order_id,
@@ -107,6 +120,3 @@ END
 $$;
 
 CALL usp_init_order_events();
-
--- The outbox only: an UPDATE of a published table that has neither a key nor a replica identity would be refused.
-CREATE PUBLICATION cdc_publication FOR TABLE cdc_events;
