@@ -149,8 +149,9 @@ def replicator(command: str, lake: Path, *more: str) -> str:
 
 
 def by_customer(conf: Path) -> None:
-    """The configuration with a folder per customer: one per order takes twice the time (tests/unit/test_hudi_tables.py
-    has rows with partitions of their own).
+    """The configuration with a folder per customer: one per order is four times the work.
+
+    Rows with partitions of their own are in tests/unit/test_hudi_tables.py.
     """
     shutil.copytree(CONF, conf)
     demo = conf / "sources" / "demo.yaml"
