@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from infra.sources.classicmodels.shapes import Value
+    from infra.sources.shape import Value
 
 SNAPSHOT: Mapping[str, int] = {"dim_customers": 122, "dim_products": 110, "fact_orders": 2996}
 """Rows of the star before the first step."""

@@ -52,25 +52,29 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, database: str = 
     }
 
 
-def _wait_delivered(kafka: str, rows: int) -> None:
-    """Until the topics of the tables hold as many records as the source has rows. Raises Unreachable."""
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": CONNECTOR})
-    deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
+def delivered(kafka: str, prefix: str) -> int:
+    """How many records the topics of that prefix have had. Raises Unreachable."""
+    consumer = Consumer({"bootstrap.servers": kafka, "group.id": prefix})
     try:
-        while time.monotonic() < deadline:
-            topics = consumer.list_topics(timeout=20).topics
-            ours = [topic for topic in topics if topic.startswith(f"{CONNECTOR}.{DATABASE}.")]
-            found = sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in ours)
-            if found >= rows:
-                return
-            time.sleep(0.5)
+        topics = [topic for topic in consumer.list_topics(timeout=20).topics if topic.startswith(prefix)]
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1] for topic in topics)
     except KafkaException as error:
         raise Unreachable(f"Kafka does not answer: {error.args[0].str()}", where=kafka) from error
     finally:
         consumer.close()
+
+
+def wait_delivered(kafka: str, prefix: str, rows: int) -> None:
+    """Until the topics of that prefix hold as many records as the source has rows. Raises Unreachable."""
+    deadline, found = time.monotonic() + _PATIENCE_SECONDS, 0
+    while time.monotonic() < deadline:
+        found = delivered(kafka, prefix)
+        if found >= rows:
+            return
+        time.sleep(0.5)
     raise Unreachable(
         f"{found} of {rows} rows are in Kafka after {_PATIENCE_SECONDS} s",
-        where=CONNECTOR,
+        where=prefix,
         mend="Look into Connect's log (`python -m infra.local status` names it).",
     )
 
@@ -86,7 +90,7 @@ def main() -> int:
         connect = Connect(endpoints.connect)
         connect.apply(CONNECTOR, connector(endpoints))
         connect.wait_running(CONNECTOR)
-        _wait_delivered(endpoints.kafka, count)
+        wait_delivered(endpoints.kafka, f"{CONNECTOR}.{DATABASE}.", count)
     except ReplicatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

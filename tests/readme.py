@@ -1,4 +1,4 @@
-"""README.md as data: its sections, the commands that a reader would copy, and the files that it shows."""
+"""README.md, or another page, as data: sections, the commands that a reader would copy, and the files shown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _FENCE = re.compile(r"^```(\w*)$")
 _HEREDOC = re.compile(r"<<'(\w+)'")
 
 
-def sections() -> dict[str, list[str]]:
+def sections(page: str = "README.md") -> dict[str, list[str]]:
     """Heading -> lines of the section; what stands before the first one is under ``""``. Code has no headings."""
     found: dict[str, list[str]] = {"": []}
     heading, inside = "", False
-    for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         inside ^= line.startswith("```")
         named = None if inside else _HEADING.match(line)
         if named:
@@ -25,12 +25,12 @@ def sections() -> dict[str, list[str]]:
     return found
 
 
-def commands(section: str) -> list[str]:
+def commands(section: str, page: str = "README.md") -> list[str]:
     """The shell commands of one section in their order, for ``bash``; one with a here-document has several lines.
 
     Raises KeyError when there is no such section.
     """
-    lines = (line for language, block in _blocks(sections()[section]) if language == "sh" for line in block)
+    lines = (line for language, block in _blocks(sections(page)[section]) if language == "sh" for line in block)
     return list(_joined(lines))
 
 

@@ -37,6 +37,7 @@ class Endpoints:
     mariadb_connector: Database  # the login for Debezium
     postgres: Database  # the owner of the target schema
     postgres_admin: Database  # superuser
+    postgres_source: Database  # the owner of the sample database, with the right to replicate it
     s3: ObjectStore
 
     def env(self) -> dict[str, str]:
@@ -49,6 +50,8 @@ class Endpoints:
             "MARIADB_CONNECTOR_PASSWORD": self.mariadb_connector.password,
             **_variables("POSTGRES", self.postgres),
             "POSTGRES_DATABASE": self.postgres.database,
+            **_variables("POSTGRES_SOURCE", self.postgres_source),
+            "POSTGRES_SOURCE_DATABASE": self.postgres_source.database,
             "S3_ENDPOINT": self.s3.endpoint,
             "S3_BUCKET": self.s3.bucket,
             "S3_ACCESS_KEY": self.s3.access_key,

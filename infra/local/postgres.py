@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import psycopg2
@@ -39,7 +39,7 @@ _LOCAL = {
 
 
 class Postgres:
-    """The server, its superuser, and the role that owns the target."""
+    """The server, its superuser, the role that owns the target, and the sample database with its owner."""
 
     name = "postgres"
     sections: tuple[str, ...] = ("postgres",)
@@ -69,19 +69,21 @@ class Postgres:
         return False
 
     def finish(self) -> None:
-        """Give the target's owner its login and the right to make its schema, at every start."""
-        target = self._settings.postgres_target
-        role, database = sql.Identifier(target.user), sql.Identifier(self._settings.postgres_database)
-        connection = self._connect()
-        try:
-            with connection, connection.cursor() as cursor:
-                cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [target.user])
-                verb = sql.SQL("ALTER" if cursor.fetchone() else "CREATE")
-                statement = sql.SQL("{} ROLE {} LOGIN PASSWORD %s").format(verb, role)
-                cursor.execute(statement, [target.password])
-                cursor.execute(sql.SQL("GRANT ALL ON DATABASE {} TO {}").format(database, role))
-        finally:
-            connection.close()
+        """Give the target's owner its login and the right to make its schema, and the source's owner its database with
+        the right to replicate it, at every start.
+        """
+        own = self._settings
+        with closing(self._connect()) as connection:
+            connection.autocommit = True  # a database is not made inside a transaction
+            with connection.cursor() as cursor:
+                _role(cursor, own.postgres_target, sql.SQL("LOGIN"))
+                _role(cursor, own.postgres_source, sql.SQL("LOGIN REPLICATION"))
+                target, owner = sql.Identifier(own.postgres_target.user), sql.Identifier(own.postgres_source.user)
+                shared, source = sql.Identifier(own.postgres_database), sql.Identifier(own.postgres_source_database)
+                cursor.execute(sql.SQL("GRANT ALL ON DATABASE {} TO {}").format(shared, target))
+                cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [own.postgres_source_database])
+                if cursor.fetchone() is None:
+                    cursor.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(source, owner))
 
     def _connect(self) -> psycopg2.extensions.connection:
         admin = self._settings.postgres_admin
@@ -93,6 +95,14 @@ class Postgres:
             dbname=self._settings.postgres_database,
             connect_timeout=2,
         )
+
+
+def _role(cursor: psycopg2.extensions.cursor, login: Login, rights: sql.SQL) -> None:
+    """The role with its password, new or not."""
+    cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [login.user])
+    verb = sql.SQL("ALTER" if cursor.fetchone() else "CREATE")
+    statement = sql.SQL("{} ROLE {} {} PASSWORD %s").format(verb, sql.Identifier(login.user), rights)
+    cursor.execute(statement, [login.password])
 
 
 def _initdb(programs: Path, folder: Path, admin: Login, account: Account | None) -> None:

@@ -31,6 +31,8 @@ class Settings:
     postgres_admin: Login
     postgres_target: Login
     postgres_database: str
+    postgres_source: Login
+    postgres_source_database: str
     s3: Login
     s3_region: str
     s3_bucket: str
@@ -47,6 +49,8 @@ def read_settings() -> Settings:
         postgres_admin=Login(**postgres["admin"]),
         postgres_target=Login(**postgres["target"]),
         postgres_database=postgres["database"],
+        postgres_source=Login(**postgres["source"]),
+        postgres_source_database=postgres["source_database"],
         s3=Login(s3["access_key"], s3["secret_key"]),
         s3_region=s3["region"],
         s3_bucket=s3["bucket"],

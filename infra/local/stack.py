@@ -131,6 +131,7 @@ class Stack:
             mariadb_connector=_database(port("mariadb"), own.mariadb_connector, ""),
             postgres=_database(port("postgres"), own.postgres_target, own.postgres_database),
             postgres_admin=_database(port("postgres"), own.postgres_admin, own.postgres_database),
+            postgres_source=_database(port("postgres"), own.postgres_source, own.postgres_source_database),
             s3=ObjectStore(
                 f"http://127.0.0.1:{port('s3')}", own.s3.user, own.s3.password, own.s3_region, own.s3_bucket
             ),

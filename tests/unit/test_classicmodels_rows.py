@@ -12,7 +12,8 @@ import pytest
 
 from infra.sources.classicmodels.load import original_rows
 from infra.sources.classicmodels.rows import generate
-from infra.sources.classicmodels.shapes import SHAPES, Rows
+from infra.sources.classicmodels.shapes import SHAPES
+from infra.sources.shape import Rows
 
 ORIGINALS = Path(__file__).resolve().parents[3] / "shared" / "data" / "birt"
 COUNTS = {

@@ -94,13 +94,16 @@ def test_mariadb_has_the_local_binlog_logins_and_grants():
 
 
 def test_postgres_has_the_local_settings_and_roles():
-    """Logical decoding on, and the owner of the target."""
+    """Logical decoding on, the owner of the target, and the sample database with its owner."""
     assert {f"--{name}={value}" for name, value in SERVER.items()} <= set(EVERY["postgres"]["command"])
     admin, target = SETTINGS.postgres_admin, SETTINGS.postgres_target
     environment = EVERY["postgres"]["environment"]
     assert (environment["POSTGRES_USER"], environment["POSTGRES_PASSWORD"]) == (admin.user, admin.password)
     assert environment["POSTGRES_DB"] == SETTINGS.postgres_database
     assert f"ROLE \"{target.user}\" LOGIN PASSWORD '{target.password}'" in _config("postgres-roles")
+    source = SETTINGS.postgres_source
+    assert f"ROLE \"{source.user}\" LOGIN REPLICATION PASSWORD '{source.password}'" in _config("postgres-roles")
+    assert f'DATABASE "{SETTINGS.postgres_source_database}" OWNER "{source.user}"' in _config("postgres-roles")
 
 
 def test_kafka_and_connect_have_the_local_settings():

@@ -14,7 +14,8 @@ from replicator.connect.rest import Connect, shorten
 from replicator.connect.template import fill
 from replicator.errors import ConfigError, Unreachable
 
-DBSERVER1 = Path(__file__).resolve().parents[2] / "infra" / "connect" / "dbserver1.json"
+CONNECTORS = Path(__file__).resolve().parents[2] / "infra" / "connect"
+DBSERVER1 = CONNECTORS / "dbserver1.json"
 VALUES = {
     "MARIADB_HOST": "127.0.0.1",
     "MARIADB_PORT": "3306",
@@ -30,6 +31,17 @@ def test_the_connector_of_the_sample_source_is_filled():
     assert config["database.port"] == "3306"
     assert config["database.password"] == VALUES["MARIADB_CONNECTOR_PASSWORD"]
     assert config["topic.prefix"] == "dbserver1"
+
+
+def test_the_connector_of_the_outbox_publishes_nothing_by_itself_and_flattens():
+    """The publication is the source's own; rows keep their deletes and what their order is made of."""
+    names = ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")
+    config = fill(CONNECTORS / "northwind.json", {f"POSTGRES_SOURCE_{name}": name.lower() for name in names})
+    assert (config["publication.name"], config["publication.autocreate.mode"]) == ("cdc_publication", "disabled")
+    assert config["table.include.list"] == "datalake.cdc_events"
+    assert config["transforms.unwrap.delete.tombstone.handling.mode"] == "rewrite-with-tombstone"
+    fields = set(config["transforms.unwrap.add.fields"].split(","))
+    assert fields == {"op", "db", "table", "schema", "lsn", "source.ts_ms", "sequence"}
 
 
 def test_a_placeholder_without_a_value_is_named_with_its_place(tmp_path):

@@ -66,6 +66,13 @@ def change(op: str, offset: int, key: int, customer: str | None, total: str, tab
     return record(f"s.{table}", offset, {"id": key}, told)
 
 
+def flat(op: str, offset: int, key: int, customer: str) -> Record:
+    """A row as the unwrapping transform sends it; without a total."""
+    told = {"__op": op, "__deleted": str(op == "d").lower(), "__lsn": 100 + offset, "__source_ts_ms": 1700000000000}
+    told |= {"__db": "d", "__schema": "shop", "__table": "orders"}
+    return record(f"s.{ORDERS}", offset, {"id": key}, {"id": key, "customer": customer, "total": None, **told})
+
+
 def both(op: str, offset: int, key: int, customer: str | None, total: str) -> list[Record]:
     """The same change of the table and of its twin."""
     return [change(op, offset, key, customer, total, table) for table in (ORDERS, TWIN)]
@@ -108,6 +115,18 @@ def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Pat
         {"customer=VINET": 1, nowhere: 2, "customer=a%2Fb%3Dc": 1},
         {"customer=VINET": 1, "customer=ALFKI": 1, nowhere: 1, "customer=a%2Fb%3Dc": 1},
     ]
+
+
+def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exact, tmp_path: Path) -> None:
+    """Partitions by customer and key, as an outbox of orders has them: a delete brings nothing but the key."""
+    kept = {"format": "hudi", "partition_by": ("customer", "id"), "keys": ("id",)}
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, deletes="rewrite-with-tombstone", **kept),))
+    world.take(flat("r", 0, 1, "ALFKI"), flat("r", 1, 2, "VINET"))
+    assert world.parts(ORDERS) == {"customer=ALFKI/id=1": 1, "customer=VINET/id=2": 1}
+    thin = flat("d", 3, 2, "")
+    world.take(flat("u", 2, 1, "VINET"), thin, record(thin.topic, 4, {"id": 2}, None))
+    assert {row[:2] for row in world.rows(ORDERS)} == {(1, "VINET"), (2, None)}
+    assert world.parts(ORDERS) == {"customer=VINET/id=1": 1, "customer=__HIVE_DEFAULT_PARTITION__/id=2": 1}
 
 
 def test_a_partition_column_that_the_table_has_not_stops_it_alone(exact, tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from replicator.cli import app
 from replicator.debezium.logical import parse_logical
 from tests import readme
 
+NORTHWIND = "docs/northwind.md"
 COMMANDS = [(section, command) for section in readme.sections() for command in readme.commands(section)]
+COMMANDS += [(section, each) for section in readme.sections(NORTHWIND) for each in readme.commands(section, NORTHWIND)]
 TEXT = "\n".join(line for lines in readme.sections().values() for line in lines)
 PLAIN = {"cat", "export", ".", "python"}
 """Programs that are not ours; ``python`` reads a here-document."""
@@ -51,7 +53,7 @@ def check(command):
     elif words[:2] == ["-m", "infra.local"]:
         assert words[2] in STACK_VERBS
     elif words[:1] == ["-m"]:
-        assert words[1:] == ["infra.sample_source"]
+        assert words[1:] in (["infra.sample_source"], ["infra.northwind_source"])
     elif program != "eval":
         assert program in PLAIN
     for inner in substituted(command):

@@ -45,6 +45,16 @@ def test_the_shipped_environments_load_with_no_variable_set(env):
     assert loaded.target("warehouse").database == "postgres"
 
 
+def test_the_configuration_of_the_outbox_loads_with_no_variable_set():
+    """Silver in Hudi by customer and order, found by its key alone; order items need no target."""
+    loaded = settings.load(CONF / "northwind", "local", {})
+    [table] = loaded.source("demo").tables
+    assert (table.table, table.keys, table.outbox.mode) == ("datalake.cdc_events", ("order_id",), "current")
+    assert (table.format, table.partition_by) == ("hudi", ("customer_id", "order_id"))
+    assert table.deletes == "rewrite-with-tombstone"
+    assert [(model.name, model.target) for model in loaded.models] == [("order_items", None)]
+
+
 def test_base_yaml_holds_every_key_with_its_default():
     """base.yaml is the documentation of the keys: it names all of them and changes nothing."""
     document = read(CONF / "base.yaml", problems := Problems())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from infra.sources.classicmodels import words
-from infra.sources.classicmodels.dice import Dice, money
+from infra.sources.dice import Dice, money
 
 if TYPE_CHECKING:
-    from infra.sources.classicmodels.shapes import Row
+    from infra.sources.shape import Row
 
 
 def productlines() -> tuple[Row, ...]:

@@ -9,7 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.sources.classicmodels.shapes import SHAPES, Row, Rows, Value
+from infra.sources.classicmodels.shapes import SHAPES
+from infra.sources.shape import Row, Rows, Value
 
 if TYPE_CHECKING:
     import pymysql

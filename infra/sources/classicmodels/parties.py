@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from infra.sources.classicmodels import words
-from infra.sources.classicmodels.shapes import SHAPES, Row, Value
+from infra.sources.classicmodels.shapes import SHAPES
+from infra.sources.shape import Row, Value
 
 if TYPE_CHECKING:
-    from infra.sources.classicmodels.dice import Dice
+    from infra.sources.dice import Dice
 
 LAB_EMPLOYEES = (1165, 1504, 1621)
 """The sales representatives that the lab's new customers name."""
@@ -58,7 +59,7 @@ def parties(dice: Dice, idle: int) -> Parties:
 
 def _office(dice: Dice, code: int) -> Row:
     city, line1, line2, state, country, post_code, territory = words.OFFICES[code - 1]
-    return (str(code), city, _digits(dice, "+## ### ####"), line1, line2, state, country, post_code, territory)
+    return (str(code), city, dice.digits("+## ### ####"), line1, line2, state, country, post_code, territory)
 
 
 def _employees(dice: Dice) -> tuple[Row, ...]:
@@ -72,7 +73,7 @@ def _employees(dice: Dice) -> tuple[Row, ...]:
         mailbox = f"{first[0]}{last}".replace("'", "").lower()
         boss = bosses[index] if index < len(bosses) else dice.pick(numbers[3:6])
         office = "1" if index < 3 else str(dice.between(1, 7))
-        extension = _digits(dice, "x####")
+        extension = dice.digits("x####")
         rows.append((number, last, first, extension, f"{mailbox}@models.example", office, boss, title))
     return tuple(rows)
 
@@ -96,12 +97,12 @@ def _customer(dice: Dice, number: int, home: words.Country, name: str) -> dict[s
         "customerName": name,
         "contactLastName": dice.pick(words.LAST_NAMES),
         "contactFirstName": dice.pick(words.FIRST_NAMES),
-        "phone": _digits(dice, home.phone),
+        "phone": dice.digits(home.phone),
         "addressLine1": f"{dice.between(1, 9999)} {dice.pick(words.STREETS)}",
         "addressLine2": None,
         "city": dice.pick(home.cities),
         "state": dice.pick(home.states) if home.states else None,
-        "postalCode": _digits(dice, home.post_code),
+        "postalCode": dice.digits(home.post_code),
         "country": home.name,
         "creditLimit": dice.cents(0, 1_200_000) * 10 if dice.between(1, 5) > 1 else dice.cents(0, 0),
     }
@@ -122,7 +123,3 @@ def _blanks(dice: Dice, customers: list[dict[str, Value]]) -> None:
     chosen = dice.sample(customers, len(patterns))
     for customer, (column, pattern) in zip(chosen, patterns, strict=True):
         customer[column] = pattern.replace("{}", str(customer[column]))
-
-
-def _digits(dice: Dice, pattern: str) -> str:
-    return "".join(str(dice.between(0, 9)) if character == "#" else character for character in pattern)

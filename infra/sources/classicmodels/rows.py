@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from infra.sources.classicmodels import goods, trade
-from infra.sources.classicmodels.dice import Dice
 from infra.sources.classicmodels.parties import parties
+from infra.sources.dice import Dice
 
 if TYPE_CHECKING:
-    from infra.sources.classicmodels.shapes import Rows
+    from infra.sources.shape import Rows
 
 SEED = 20030106
 _IDLE_CUSTOMERS = 24

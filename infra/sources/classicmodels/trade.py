@@ -7,13 +7,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from infra.sources.classicmodels import words
-from infra.sources.classicmodels.dice import Dice, money
 from infra.sources.classicmodels.parties import LAB_CUSTOMER
+from infra.sources.dice import Dice, money
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from infra.sources.classicmodels.shapes import Row, Value
+    from infra.sources.shape import Row, Value
 
 ORDERS = range(10100, 10426)
 LINES = 2996

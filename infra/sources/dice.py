@@ -46,6 +46,10 @@ class Dice:
         """``count`` different items."""
         return self.shuffled(items)[:count]
 
+    def digits(self, pattern: str) -> str:
+        """The pattern with a digit for each ``#``."""
+        return "".join(str(self.between(0, 9)) if character == "#" else character for character in pattern)
+
     def cents(self, lowest: int, highest: int) -> Decimal:
         """An amount of money with two decimals between two numbers of cents."""
         return money(self.between(lowest, highest))

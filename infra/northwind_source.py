@@ -1,0 +1,89 @@
+"""Northwind on a running stack: ``python -m infra.northwind_source`` fills it and registers the outbox's connector."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg2
+
+from infra.local import Stack
+from infra.sample_source import delivered, wait_delivered
+from infra.sources.northwind import load, rows
+from infra.sources.northwind.trade import ORDERS
+from replicator.connect.rest import Connect
+from replicator.connect.template import fill
+from replicator.errors import ReplicatorError, Unreachable
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Connection
+
+    from infra.local.endpoints import Database, Endpoints
+
+CONNECTOR = "demo"
+"""Name of the connector, of its slot, and prefix of its topic."""
+
+_FILE = Path(__file__).parent / "connect" / "northwind.json"
+
+
+def log_in(server: Database) -> Connection:
+    """A connection to PostgreSQL; the caller closes it."""
+    return psycopg2.connect(
+        host=server.host, port=server.port, user=server.user, password=server.password, dbname=server.database
+    )
+
+
+def topic(prefix: str = CONNECTOR) -> str:
+    """The topic of the outbox."""
+    return f"{prefix}.{load.OUTBOX}"
+
+
+def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, schemas: bool = True) -> dict[str, str]:
+    """The PostgreSQL connector for the outbox. Another ``prefix`` makes another one beside it, with a slot of its own;
+    without ``schemas`` keys and values are bare rows.
+    """
+    converters = {f"{part}.converter.schemas.enable": str(schemas).lower() for part in ("key", "value")}
+    return {**fill(_FILE, endpoints.env()), **converters, "topic.prefix": prefix, "slot.name": prefix}
+
+
+def main() -> int:
+    """Fill the source of the stack in ``--home`` anew and wait until its outbox is in Kafka; the exit code."""
+    options = _options()
+    try:
+        count = _fill(Stack(options.home).endpoints(), options)
+    except ReplicatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except psycopg2.OperationalError as error:
+        print(f"error: {str(error).splitlines()[0]}. Start PostgreSQL with `make stack`.", file=sys.stderr)
+        return Unreachable.exit_code
+    told = f"{count:,} rows in {load.SCHEMA}, {len(ORDERS)} orders in Kafka; connector {CONNECTOR} is RUNNING"
+    print(told, file=sys.stderr)
+    return 0
+
+
+def _fill(endpoints: Endpoints, options: argparse.Namespace) -> int:
+    told = rows.generate() if options.rows is None else load.original_rows(options.rows)
+    with closing(log_in(endpoints.postgres_source)) as source:
+        before = delivered(endpoints.kafka, topic())
+        count = load.load(source, told, follow_deletes=options.follow_deletes, replace=True)
+    connect = Connect(endpoints.connect)
+    connect.apply(CONNECTOR, connector(endpoints))
+    connect.wait_running(CONNECTOR)
+    wait_delivered(endpoints.kafka, topic(), before + len(ORDERS))
+    return count
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m infra.northwind_source", description="Fill Northwind.")
+    parser.add_argument("--home", type=Path, default=Path(".cache/stack"), help="folder of the running stack")
+    parser.add_argument("--rows", type=Path, metavar="DIR", help="CSV files of the published rows, not invented ones")
+    parser.add_argument("--follow-deletes", action="store_true", help="let the outbox follow deletes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
