@@ -207,10 +207,10 @@ class HudiFormat:
         if not fresh:
             return spark.read.format("hudi").load(table.location).limit(0)
         at = commits.index(fresh[0])
-        begin = commits[at - 1].completed if at else "000"
+        begin = commits[at - 1].begun if at else "000"
         reader = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
         reader = reader.option("hoodie.datasource.read.begin.instanttime", begin)
-        return reader.option("hoodie.datasource.read.end.instanttime", fresh[-1].completed).load(table.location)
+        return reader.option("hoodie.datasource.read.end.instanttime", fresh[-1].begun).load(table.location)
 
     def _put(self, rows: DataFrame, table: Table, progress: Progress, commits: Sequence[Commit]) -> Applied:
         """Rows with their ``_action``: ``insert``, ``update``, ``delete``; NULL: nothing."""

@@ -14,6 +14,9 @@ _ALWAYS = {
     "hoodie.datasource.write.partitionpath.urlencode": "true",
     "hoodie.datasource.write.commitmeta.key.prefix": "replicator.",
     "hoodie.table.timeline.timezone": "UTC",
+    # the newest that Athena, EMR and readers of Hudi 0.x know; a writer of 1.x would make the tables its own
+    "hoodie.write.table.version": "6",
+    "hoodie.write.auto.upgrade": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.upsert.shuffle.parallelism": "2",

@@ -56,13 +56,12 @@ class Note:
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit of ours: its ``note``, when it was begun and completed by Hudi's clock, and what it ``wrote``:
-    bytes by partition (the values of its columns).
+    """A completed commit of ours: its ``note``, when it was ``begun`` by Hudi's clock, which names it, and what it
+    ``wrote``: bytes by partition (the values of its columns).
     """
 
     note: Note
     begun: str
-    completed: str
     wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
@@ -133,7 +132,7 @@ def _commit(timeline: Any, instant: Any) -> Commit | None:
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
-    return Commit(_note(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+    return Commit(_note(json.loads(told)), str(instant.requestedTime()), wrote)
 
 
 def _note(told: dict[str, Any]) -> Note:

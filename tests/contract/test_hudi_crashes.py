@@ -24,14 +24,20 @@ from tests.builders import changes, state, states, upsert
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
-TIMELINE = ".hoodie/timeline"
+TIMELINE = ".hoodie"
 
 
 def photograph(table: Path, to: Path) -> None:
     """The timeline first: what comes later is at most more than a dying process had written."""
-    shutil.copytree(table / TIMELINE, to / TIMELINE, copy_function=_if_there)
-    own = {f"{table}/.hoodie": ["timeline"]}
-    shutil.copytree(table, to, dirs_exist_ok=True, copy_function=_if_there, ignore=lambda at, _: own.get(at, []))
+    steps = [*_steps(table)]
+    (to / TIMELINE).mkdir(parents=True)
+    for step in steps:
+        _if_there(str(table / TIMELINE / step), str(to / TIMELINE / step))
+
+    def others(folder: str, names: list[str]) -> list[str]:
+        return [*_steps(table)] if folder == str(table / TIMELINE) else []
+
+    shutil.copytree(table, to, dirs_exist_ok=True, copy_function=_if_there, ignore=others)
 
 
 def _if_there(source: str, to: str) -> None:
@@ -65,7 +71,7 @@ def camera(table: Path, album: Path, wanted: Callable[[str], bool]) -> Iterator[
 
 def _steps(table: Path) -> Iterator[str]:
     """Names of the timeline's files, without those that are being written under another name."""
-    return (name for name in os.listdir(table / TIMELINE) if re.fullmatch(r"[0-9_]+(\.[a-z]+)+", name))
+    return (name for name in os.listdir(table / TIMELINE) if re.fullmatch(r"[0-9]+(\.[a-z]+)+", name))
 
 
 class World:
