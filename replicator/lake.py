@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from replicator import names
 from replicator.spec import Table
 
 HISTORY = "__history"
 """What the name of a history table ends with, behind its table's."""
+
+TWINS = ("delta", "hudi")
+"""Formats that a copy of a silver table may be in; its name ends with ``__<format>``."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,13 @@ class Lake:
     def twins_root(self, format_: str, source: str | None = None) -> str:
         """The folder of a format's twins with one folder per source, or that of one source with one per table."""
         return self._join("twins", format_) if source is None else self._join("twins", format_, names.encode(source))
+
+    def companions(self) -> list[tuple[str, str, Callable[[str, str], Table]]]:
+        """The kinds of tables that may lie beside silver's: what their names end with, the folder with one folder per
+        source, and such a table by source and table name.
+        """
+        twins = [(f"__{name}", self.twins_root(name), partial(self.twin, format_=name)) for name in TWINS]
+        return [(HISTORY, self.history_root(), self.history), *twins]
 
     def gold(self, model: str, keys: tuple[str, ...] = ()) -> Table:
         """One model."""

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from replicator import names
-from replicator.lake import HISTORY
 from replicator.spec import Table
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ _MARKS = {"delta": "_delta_log", "hudi": ".hoodie/hoodie.properties"}
 
 
 Silver = tuple[str, str, Table]
-"""A silver table or a history: its source, ``<database or schema>.<table>``, where it lies."""
+"""A silver table, a history or a twin: its source, ``<database or schema>.<table>``, where it lies."""
 
 
 def view(source: str, name: str) -> str:
@@ -33,7 +32,7 @@ def views(silver: Sequence[Silver], gold: Sequence[tuple[str, Table]]) -> Iterat
     """The name of each view with its table.
 
     A gold model goes by its name, a silver table by its long name and, where no other table has it, by its last name
-    too; its history has ``__history`` behind either.
+    too; its history has ``__history`` behind either, its copy in another format ``__delta`` or ``__hudi``.
     """
     shorts = [name.rpartition(".")[2].casefold() for _, name, _ in silver]
     taken = {name.casefold() for name, _ in gold}
@@ -72,16 +71,17 @@ class Listing:
         return next(marks, None)
 
     def silver(self) -> list[Silver]:
-        """Every history and every silver table. Histories come first: a table of the source's own that has such a name
-        is the one that is meant.
+        """Every history, twin and silver table. Those beside silver come first: a table of the source's own that has
+        such a name is the one that is meant.
         """
         lake = self._lake
-        histories = [
-            (source, f"{table}{HISTORY}", lake.history(source, table))
-            for source, table in self._of(lake.history_root())
+        beside = [
+            (source, f"{table}{ending}", of(source, table))
+            for ending, root, of in lake.companions()
+            for source, table in self._of(root)
         ]
         tables = [(source, table, lake.silver(source, table)) for source, table in self._of(lake.silver_root())]
-        return histories + tables
+        return beside + tables
 
     def gold(self) -> list[tuple[str, Table]]:
         """Every gold model."""

@@ -1,4 +1,4 @@
-"""The tables of a lake as temporary views: live silver rows with the source's columns, histories, and gold models."""
+"""The tables of a lake as temporary views: live silver rows with the source's columns, what lies beside them, gold."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from replicator import names
 from replicator.catalog.tables import is_named, views
 from replicator.formats import control
-from replicator.lake import HISTORY
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -40,24 +39,23 @@ def named(spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Tabl
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:
-    """Every silver table of the lake and every history: source, ``<database or schema>.<table>``, where it lies.
+    """Every silver table of the lake, every history and twin: source, ``<database or schema>.<table>``, where it lies.
 
-    Histories come first: a table of the source's own that has such a name is the one that is meant.
+    Those beside silver come first: a table of the source's own that has such a name is the one that is meant.
     """
-    found = _histories(spark, tables_of, lake)
-    for source in control.folders(spark, lake.silver_root()):
-        for table in tables_of.tables(spark, f"{lake.silver_root()}/{source}"):
-            plain = names.decode(source), names.decode_table(table)
-            found.append((*plain, lake.silver(*plain)))
-    return found
+    found = [
+        (source, f"{table}{ending}", of(source, table))
+        for ending, root, of in lake.companions()
+        for source, table in _of(spark, tables_of, root)
+    ]
+    return found + [(*plain, lake.silver(*plain)) for plain in _of(spark, tables_of, lake.silver_root())]
 
 
-def _histories(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:
-    found: list[tuple[str, str, Table]] = []
-    for source in map(names.decode, control.folders(spark, lake.history_root())):
-        tables = map(names.decode_table, tables_of.tables(spark, lake.history_root(source)))
-        found.extend((source, f"{table}{HISTORY}", lake.history(source, table)) for table in tables)
-    return found
+def _of(spark: SparkSession, tables_of: TableFormat, root: str) -> Iterator[tuple[str, str]]:
+    """Source and table name of what lies below a folder with one folder per source."""
+    for source in control.folders(spark, root):
+        for table in tables_of.tables(spark, f"{root}/{source}"):
+            yield names.decode(source), names.decode_table(table)
 
 
 def gold_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, Table]]:

@@ -17,6 +17,9 @@ _ALWAYS = {
     # the newest that Athena, EMR and readers of Hudi 0.x know; a writer of 1.x would make the tables its own
     "hoodie.write.table.version": "6",
     "hoodie.write.auto.upgrade": "false",
+    # several versions wrote keys below partitions of several columns as `name:value`, others as `value`: always the latter
+    "hoodie.write.complex.keygen.validation.enable": "false",
+    "hoodie.write.complex.keygen.new.encoding": "true",
     "hoodie.embed.timeline.server": "false",
     "hoodie.metadata.index.column.stats.enable": "false",
     "hoodie.upsert.shuffle.parallelism": "2",

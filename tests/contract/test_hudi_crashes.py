@@ -128,7 +128,7 @@ def test_upkeep_that_dies_hinders_nobody(exact, tmp_path: Path, monkeypatch, on_
     """Planned or half-done compaction and clustering: the next writer goes on beside it or takes it back."""
     monkeypatch.setitem(hudi_options._ALWAYS, "hoodie.parquet.small.file.limit", "0")  # so that there are small files
     world = World(exact, tmp_path, on_read=on_read)
-    action = "compaction" if on_read else "clustering"
+    action = "compaction" if on_read else "replacecommit"
     with camera(tmp_path / "t", tmp_path / "album", lambda name: action in name) as taken:
         world.format.maintain(exact, world.table, 168)
     assert {name.rsplit(".", 1)[-1] for name, _ in taken} == {"requested", "inflight"}

@@ -122,6 +122,10 @@ def test_a_difference_is_found_and_named(exact, tmp_path: Path) -> None:
     told = world.verdict()
     assert (told.rows, told.missing, told.extra, told.differing, told.behind) == (6, 1, 1, 1, 1)
     assert sorted(told.named) == ["id=3: total", "id=4: missing", "id=50: extra"]
+    for engine in ("spark", "duckdb"):
+        query = "SELECT count(*) AS n FROM orders o JOIN orders__hudi h USING (id) WHERE o.total = h.total"
+        asked = said("sql", query, "--lake", str(tmp_path), "--engine", engine, "--format", "csv")
+        assert asked.splitlines() == ["n", "3"]
     answer = said("verify", "--lake", str(tmp_path), "--json", code=1)
     assert '"differing": 1' in answer
     kept = json.loads(said("maintain", "orders", "--lake", str(tmp_path), "--keep", "1 day", "--json"))
