@@ -99,10 +99,13 @@ class S3Keys(Strict):
 
 
 class BronzeKeys(Strict):
-    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once."""
+    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once.
+    ``max_objects_per_batch`` is for sources whose records lie in objects.
+    """
 
     trigger_seconds: float = Field(default=1.0, ge=0)
     max_offsets_per_trigger: int = Field(default=200_000, ge=1)
+    max_objects_per_batch: int = Field(default=5_000, ge=1)
 
 
 class DeadLetterKeys(Strict):
@@ -174,7 +177,9 @@ class Settings(Keys):
         for path, value in leaves(keys):
             yield Shown(_key(path), _masked(path, value), self._origin(path))
         for source in self.sources:
-            yield Shown(f"sources.{source.name}", source.topics, self._origin(("sources", source.name)))
+            yield Shown(
+                f"sources.{source.name}", source.objects or source.topics, self._origin(("sources", source.name))
+            )
         for model in self.models:
             yield Shown(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
 

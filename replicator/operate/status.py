@@ -9,10 +9,12 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import TableMissing, Unreachable
+from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.lake import Lake
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
+from replicator.stages import landing
+from replicator.stages.landing import Intake
 from replicator.transforms import history
 from replicator.transforms.live import live
 
@@ -23,7 +25,8 @@ class Standing:
     version.
 
     ``lag_events`` counts records that are in the layer before and not here (None: not known); ``lag_seconds`` is
-    the age of the newest change that is here while there are such records, else 0.
+    the age of the newest change that is here while there are such records, else 0. Before bronze, of a source whose
+    records lie in objects, it counts these: nobody knows their lines.
     """
 
     layer: str
@@ -42,6 +45,7 @@ class Surroundings:
     format: TableFormat
     control: Control
     readers: Mapping[str, Source]
+    intakes: Mapping[str, Intake]
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
 
@@ -60,7 +64,7 @@ def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
 def _bronze(spark: SparkSession, at: Surroundings, source: str) -> Standing:
     table = at.lake.bronze(source)
     rows = at.format.read(spark, table)
-    lag = _behind_kafka(spark, at, source)
+    lag = _unlanded(spark, at.intakes[source]) if source in at.intakes else _behind_kafka(spark, at, source)
     age = F.unix_millis(F.current_timestamp()) - F.unix_millis(F.max("timestamp"))
     found = rows.agg(F.count("*").alias("rows"), age.alias("age")).first()
     seconds = None if lag is None else 0.0
@@ -74,6 +78,14 @@ def _bronze(spark: SparkSession, at: Surroundings, source: str) -> Standing:
         lag,
         seconds,
     )
+
+
+def _unlanded(spark: SparkSession, intake: Intake) -> int | None:
+    """Objects that bronze lacks; None when nobody can say."""
+    try:
+        return landing.waiting(spark, intake)
+    except (Unreachable, BronzeReplaced):
+        return None
 
 
 def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | None:

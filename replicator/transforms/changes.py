@@ -97,8 +97,8 @@ def ordered(
     """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
-    greatest position before the range, one row per (topic, partition, epoch) with ``maximum``; None when the range
-    starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
+    greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum``; None when the
+    range starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
     (Q12): a record's mark before the range (``reach.MARK``), NULL where there is none.
     """
     if marks is not None:
@@ -106,7 +106,8 @@ def ordered(
     if snapshots:
         before = F.lit(position.LOWEST)
         if running is not None:
-            records = records.join(F.broadcast(running), ["topic", "partition", "epoch"], how="left")
+            records = records.withColumn("folder", headers.folder(F.col("headers")))
+            records = records.join(F.broadcast(running), ["topic", "partition", "epoch", "folder"], how="left")
             before = F.coalesce(F.col("maximum"), before)
         place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before)
         records = records.withColumn("position", place)
