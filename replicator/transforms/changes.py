@@ -104,12 +104,12 @@ def ordered(
     if marks is not None:
         records = reach.of_one_transaction(records, marks)
     if snapshots:
-        before = F.lit(position.LOWEST)
+        before, folder = F.lit(position.LOWEST), headers.folder(F.col("headers"))
         if running is not None:
-            records = records.withColumn("folder", headers.folder(F.col("headers")))
+            records = records.withColumn("folder", folder)
             records = records.join(F.broadcast(running), ["topic", "partition", "epoch", "folder"], how="left")
             before = F.coalesce(F.col("maximum"), before)
-        place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before)
+        place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before, folder)
         records = records.withColumn("position", place)
     return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset"), F.col("epoch")))
 
