@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 LINE_BITS = 20
 """Of a place: the lower bits are the line's number."""
@@ -77,6 +78,14 @@ def parse(path: str, size: int, modified: int) -> Landed | None:
     if match is None or int(match[3]) >= _MOST_OFFSET:
         return None
     return Landed(path, match[1], int(match[2]), int(match[3]), size, modified)
+
+
+def line(headers: Iterable[Any] | None) -> str | None:
+    """``path:number`` (from 1) of a record by its headers (``key`` and ``value`` in bytes); None for one from Kafka."""
+    told = {header["key"]: bytes(header["value"] or b"") for header in headers or () if header["key"] in (OBJECT, LINE)}
+    if set(told) != {OBJECT, LINE} or not told[LINE].isdigit():
+        return None
+    return f"{told[OBJECT].decode('utf-8', 'replace')}:{int(told[LINE]) + 1}"
 
 
 def plan(objects: Iterable[Landed], seen: Mapping[Place, Seen]) -> Plan:

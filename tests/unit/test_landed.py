@@ -54,6 +54,16 @@ def test_a_name_says_topic_partition_and_the_last_records_offset(name: str, plac
         assert (found and found.place) == place
 
 
+def test_a_line_is_told_as_editors_tell_it() -> None:
+    """Path and number from 1; records from Kafka are no lines, whatever headers they have."""
+
+    def told(**headers: bytes | None) -> str | None:
+        return landed.line([{"key": key, "value": value} for key, value in headers.items()])
+
+    assert told(object=b"s3a://b/\xc3\xa9(0_1).json", line=b"2", size=b"9") == "s3a://b/é(0_1).json:3"
+    assert (told(object=b"x"), told(line=b"1"), told(object=b"x", line=None), landed.line(None)) == (None,) * 4
+
+
 def test_what_is_new_is_a_difference_and_not_what_is_greater() -> None:
     """An object of another folder may come later with a smaller offset."""
     old, late, next_ = at(9), at(3, "k=2"), at(12)
@@ -137,6 +147,19 @@ def test_a_source_in_objects_has_nothing_of_kafkas(tmp_path: Path, text: str, pa
     sources(tmp_path, "", {}, {}, problems)
     with pytest.raises(ConfigError, match=part):
         problems.raise_if_any()
+
+
+def test_the_example_of_the_documentation_is_valid(tmp_path: Path) -> None:
+    """What a reader copies out of docs/objects.md loads."""
+    page = (Path(__file__).parents[2] / "docs/objects.md").read_text(encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    problems = Problems()
+    [(source, _)] = sources(tmp_path, "", {}, {}, problems)
+    problems.raise_if_any()
+    assert (source.objects, source.declaration("datalake.cdc_events").keys) == (
+        "s3a://bucket/cdc-events-local",
+        ("order_id",),
+    )
 
 
 def test_a_source_in_objects_takes_a_folder_of_any_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
