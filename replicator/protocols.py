@@ -47,8 +47,8 @@ class Listing(Protocol):
         """Paths of what has no name that a sink gives, sorted."""
 
     def read(self, objects: Sequence[Landed]) -> DataFrame:
-        """One row per object: the fields of ``Landed``, and ``content BINARY``. The DataFrame fails where one of them
-        has gone since.
+        """One row per object: the fields of ``Landed``, and ``content BINARY``; none for one that has gone since or
+        cannot be read.
         """
 
 

@@ -23,6 +23,9 @@ from replicator.errors import Unreachable
 from replicator.landed import Landed
 
 _PER_TASK = 64
+_READING = {"recursiveFileLookup": "true", "ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}
+"""Half an archive must not keep all other objects out: what is missing in the end is told."""
+
 _NOT_THERE = "PATH_NOT_FOUND"
 _LOCAL = re.compile("^file:/+")
 _PATTERN = re.compile(r"[{}\[\]*?\\]")
@@ -41,7 +44,10 @@ class ObjectsListing:
     uris: Mapping[str, str]
 
     def read(self, objects: Sequence[Landed]) -> DataFrame:
-        """One row per object: the fields of ``Landed``, and ``content BINARY``, decompressed."""
+        """One row per object: the fields of ``Landed``, and ``content BINARY``, decompressed.
+
+        None for an object that has gone since or cannot be read.
+        """
         if self.files is None:
             raise ValueError("nothing was listed")
         spark = self.files.sparkSession
@@ -69,7 +75,7 @@ class ObjectsSource:
         try:
             # a text per file: where lines lie in a file is lost once Spark has cut it
             root = _PATTERN.sub(r"\\\g<0>", self.root)
-            files = spark.read.option("recursiveFileLookup", "true").text(root, wholetext=True)
+            files = spark.read.options(**_READING).text(root, wholetext=True)
             found = _statuses(spark, files)
         except AnalysisException as error:
             if error.getErrorClass() == _NOT_THERE:

@@ -73,14 +73,15 @@ class Intake:
 
 @dataclass(frozen=True)
 class Taken:
-    """What one batch, or the look at a listing, came to: rows in bronze, and what somebody should know. ``too_long``
-    are paths of objects with too many lines.
+    """What one batch, or the look at a listing, came to: rows in bronze, and what somebody should know. ``long`` are
+    paths of objects with too many lines, ``unread`` of those that could not be read.
     """
 
     rows: int = 0
     warnings: tuple[str, ...] = ()
     error: TableStopped | None = None
-    too_long: tuple[str, ...] = ()
+    long: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def take(spark: SparkSession, at: Intake, *, once: bool) -> Iterator[Taken]:
@@ -101,11 +102,13 @@ def take(spark: SparkSession, at: Intake, *, once: bool) -> Iterator[Taken]:
     large = [each for each in plan.new if each.size > _LARGEST]
     small = [each for each in plan.new if each.size <= _LARGEST]
     long: list[str] = []
+    unread: list[str] = []
     for batch in landed.batches(small, at.most, _MOST_BYTES):
         taken = _appended(at, listing, batch)
-        long.extend(taken.too_long)
+        long.extend(taken.long)
+        unread.extend(taken.unread)
         yield taken
-    yield Taken(warnings=_warnings(plan, listing), error=_refused(plan, large, long))
+    yield Taken(warnings=_warnings(plan, listing), error=_refused(plan, large, long, unread))
 
 
 def waiting(spark: SparkSession, at: Intake) -> int:
@@ -138,17 +141,16 @@ def _appended(at: Intake, listing: Listing, batch: Sequence[Landed]) -> Taken:
     try:
         with tuning.kept(listing.read(batch)) as objects:
             judged = objects.select("path", *_judged()).collect()
-            if len(judged) != len(batch):
-                raise TableStopped(f"{len(batch)} objects were asked for, {len(judged)} came", where=at.table.location)
             long, cut = ([row["path"] for row in judged if row[reason]] for reason in ("long", "cut"))
-            aside = {*long, *cut}
-            fit = objects.where(~F.col("path").isin(*aside)) if aside else objects
-            rows = _append(at, fit, [each for each in batch if each.path not in aside])
+            fit = {row["path"] for row in judged}.difference(long, cut)
+            whole = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
+            rows = _append(at, whole, [each for each in batch if each.path in fit])
     except (PySparkException, Py4JJavaError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise TableStopped(f"the engine failed: {reason}", where=at.table.location) from error
     warnings = (_told(cut, "end in the midst of a line: left for a later run"),) if cut else ()
-    return Taken(rows, warnings, too_long=tuple(long))
+    unread = sorted({each.path for each in batch} - {row["path"] for row in judged})
+    return Taken(rows, warnings, long=tuple(long), unread=tuple(unread))
 
 
 def _judged() -> tuple[Column, Column]:
@@ -183,11 +185,12 @@ def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
     return tuple(_told(paths, what) for what, paths in found.items() if paths)
 
 
-def _refused(plan: Plan, large: Sequence[Landed], long: Sequence[str]) -> ObjectRefused | None:
+def _refused(plan: Plan, large: Sequence[Landed], long: Sequence[str], unread: Sequence[str]) -> ObjectRefused | None:
     found = {
         "were replaced after they were read, by others of another size": _paths(plan.replaced),
         f"have more than {_LARGEST >> 20} MiB": _paths(large),
         f"have more than {landed.MOST_LINES} lines": long,
+        "could not be read": unread,
     }
     told = [_told(paths, what) for what, paths in found.items() if paths]
     if not told:
@@ -195,7 +198,7 @@ def _refused(plan: Plan, large: Sequence[Landed], long: Sequence[str]) -> Object
     return ObjectRefused(
         "; ".join(told),
         mend="All others were taken. Put back what was replaced, or write what is new under a name of its own; "
-        "cut what is too large.",
+        "cut what is too large. What could not be read is tried again.",
     )
 
 
