@@ -136,7 +136,9 @@ class CheckpointBehindTable(TableStopped):
 
 
 class BronzeReplaced(TableStopped):
-    """The table's progress names another input table than the one that is there."""
+    """The table's progress names another input table than the one that is there, or bronze itself has records from
+    elsewhere.
+    """
 
     code = "BRONZE_REPLACED"
 

@@ -155,6 +155,8 @@ def _model(document: Document) -> type[DeclareKeys]:
 
 
 def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
+    if keys.objects is not None and keys.deletes is None:
+        keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,

@@ -20,6 +20,7 @@ from replicator.errors import BronzeReplaced, ObjectRefused, TopicsMissing
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.operate.explain import explain
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import landing, silver
@@ -279,6 +280,12 @@ def test_a_snapshot_row_ranks_above_the_lines_of_its_own_folder_only(lander: Lan
     silver.refine(lander.spark, lander.at)
     rows = lander.format.read(lander.spark, lander.lake.silver("demo", TABLE)).collect()
     assert {row["order_id"]: row["customer_id"] for row in rows} == {1: "B", 2: "A"}
+    told = explain(lander.spark, lander.at, TABLE, "1")
+    assert told.warnings == ()
+    assert [(entry.line, entry.verdict) for entry in told.entries] == [
+        (f"file:{lander.root}/{name(1, 900)}:1", "superseded"),
+        (f"file:{lander.root}/{name(1, 900)}:2", "applied"),
+    ]
     lander.put(name(1, 950), line(1, 1, op="r", customer="C"))  # the source was read again: this is what holds now
     lander.take()
     silver.refine(lander.spark, lander.at)
