@@ -148,16 +148,17 @@ def _appended(at: Intake, listing: Listing, batch: Sequence[Landed]) -> Taken:
     except (PySparkException, Py4JJavaError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise TableStopped(f"the engine failed: {reason}", where=at.table.location) from error
-    warnings = (_told(cut, "end in the midst of a line: left for a later run"),) if cut else ()
+    warnings = (_told(cut, "are still being written: left for a later run"),) if cut else ()
     unread = sorted({each.path for each in batch} - {row["path"] for row in judged})
     return Taken(rows, warnings, long=tuple(long), unread=tuple(unread))
 
 
 def _judged() -> tuple[Column, Column]:
-    """What keeps an object from being taken: ``long``, or ``cut`` off not long ago."""
+    """What keeps an object from being taken: ``long``, or ``cut`` off by a reading while somebody writes it."""
     patient_since = F.lit(int(time.time() * 1000) - _PATIENCE_MS)
     is_young = F.col("modified") > patient_since
-    return lines.is_too_long().alias("long"), (lines.is_unfinished() & is_young).alias("cut")
+    cut = lines.is_growing() | (lines.is_unfinished() & is_young)
+    return lines.is_too_long().alias("long"), cut.alias("cut")
 
 
 def _append(at: Intake, objects: DataFrame, whole: Sequence[Landed]) -> int:

@@ -44,6 +44,11 @@ def is_unfinished() -> Column:
     return (last != "") & F.get_json_object(last, "$").isNull()
 
 
+def is_growing() -> Column:
+    """Whether an object had another size when it was read than when it was listed; of archives nobody can say."""
+    return ~F.col("path").endswith(".gz") & (F.length("content") != F.col("size"))
+
+
 def is_too_long() -> Column:
     """Whether an object has more lines than a place can tell apart."""
     return F.size(_lines()) > landed.MOST_LINES

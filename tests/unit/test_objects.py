@@ -21,6 +21,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
+from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import landing, silver
@@ -182,7 +183,7 @@ def test_half_an_object_waits_for_the_rest_but_not_for_ever(lander: Lander) -> N
     lander.put(name(2, 5), line(2, 12), modified=time.time())  # whole, though not ended
     taken = lander.take()
     assert (taken.rows, taken.error) == (1, None)
-    assert taken.warnings == (f"1 objects end in the midst of a line: left for a later run, such as file:{half}",)
+    assert taken.warnings == (f"1 objects are still being written: left for a later run, such as file:{half}",)
     lander.put(name(1, 4), whole, modified=time.time())
     assert lander.take() == Taken(2)
     lander.put(name(3, 6), whole[:-7])
@@ -203,6 +204,27 @@ def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander
     assert isinstance(taken.error, ObjectRefused)
     assert f"replaced after they were read, by others of another size, such as file:{grown}" in str(taken.error)
     assert [word.rpartition(" ")[2] for word in taken.warnings] == [f"file:{touched}", f"file:{twin}"]
+
+
+def test_an_object_that_grows_while_it_is_read_waits(lander: Lander) -> None:
+    """What is read is what was listed."""
+    grown = lander.put(name(1, 4), f"{line(1, 10)}\n")
+    listing = lander.intake.reader.listed(lander.spark)
+    lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 11)}\n")
+    lander.intake = replace(lander.intake, reader=Frozen(listing))
+    taken = lander.take()
+    assert taken == Taken(0, (f"1 objects are still being written: left for a later run, such as file:{grown}",))
+    assert lander.take(lander.another()) == Taken(2)
+
+
+class Frozen:
+    """A place where nothing new is seen."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+
+    def listed(self, spark: SparkSession) -> Listing:  # noqa: ARG002
+        return self._listing
 
 
 class Dying(MemoryFormat):
