@@ -24,8 +24,9 @@ from replicator.operate.explain import explain
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
-from replicator.stages import landing, silver
+from replicator.stages import landing, pipeline, silver
 from replicator.stages.landing import Intake, Taken
+from replicator.stages.pipeline import Line
 from replicator.stages.refinement import Refinement
 from tests.builders import bronze, record
 from tests.golden.run import Run
@@ -225,6 +226,30 @@ class Frozen:
 
     def listed(self, spark: SparkSession) -> Listing:  # noqa: ARG002
         return self._listing
+
+
+def test_a_run_that_goes_on_says_a_thing_once(lander: Lander) -> None:
+    """It waits for objects, and repeats neither warning nor error while nothing changes; their end is told."""
+    told: list[Line] = []
+    look = pipeline._Look(replace(lander.intake, every_seconds=0.0))
+
+    def lines_of_a_look() -> list[tuple[int, int, bool]]:
+        told.clear()
+        look.if_due(lander.spark, told.append)
+        return [(each.rows_in, len(each.warnings), each.error is not None) for each in told]
+
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10))
+    lander.put("notes.txt", "x")
+    assert lines_of_a_look() == [(1, 1, False)]
+    lander.put(name(2, 5), line(2, 11))
+    assert lines_of_a_look() == [(1, 0, False)]
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10) * 2)
+    assert lines_of_a_look() == [(0, 0, True)]
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10))
+    assert lines_of_a_look() == [(0, 0, False)]
 
 
 class Dying(MemoryFormat):
