@@ -1,7 +1,7 @@
 """Objects that a sink connector wrote, from any file system that Spark knows.
 
-One listing serves the question what is new and the reading: Spark makes it, on object stores with one request per
-thousand objects and no request for a single one.
+One listing serves the question what is new and the reading: it is flat, on object stores with one request per thousand
+objects, and Spark is given it for its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -23,12 +22,17 @@ from replicator.errors import Unreachable
 from replicator.landed import Landed
 
 _PER_TASK = 64
-_READING = {"recursiveFileLookup": "true", "ignoreCorruptFiles": "true", "ignoreMissingFiles": "true"}
+_READING = {
+    "recursiveFileLookup": "true",
+    "wholetext": "true",
+    "ignoreCorruptFiles": "true",
+    "ignoreMissingFiles": "true",
+}
 """Half an archive must not keep all other objects out: what is missing in the end is told."""
 
-_NOT_THERE = "PATH_NOT_FOUND"
+_NOT_THERE = "java.io.FileNotFoundException"
+_HIDDEN = re.compile(r"/(?:[.]|_[^/=]*(?:/|$))")
 _LOCAL = re.compile("^file:/+")
-_PATTERN = re.compile(r"[{}\[\]*?\\]")
 
 
 @dataclass(frozen=True)
@@ -73,24 +77,24 @@ class ObjectsSource:
         ``.`` are not seen: so do writers hide what is not done. Raises Unreachable.
         """
         try:
-            # a text per file: where lines lie in a file is lost once Spark has cut it
-            root = _PATTERN.sub(r"\\\g<0>", self.root)
-            files = spark.read.options(**_READING).text(root, wholetext=True)
-            found = _statuses(spark, files)
-        except AnalysisException as error:
-            if error.getErrorClass() == _NOT_THERE:
+            index = _listed(spark, self.root)
+            found = _statuses(spark, index)
+            files = _texts(spark, index)
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getName()) == _NOT_THERE:
                 return ObjectsListing((), (), None, {})
             raise self._unlisted(error) from error
-        except (Py4JJavaError, PySparkException) as error:
-            raise self._unlisted(error) from error
-        return self._sorted_out(found, files)
+        root = unquote(_LOCAL.sub("file:/", str(index.rootPaths().head().toUri().toString())))
+        return self._sorted_out(found, files, root)
 
-    def _sorted_out(self, found: Sequence[tuple[str, int, int]], files: DataFrame) -> ObjectsListing:
+    def _sorted_out(self, found: Sequence[tuple[str, int, int]], files: DataFrame, root: str) -> ObjectsListing:
         pattern = re.compile(self.topics)
         objects, strange = [], []
         uris = {unquote(uri): uri for uri, _, _ in found}
         for (path, _), (_, size, modified) in zip(uris.items(), found, strict=True):
             each = landed.parse(path, size, modified)
+            if _HIDDEN.search(path[len(root) :]):
+                continue
             if each is None:
                 strange.append(path)
             elif pattern.fullmatch(each.topic):
@@ -111,14 +115,48 @@ def _fields(spark: SparkSession) -> StructType:
     return spark.createDataFrame([], ddl).schema
 
 
-def _statuses(spark: SparkSession, files: DataFrame) -> list[tuple[str, int, int]]:
-    """URI, bytes and time of each file that Spark has listed for a DataFrame.
+def _listed(spark: SparkSession, root: str) -> Any:
+    """Spark's index of all files below a folder, made of one flat listing.
+
+    Left to itself Spark lists each folder alone: on an object store that is a request per object where each has a
+    folder of its own.
+    """
+    jvm = gateway.of(spark)
+    session = spark._jsparkSession  # noqa: SLF001
+    path = jvm.org.apache.hadoop.fs.Path(root)
+    system = path.getFileSystem(session.sessionState().newHadoopConf())
+    found = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(system.listFiles(path, True)).toArray()
+    kind = jvm.java.lang.Class.forName("[Lorg.apache.hadoop.fs.FileStatus;")
+    statuses = jvm.java.util.Arrays.copyOf(found, len(found), kind)
+    root_path, datasources = system.makeQualified(path), jvm.org.apache.spark.sql.execution.datasources
+    cache = datasources.FileStatusCache.getOrCreate(session)
+    cache.putLeafFiles(root_path, statuses)
+    nothing, options = jvm.scala.Option.apply(None), jvm.PythonUtils.toScalaMap(_READING)
+    roots = jvm.PythonUtils.toSeq([root_path])
+    index = datasources.InMemoryFileIndex(session, roots, options, nothing, cache, nothing, nothing)
+    cache.invalidateAll()  # the index has a copy
+    return index
+
+
+def _texts(spark: SparkSession, index: Any) -> DataFrame:
+    """A text per file: where lines lie in a file is lost once Spark has cut it."""
+    jvm = gateway.of(spark)
+    datasources = jvm.org.apache.spark.sql.execution.datasources
+    text, columns = datasources.text.TextFileFormat(), jvm.org.apache.spark.sql.types.StructType
+    value = columns().add("value", "string")
+    options, nothing = jvm.PythonUtils.toScalaMap(_READING), jvm.scala.Option.apply(None)
+    session = spark._jsparkSession  # noqa: SLF001
+    relation = datasources.HadoopFsRelation(index, columns(), value, nothing, text, options, session)
+    return DataFrame(session.baseRelationToDataFrame(relation), spark)
+
+
+def _statuses(spark: SparkSession, index: Any) -> list[tuple[str, int, int]]:
+    """URI, bytes and time of each file of an index.
 
     A talk with the JVM per file would take longer than the listing: each field of all files comes as one text.
     """
     jvm = gateway.of(spark)
-    scanned = files._jdf.queryExecution().analyzed().collectLeaves().head()  # noqa: SLF001
-    statuses = scanned.relation().location().allFiles()
+    statuses = index.allFiles()
     if statuses.isEmpty():
         return []
     java, named = jvm.java.lang, jvm.java.lang.Class.forName

@@ -186,7 +186,7 @@ class _Look:
             line = Line("bronze", self.intake.source, error=error)
         self.due = time.monotonic() + self.intake.every_seconds
         words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
-        if line.rows_in or words - self.said or (self.said and not words):
+        if line.rows_in or words != self.said:
             report(replace(line, warnings=tuple(word for word in line.warnings if word not in self.said)))
         self.said = words
 

@@ -163,6 +163,8 @@ def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lande
     lander.put(name(1, 4), f"{line(1, 10)}\nnot json\n{line(1, 11, x=1)}\n")
     lander.put("customer_id=A/notes.txt", "hello")
     lander.put("customer_id=B/000457.json", "{}")
+    lander.put(f"_temporary/{TOPIC}(0_9).json", line(1, 12))
+    lander.put(f"customer_id=B/.{TOPIC}(0_9).json", line(1, 12))
     lander.put(name(2, 5), "")
     taken = lander.take()
     assert taken.rows == 3
@@ -330,7 +332,7 @@ def test_a_snapshot_row_ranks_above_the_lines_of_its_own_folder_only(lander: Lan
     told = explain(lander.spark, lander.at, TABLE, "1")
     assert told.warnings == ()
     assert [(entry.line, entry.verdict) for entry in told.entries] == [
-        (f"file:{lander.root}/{name(1, 900)}:1", "superseded"),
+        (f"file:{lander.root}/{name(1, 900)}:1", "applied"),
         (f"file:{lander.root}/{name(1, 900)}:2", "applied"),
     ]
     lander.put(name(1, 950), line(1, 1, op="r", customer="C"))  # the source was read again: this is what holds now
