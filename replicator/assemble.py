@@ -17,6 +17,7 @@ from replicator.operate.status import Surroundings
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.gold import Warehouse
+from replicator.stages.landing import Intake
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.yamlfile import nearest
@@ -24,7 +25,7 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.protocols import Control, Sink, Source, TableFormat
+    from replicator.protocols import Control, Landing, Sink, Source, TableFormat
     from replicator.settingkeys import TargetKeys
     from replicator.settings import Settings
 
@@ -33,19 +34,24 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
     """Everything that the configuration names."""
     lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
     silver = tables(settings)
-    kafka = registry.load("source", "kafka")
+    kafka, objects = registry.load("source", "kafka"), registry.load("source", "objects")
+    keys = settings.bronze
 
     def reader(source: SourceSpec) -> Source:
-        made: Source = kafka(
-            source.bootstrap_servers, source.topics, source.options, settings.bronze.max_offsets_per_trigger
-        )
+        made: Source = kafka(source.bootstrap_servers, source.topics, source.options, keys.max_offsets_per_trigger)
         return made
+
+    def intake(source: SourceSpec) -> Intake:
+        landing: Landing = objects(source.objects, source.topics)
+        return Intake(source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds)
 
     return Pipeline(
         ingestions=tuple(
-            Ingestion(source.name, reader(source), delta, lake, settings.bronze.trigger_seconds)
+            Ingestion(source.name, reader(source), delta, lake, keys.trigger_seconds)
             for source in settings.sources
+            if not source.objects
         ),
+        intakes=tuple(intake(source) for source in settings.sources if source.objects),
         refinements=tuple(
             Refinement(source, delta, silver, control, lake, settings.dead_letter.max_share)
             for source in settings.sources
@@ -73,6 +79,7 @@ def recorded(
     share = settings.dead_letter.max_share
     made = Pipeline(
         ingestions=(),
+        intakes=(),
         refinements=tuple(Refinement(spec, delta, silver, control, lake, share) for spec in specs),
         warehouse=Warehouse(silver, delta, control, lake),
         models=(),
@@ -115,7 +122,8 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     made = pipeline(spark, settings)
     readers = {ingestion.source: ingestion.reader for ingestion in made.ingestions}
     at = made.warehouse
-    return Surroundings(at.lake, at.silver, at.control, readers, made.models, made.sinks)
+    intakes = {intake.source: intake for intake in made.intakes}
+    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, made.sinks)
 
 
 def tables(settings: Settings) -> TableFormat:

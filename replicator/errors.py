@@ -16,6 +16,7 @@
         ├── TopicRecreated                      the topic is another one now (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
         ├── BronzeReplaced                      silver's progress names another bronze (F-C6)
+        ├── ObjectRefused                       an object changed after it was read, or is too large
         ├── StaleWriter                         a commit did not happen: another writer was there
         ├── DeadLetterShare                     too many rejects in one batch (R5)
         ├── Residue                             the account does not add up (R1)
@@ -98,7 +99,9 @@ class TableStopped(ReplicatorError):
 
 
 class TopicsMissing(TableStopped):
-    """No topic has a name that the source's pattern matches: a wrong prefix, or a connector that never ran."""
+    """No topic, or no object of one, has a name that the source's pattern matches: a wrong prefix, or a connector that
+    never ran.
+    """
 
     code = "TOPICS_MISSING"
 
@@ -134,9 +137,17 @@ class CheckpointBehindTable(TableStopped):
 
 
 class BronzeReplaced(TableStopped):
-    """The table's progress names another input table than the one that is there."""
+    """The table's progress names another input table than the one that is there, or bronze itself has records from
+    elsewhere.
+    """
 
     code = "BRONZE_REPLACED"
+
+
+class ObjectRefused(TableStopped):
+    """Objects that cannot be taken: they were replaced after they were read, or are too large. All others were."""
+
+    code = "OBJECT_REFUSED"
 
 
 class StaleWriter(TableStopped):

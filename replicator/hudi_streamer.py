@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from replicator.errors import ConfigError
 
 _WRITE = "hoodie.datasource.write."
 _TOPIC = "hoodie.streamer.source.kafka.topic"
+_S3 = re.compile("^s3n?://")
+_SERVERS, _ROOT = "bootstrap.servers", "hoodie.streamer.source.dfs.root"
 SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
 """Names a file with an Avro schema."""
 
@@ -41,7 +44,7 @@ _SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password
 _ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
 _REASONS = {
     "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
-    "hoodie.streamer.source.dfs.": "objects are not read: the topic that they were written from is",
+    "hoodie.streamer.source.dfs.": "records are read from Kafka, whose servers are named",
     "hoodie.streamer.schemaprovider.": "records are decoded by their own schema or by declared columns",
     "hoodie.streamer.transformer.": "rows are changed in gold models",
 }
@@ -76,6 +79,10 @@ def translated(properties: Mapping[str, str], topic: str | None = None, schema: 
         )
     own: dict[str, Any] = {"format": "hudi"}
     document: dict[str, Any] = {"name": prefix, "include": [table]}
+    whence = next((name for name in (_SERVERS, _ROOT) if name in properties), None)
+    if whence is not None:
+        told = properties[whence]
+        document |= {"bootstrap_servers": told} if whence == _SERVERS else {"objects": _S3.sub("s3a://", told)}
     same, untold, options = dict[str, str](), dict[str, str](), dict[str, str]()
     for name, text in properties.items():
         if name == f"{_WRITE}recordkey.field":
@@ -84,11 +91,9 @@ def translated(properties: Mapping[str, str], topic: str | None = None, schema: 
             own["partition_by"] = _listed(text)
         elif name == f"{_WRITE}table.type":
             own["table_type"] = text.lower()
-        elif name == "bootstrap.servers":
-            document["bootstrap_servers"] = text
         elif name == SCHEMA_FILE and schema is not None:
             own["columns"] = columns(schema)
-        elif name != _TOPIC:
+        elif name not in (_TOPIC, whence):
             _other(name, text, same, untold, options)
     if options:
         document["options"] = options

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from replicator.landed import Landed
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Progress, Table
 
 if TYPE_CHECKING:
@@ -32,6 +33,33 @@ class Source(Protocol):
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
+
+
+class Listing(Protocol):
+    """What lay where records land, at one moment."""
+
+    @property
+    def objects(self) -> Sequence[Landed]:
+        """Objects of the source's topics, in no order."""
+
+    @property
+    def strange(self) -> Sequence[str]:
+        """Paths of what has no name that a sink gives, sorted."""
+
+    def read(self, objects: Sequence[Landed]) -> DataFrame:
+        """One row per object: the fields of ``Landed``, and ``content BINARY``; none for one that has gone since or
+        cannot be read.
+        """
+
+
+class Landing(Protocol):
+    """Where records land as objects: files that a sink connector names (``replicator/landed.py``) and never changes.
+
+    Objects are added at any time and in any order; old ones may go.
+    """
+
+    def listed(self, spark: SparkSession) -> Listing:
+        """What is there now, seen once: reading it later lists nothing again. Raises Unreachable."""
 
 
 class TableFormat(Protocol):

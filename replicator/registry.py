@@ -29,6 +29,7 @@ CLASSES: Mapping[Kind, Mapping[str, str]] = {
     },
     "source": {
         "kafka": "replicator.sources.kafka:KafkaSource",
+        "objects": "replicator.sources.objects:ObjectsSource",
         "recorded": "replicator.sources.recorded:RecordedSource",
     },
 }

@@ -155,7 +155,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    if settings.s3 is not None and settings.s3.endpoint and settings.lake.root.startswith("s3a:"):
+    places = (settings.lake.root, *(source.objects for source in settings.sources))
+    if settings.s3 is not None and settings.s3.endpoint and any(place.startswith("s3a:") for place in places):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     spark_line = ".".join(pyspark.__version__.split(".")[:2])

@@ -120,10 +120,13 @@ class CatalogKeys(Strict):
 
 
 class BronzeKeys(Strict):
-    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once."""
+    """Kafka -> bronze. ``trigger_seconds`` counts only in continuous mode; 0 starts the next batch at once.
+    ``max_objects_per_batch`` is for sources whose records lie in objects.
+    """
 
     trigger_seconds: float = Field(default=1.0, ge=0)
     max_offsets_per_trigger: int = Field(default=200_000, ge=1)
+    max_objects_per_batch: int = Field(default=5_000, ge=1)
 
 
 class DeadLetterKeys(Strict):

@@ -76,7 +76,9 @@ class Settings(Keys):
         for path, value in leaves(keys):
             yield Shown(_key(path), _masked(path, value), self._origin(path))
         for source in self.sources:
-            yield Shown(f"sources.{source.name}", source.topics, self._origin(("sources", source.name)))
+            yield Shown(
+                f"sources.{source.name}", source.objects or source.topics, self._origin(("sources", source.name))
+            )
         for model in self.models:
             yield Shown(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
 

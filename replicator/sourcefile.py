@@ -10,6 +10,7 @@ tables:
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PLACEHOLDER = "__debezium_unavailable_value"
+_NULL_DELETES = ("tombstone", "delete-to-tombstone")
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
 
@@ -52,7 +54,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
     ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
     writes bytes. ``binlog_position``: ``gtid`` where MariaDB's servers take turns and one GTID domain is written to,
-    ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4).
+    ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
+    system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -65,6 +68,14 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     avro_bytes: Literal["base64", "latin1"] = "base64"
     binlog_position: BinlogPosition = "file_pos"
     options: dict[str, str] = Field(default_factory=dict)
+    objects: str | None = Field(default=None, min_length=1)
+
+    @field_validator("objects")
+    @classmethod
+    def _folder(cls, objects: str | None) -> str | None:
+        if objects is None or "://" not in objects:
+            return None if objects is None else os.path.abspath(os.path.expanduser(objects))
+        return objects.rstrip("/")
 
     @field_validator("options")
     @classmethod
@@ -80,6 +91,17 @@ class SourceKeys(DeclareKeys, ShapeKeys):
                 raise ValueError(
                     f"compacted_topic{f' of {name}' if name else ''} needs positions: a tombstone has no source.ts_ms"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _in_objects(self) -> SourceKeys:
+        if self.objects is None:
+            return self
+        if self.bootstrap_servers is not None or self.options:
+            raise ValueError("give objects, or bootstrap_servers and options, not both: each says where records are")
+        every: list[ShapeKeys] = [self, *self.tables.values()]
+        if any(keys.compacted_topic or keys.deletes in _NULL_DELETES for keys in every):
+            raise ValueError("sinks write no nulls into objects: compacted_topic and null deletes are for Kafka")
         return self
 
     @model_validator(mode="after")
@@ -133,6 +155,8 @@ def _model(document: Document) -> type[DeclareKeys]:
 
 
 def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
+    if keys.objects is not None and keys.deletes is None:
+        keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
@@ -148,6 +172,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
         latin1_bytes=keys.avro_bytes == "latin1",
         binlog_position=keys.binlog_position,
+        objects=keys.objects or "",
     )
 
 

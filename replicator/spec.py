@@ -214,7 +214,8 @@ class SourceSpec:
 
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
-    ``binlog_position``: see ``Reading.binlog``.
+    ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
+    are read from Kafka.
     """
 
     name: str
@@ -228,6 +229,7 @@ class SourceSpec:
     signals: str | None = None
     latin1_bytes: bool = False
     binlog_position: str = "file_pos"
+    objects: str = ""
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

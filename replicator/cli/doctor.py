@@ -64,13 +64,16 @@ def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
 
 def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     yield "JARs", partial(probes.jar_cache, settings.cache)
-    clusters = {source.bootstrap_servers: source.options for source in settings.sources}
+    clusters = {source.bootstrap_servers: source.options for source in settings.sources if not source.objects}
     for servers, client in clusters.items():
         yield "Kafka", partial(probes.kafka, servers, client)
     if settings.connect.url:
         yield "Kafka Connect", partial(probes.connect, settings.connect.url)
     for name, target in settings.targets.items():
         yield f"Postgres {name}", partial(probes.postgres, name, target)
+    for source in settings.sources:
+        if source.objects:
+            yield f"objects of {source.name}", partial(probes.objects, source.objects, settings.s3)
     yield "lake", partial(probes.lake, settings.lake.root, settings.s3)
 
 

@@ -61,7 +61,7 @@ def _print(life: Life) -> None:
 
 
 def _row(entry: Entry) -> list[str | None]:
-    place = f"{entry.topic}/{entry.partition}/{entry.offset}"
+    place = entry.line or f"{entry.topic}/{entry.partition}/{entry.offset}"
     return [place, entry.position or "", entry.op or "", _time(entry.source_ts_ms), entry.verdict, entry.why]
 
 

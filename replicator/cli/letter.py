@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from replicator import landed
 from replicator.debezium import reasons, terms
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def told(found: Found) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "source": found.source,
         **{name: record[name] for name in ("topic", "partition", "offset")},
+        "line": landed.line(record["headers"]),
         "timestamp": _text(record["timestamp"]),
     }
     if letter is None:

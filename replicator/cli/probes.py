@@ -7,8 +7,9 @@ import struct
 import sys
 import tempfile
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replicator import jars, settings
 from replicator.cli.jars import spark_line
@@ -16,7 +17,7 @@ from replicator.errors import ConfigError, Unreachable
 from replicator.java import java_home, java_version
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from replicator.settingkeys import S3Keys, TargetKeys
 
@@ -86,6 +87,21 @@ def postgres(name: str, target: TargetKeys) -> str:
     return f"PostgreSQL {version // 10_000} at {reached.where}"
 
 
+def objects(root: str, s3: S3Keys | None) -> str:
+    """The folder where a sink puts records can be listed."""
+    if root.startswith("s3a://"):
+        bucket, _, prefix = root.removeprefix("s3a://").partition("/")
+        with _answering(root, "list", "Check that the bucket exists and these keys may list it."):
+            found = _client(s3).list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
+        return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
+    if "://" in root and not root.startswith("file:"):
+        return f"{root} is not tried from here"
+    folder = Path(root.removeprefix("file://").removeprefix("file:"))
+    if not folder.is_dir():
+        raise ConfigError("There is no such folder.", where=str(folder), mend="Check `objects`, and that the sink ran.")
+    return f"{folder} is there"
+
+
 def lake(root: str, s3: S3Keys | None) -> str:
     """A file can be written to the lake and removed again."""
     if root.startswith("s3a://"):
@@ -134,30 +150,40 @@ def _directory(root: Path) -> str:
 
 
 def _object_store(root: str, s3: S3Keys | None) -> str:
-    import boto3
-    import botocore.config
-    import botocore.exceptions
-
     bucket, _, prefix = root.removeprefix("s3a://").partition("/")
     key = "/".join(part for part in (prefix, "_replicator", f"doctor-{uuid.uuid4()}") if part)
-    style = "path" if s3 is not None and s3.path_style else "auto"
-    patience = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
-    try:
-        client = boto3.client(
-            "s3", **_credentials(s3), config=botocore.config.Config(s3={"addressing_style": style}, **patience)
-        )
+    with _answering(root, "write", "Check that the bucket exists and these keys may write to it."):
+        client = _client(s3)
         client.put_object(Bucket=bucket, Key=key, Body=b"")
         client.delete_object(Bucket=bucket, Key=key)
+    return f"{root} is writable"
+
+
+def _client(s3: S3Keys | None) -> Any:
+    import boto3
+    import botocore.config
+
+    style = "path" if s3 is not None and s3.path_style else "auto"
+    patience = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
+    config = botocore.config.Config(s3={"addressing_style": style}, **patience)
+    return boto3.client("s3", **_credentials(s3), config=config)
+
+
+@contextmanager
+def _answering(root: str, what: str, mend: str) -> Iterator[None]:
+    """Refusals and silence of an object store as errors of ours."""
+    import botocore.exceptions
+
+    try:
+        yield
     except botocore.exceptions.ClientError as error:
         code = error.response.get("Error", {}).get("Code", "?")
-        mend = "Check that the bucket exists and these keys may write to it."
-        raise ConfigError(f"The object store refuses to write: {code}.", where=root, mend=mend) from error
+        raise ConfigError(f"The object store refuses to {what}: {code}.", where=root, mend=mend) from error
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         mend = "Check that it runs and s3.endpoint is right."
         raise Unreachable(
             f"The object store does not answer: {type(error).__name__}.", where=root, mend=mend
         ) from error
-    return f"{root} is writable"
 
 
 def _credentials(s3: S3Keys | None) -> dict[str, str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from replicator import landed
+
 _NEW, _OLD = "__debezium.newkey", "__debezium.oldkey"
 
 
@@ -31,6 +33,15 @@ def key_text(json: Column) -> Column:
     """A key without a converter's wrapper and without white space: records and headers of one key read the same."""
     wrapped = F.get_json_object(json, "$.schema").isNotNull() & F.get_json_object(json, "$.payload").isNotNull()
     return F.when(wrapped, F.get_json_object(json, "$.payload")).otherwise(F.get_json_object(json, "$"))
+
+
+def folder(headers: Column) -> Column:
+    """The folder of the object that the record was a line of; '' for a record from Kafka.
+
+    Such records stand in Kafka's order inside a folder only (``replicator/landed.py``).
+    """
+    path = F.get(F.filter(headers, lambda header: header["key"] == landed.OBJECT)["value"], F.lit(0)).cast("string")
+    return F.coalesce(F.regexp_extract(path, "^(.*)/", 1), F.lit(""))
 
 
 def _text(headers: Column, name: str) -> Column:

@@ -115,12 +115,13 @@ def is_by_offset(seq_text: Column) -> Column:
     return F.substring(seq_text, len(FIRST_EPOCH) + 1, len(LOWEST)) == LOWEST
 
 
-def with_running_maximum(own: Column, is_snapshot: Column, before: Column) -> Column:
+def with_running_maximum(own: Column, is_snapshot: Column, before: Column, folder: Column | None = None) -> Column:
     """A snapshot row ranks above everything before it in its partition and epoch: max(own, running maximum) (Q5).
 
-    ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none.
+    ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none. Lines of
+    objects are known to have come before each other in one ``folder`` only, which is where a row's other changes are.
     """
-    places = Window.partitionBy("topic", "partition", "epoch")
+    places = Window.partitionBy("topic", "partition", "epoch", *([] if folder is None else [folder]))
     lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     running = F.greatest(F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST)), before)
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)

@@ -17,7 +17,7 @@ _ALWAYS = {
     # the newest that Athena, EMR and readers of Hudi 0.x know; a writer of 1.x would make the tables its own
     "hoodie.write.table.version": "6",
     "hoodie.write.auto.upgrade": "false",
-    # several versions wrote keys below partitions of several columns as `name:value`, others as `value`: always the latter
+    # below several partition columns versions of Hudi wrote keys as `name:value`, or as `value`: here always the latter
     "hoodie.write.complex.keygen.validation.enable": "false",
     "hoodie.write.complex.keygen.new.encoding": "true",
     "hoodie.embed.timeline.server": "false",

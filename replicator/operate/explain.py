@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import Row, SparkSession
 
+from replicator import landed
 from replicator.debezium import reasons, terms
 from replicator.operate import history, key, life
 from replicator.operate.history import History, Place
@@ -22,7 +23,8 @@ _MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this 
 class Entry:
     """One bronze record: its Kafka place, ``_seq`` (None: it has none) and the same in the source's terms, the source's
     clock in ms since 1970 UTC, and what became of it: ``applied``, ``fills``, ``superseded``, ``truncated``,
-    ``ignored``, ``dead letter``, ``waiting`` (silver has not read it yet) or ``other key``.
+    ``ignored``, ``dead letter``, ``waiting`` (silver has not read it yet) or ``other key``. ``line`` is where it stood,
+    of a record that lay in an object: its path and the line's number from 1.
     """
 
     topic: str
@@ -34,6 +36,7 @@ class Entry:
     source_ts_ms: int | None
     verdict: str
     why: str
+    line: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,9 @@ def _entries(told: History, aside: Mapping[Place, Verdict], lived: Lived) -> tup
         seq = told.seqs.get(place)
         rank = last[place[:2]] = seq or last.get(place[:2], "")
         position = None if seq is None else terms.told(seq, told.connector, told.order)
-        entry = Entry(*place, seq, position, record["op"], record["source_ts_ms"], verdict.verdict, verdict.why)
+        line = landed.line(record["headers"])
+        op, clock = record["op"], record["source_ts_ms"]
+        entry = Entry(*place, seq, position, op, clock, verdict.verdict, verdict.why, line)
         found.append((rank, entry))
     return tuple(entry for _, entry in sorted(found, key=lambda each: (each[0], each[1].partition, each[1].offset)))
 

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import position
+from replicator.debezium import headers, position
 from replicator.operate.dead_letters import Choice, letters, write
 from replicator.stages import dead_letters, epochs, routing, silver, tuning
 from replicator.stages.account import Account
@@ -71,7 +71,8 @@ def placed(watch: Watch, records: DataFrame, history: DataFrame) -> Iterator[Dat
     own, lowest = F.col("position"), F.lit(position.LOWEST)
     with watch.any_shape(history.where(F.col("topic").isin(topics)), topics) as every:
         whole = reach.of_one_transaction(every, F.lit(None).cast(reach.MARK))
-        raised = position.with_running_maximum(own, F.col("is_snapshot"), lowest).alias("_raised")
+        folder = headers.folder(F.col("headers"))
+        raised = position.with_running_maximum(own, F.col("is_snapshot"), lowest, folder).alias("_raised")
         joined = records.join(whole.select(*PLACE, raised), list(PLACE), how="left")
         with tuning.kept(joined.withColumn("position", F.coalesce("_raised", own)).drop("_raised")) as in_place:
             yield in_place

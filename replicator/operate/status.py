@@ -10,10 +10,12 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import TableMissing, Unreachable
+from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.lake import Lake
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
+from replicator.stages import landing
+from replicator.stages.landing import Intake
 from replicator.transforms import history
 
 
@@ -26,7 +28,8 @@ class Standing:
     not known); ``lag_seconds`` is the age of the newest change that is here while there are such records, else 0.
     ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
     here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
-    ``updated_at`` where a model has one.
+    ``updated_at`` where a model has one. Before
+    bronze, of a source whose records lie in objects, ``lag_events`` counts these: nobody knows their lines.
     """
 
     layer: str
@@ -58,6 +61,7 @@ class Surroundings:
     format: TableFormat
     control: Control
     readers: Mapping[str, Source]
+    intakes: Mapping[str, Intake]
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
 
@@ -84,7 +88,7 @@ def looks(spark: SparkSession, at: Surroundings) -> Iterator[Look]:
 def _bronze(spark: SparkSession, at: Surroundings, source: str) -> list[Standing]:
     table = at.lake.bronze(source)
     rows = at.format.read(spark, table)
-    lag = _behind_kafka(spark, at, source)
+    lag = _unlanded(spark, at.intakes[source]) if source in at.intakes else _behind_kafka(spark, at, source)
     newest = F.unix_millis(F.max("timestamp"))
     age = F.unix_millis(F.current_timestamp()) - newest
     [found] = rows.agg(F.count("*").alias("rows"), newest.alias("newest"), age.alias("age")).collect()
@@ -93,6 +97,14 @@ def _bronze(spark: SparkSession, at: Surroundings, source: str) -> list[Standing
         seconds = None if found["age"] is None else float(found["age"]) / 1000
     position = f"version {at.format.version(spark, table)}"
     return [Standing("bronze", source, found["rows"], position, lag, seconds, newest_ms=found["newest"])]
+
+
+def _unlanded(spark: SparkSession, intake: Intake) -> int | None:
+    """Objects that bronze lacks; None when nobody can say."""
+    try:
+        return landing.waiting(spark, intake)
+    except (Unreachable, BronzeReplaced):
+        return None
 
 
 def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | None:

@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze, gold, publish, silver, twins
+from replicator.stages import bronze, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion, Stream
 from replicator.stages.gold import Built, Warehouse
+from replicator.stages.landing import Intake
 from replicator.stages.publish import Published
 from replicator.stages.refinement import Refinement
 from replicator.stages.twins import Followed
@@ -27,9 +28,12 @@ _PAUSE_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What a run works on. ``sinks`` are by the name of their connection."""
+    """What a run works on: sources in Kafka (``ingestions``) and in objects (``intakes``). ``sinks`` are by the name of
+    their connection.
+    """
 
     ingestions: tuple[Ingestion, ...]
+    intakes: tuple[Intake, ...]
     refinements: tuple[Refinement, ...]
     warehouse: Warehouse
     models: tuple[Model, ...]
@@ -64,6 +68,8 @@ def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], r
             started = time.monotonic()
             rows, error = _ingested(spark, ingestion)
             report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started, error=error))
+        for intake in pipeline.intakes:
+            report(_taken(spark, intake, once=True))
     _later_stages(spark, pipeline, stages, report)
 
 
@@ -76,12 +82,13 @@ def run_continuously(
     between: Callable[[], None] = lambda: None,
 ) -> None:
     """Bronze streams beside a loop that takes each new bronze version through silver, gold and publish until ``stop``,
-    and calls ``between`` after each look.
+    looks for new objects, and calls ``between`` after each look.
 
     A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
     run with its error, after the others were stopped.
     """
     report = _patient(report)
+    looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     with _streams(spark, pipeline, stages) as streams:
         seen: dict[str, int] = {}
         versions: tuple[int | None, ...] | None = None
@@ -93,6 +100,8 @@ def run_continuously(
                     rows = stream.rows - started
                     report(Line("bronze", stream.ingestion.source, rows, rows))
                     seen[stream.ingestion.source] = stream.rows
+            for look in looks:
+                look.if_due(spark, report)
             newest = tuple(r.bronze.version(spark, r.lake.bronze(r.source.name)) for r in pipeline.refinements)
             if newest != versions:
                 versions = newest if _pass(spark, pipeline, stages, report) else None
@@ -166,6 +175,47 @@ def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, Replicato
     except ReplicatorError as error:
         return 0 if stream is None else stream.rows, error
     return stream.rows, None
+
+
+@dataclass
+class _Look:
+    """When a run that goes on looks for objects again, and what it has said of them."""
+
+    intake: Intake
+    due: float = 0.0
+    said: frozenset[str] = frozenset()
+
+    def if_due(self, spark: SparkSession, report: Report) -> None:
+        """Take what is new if it is time to; what was said before is not said again while it stays so."""
+        if time.monotonic() < self.due:
+            return
+        try:
+            line = _taken(spark, self.intake, once=False)
+        except Unreachable as error:
+            line = Line("bronze", self.intake.source, error=error)
+        self.due = time.monotonic() + self.intake.every_seconds
+        words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
+        if line.rows_in or words != self.said:
+            report(replace(line, warnings=tuple(word for word in line.warnings if word not in self.said)))
+        self.said = words
+
+
+def _taken(spark: SparkSession, intake: Intake, *, once: bool) -> Line:
+    """What came of the objects that are there. Unreachable is raised."""
+    started = time.monotonic()
+    rows, warnings = 0, dict[str, None]()
+    error: ReplicatorError | None = None
+    try:
+        for taken in landing.take(spark, intake, once=once):
+            rows += taken.rows
+            warnings |= dict.fromkeys(taken.warnings)
+            error = taken.error
+    except Unreachable:
+        raise
+    except ReplicatorError as stopped:
+        error = stopped
+    seconds = time.monotonic() - started
+    return Line("bronze", intake.source, rows, rows, seconds=seconds, warnings=tuple(warnings), error=error)
 
 
 def _silver_line(account: Account) -> Line:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import names
+from replicator.debezium import headers
 from replicator.errors import TableStopped
 from replicator.spec import Declaration, Progress, Table
 from replicator.stages import routing, shaping
@@ -136,14 +137,18 @@ class Share:
         return changes.ordered(rows, snapshots=snapshots, running=running, marks=self.marks)
 
     def _running(self, rows: DataFrame) -> DataFrame:
-        """The greatest position below the range, per (topic, partition, epoch): snapshot rows rank above it (Q5)."""
+        """The greatest position below the range, per (topic, partition, epoch, folder): snapshot rows rank above it
+        (Q5).
+        """
         at, spark = self.at, self.spark
         topics = self.routes.topics(self.name)
-        lowest = rows.groupBy("topic", "partition").agg(F.min("offset").alias("lowest"))
+        folder = headers.folder(F.col("headers")).alias("folder")
+        lowest = rows.groupBy("topic", "partition", folder).agg(F.min("offset").alias("lowest"))
         bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), self.upto).where(F.col("topic").isin(*topics))
-        before = bronze.join(F.broadcast(lowest), ["topic", "partition"], how="inner").where(
+        of_folders = bronze.withColumn("folder", folder)
+        before = of_folders.join(F.broadcast(lowest), ["topic", "partition", "folder"], how="inner").where(
             F.col("offset") < F.col("lowest")
         )
         with self.described(before.drop("lowest")) as placed:
-            highest = placed.groupBy("topic", "partition", "epoch").agg(F.max("position").alias("maximum"))
+            highest = placed.groupBy("topic", "partition", "epoch", "folder").agg(F.max("position").alias("maximum"))
             return highest.localCheckpoint()

@@ -97,18 +97,19 @@ def ordered(
     """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
-    greatest position before the range, one row per (topic, partition, epoch) with ``maximum``; None when the range
-    starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
+    greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum``; None when the
+    range starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
     (Q12): a record's mark before the range (``reach.MARK``), NULL where there is none.
     """
     if marks is not None:
         records = reach.of_one_transaction(records, marks)
     if snapshots:
-        before = F.lit(position.LOWEST)
+        before, folder = F.lit(position.LOWEST), headers.folder(F.col("headers"))
         if running is not None:
-            records = records.join(F.broadcast(running), ["topic", "partition", "epoch"], how="left")
+            records = records.withColumn("folder", folder)
+            records = records.join(F.broadcast(running), ["topic", "partition", "epoch", "folder"], how="left")
             before = F.coalesce(F.col("maximum"), before)
-        place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before)
+        place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before, folder)
         records = records.withColumn("position", place)
     return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset"), F.col("epoch")))
 

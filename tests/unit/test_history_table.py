@@ -152,7 +152,7 @@ def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
     assert "orders__history" in register(session, DeltaFormat(), delta.at.lake, "orders__history")
     query = "SELECT v FROM orders__history WHERE id = 1 AND __START_TIME IS NOT NULL ORDER BY __START_AT"
     assert [r["v"] for r in session.sql(query).collect()] == [1, 2, 4]
-    found = standings(exact, Surroundings(delta.at.lake, delta.format, delta.control, {}, (), {}))
+    found = standings(exact, Surroundings(delta.at.lake, delta.format, delta.control, {}, {}, (), {}))
     assert [(s.rows, s.lag_events) for s in found if (s.layer, s.table) == ("history", "s/shop.orders__history")] == [
         (7, 0)
     ]

@@ -106,6 +106,16 @@ def test_what_has_no_equivalent_is_named_and_no_secret_is_printed(file: Path) ->
     }
 
 
+def test_without_a_broker_the_objects_are_read(tmp_path: Path) -> None:
+    """The tool's source of JSON files becomes a source in objects, under the scheme of Hadoop's client."""
+    (tmp_path / "f").write_text(
+        "hoodie.deltastreamer.source.dfs.root=s3://bucket/cdc-events/\n"
+        "hoodie.datasource.write.recordkey.field=order_id\n"
+    )
+    spec = loaded(tmp_path, said("import", "hudi-streamer", str(tmp_path / "f"), "--topic", "demo.datalake.cdc_events"))
+    assert (spec.objects, spec.declaration("datalake.cdc_events").keys) == ("s3a://bucket/cdc-events", ("order_id",))
+
+
 def test_without_a_topic_of_debeziums_it_is_refused(file: Path) -> None:
     """Neither the file nor the call says where the events are."""
     for topic, sentence in ((), "no topic is named"), (("--topic", "orders"), "is none of Debezium's"):

@@ -1,0 +1,74 @@
+"""The path over an object store: Kafka, objects on S3, bronze and silver."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from infra import landing
+from infra.local.endpoints import Endpoints
+from replicator.session import BRIEF_JVM
+
+pytestmark = pytest.mark.stack
+
+TOPIC = "landed.shop.orders"
+CONFIGURATION = f"""
+lake: {{{{root: {{lake}}}}}}
+s3: {{{{endpoint: "{{endpoint}}", access_key: {{key}}, secret_key: {{secret}}, path_style: true}}}}
+spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF_JVM}}}}}
+"""
+SOURCE = """
+name: landed
+objects: s3a://{bucket}/landing
+tables:
+  shop.orders: {{keys: [order_id], columns: {{order_id: int, customer_id: string}}}}
+"""
+
+
+def row(order: int, customer: str, lsn: int, *, deleted: bool = False) -> str:
+    told = {"__deleted": str(deleted).lower(), "__table": "orders", "__schema": "shop", "__lsn": lsn}
+    return json.dumps({"order_id": order, "customer_id": customer, "__op": "d" if deleted else "u"} | told)
+
+
+def replicator(conf: Path, *arguments: str) -> Any:
+    """What our program prints as JSON; 0 or 1 is how it ends."""
+    command = [str(Path(sys.executable).parent / "replicator"), *arguments, "--env", "landed", "--conf", str(conf)]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_topic_arrives_over_objects_on_s3(
+    endpoints: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every record once, in its own order; a row whose delete lies in another folder is gone."""
+    for variable, value in endpoints.env().items():
+        monkeypatch.setenv(variable, value)
+    producer = Producer({"bootstrap.servers": endpoints.kafka})
+    sent = [row(n, f"C {n % 7}/é", n) for n in range(40)] + [row(3, "", 50, deleted=True), row(4, "C 4/é", 51)]
+    for value in [*sent, None]:
+        producer.produce(TOPIC, value)
+    assert producer.flush(60) == 0
+    target = f"s3://{endpoints.s3.bucket}/landing"
+    for _ in range(2):
+        assert landing.main([TOPIC, target, "--partition-by", "customer_id,order_id"]) == 0
+    store = endpoints.s3
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "landed.yaml").write_text(SOURCE.format(bucket=store.bucket))
+    (tmp_path / "landed.yaml").write_text(
+        CONFIGURATION.format(
+            lake=tmp_path / "lake", endpoint=store.endpoint, key=store.access_key, secret=store.secret_key
+        )
+    )
+    lines = {line["stage"]: line for line in replicator(tmp_path, "run", "bronze", "silver")}
+    assert (lines["bronze"]["applied"], lines["bronze"]["error"]) == (42, None)
+    assert (lines["silver"]["rows_in"], lines["silver"]["dead_lettered"], lines["silver"]["error"]) == (42, 0, None)
+    standing = {each["layer"]: each for each in replicator(tmp_path, "status")}
+    assert (standing["bronze"]["rows"], standing["bronze"]["lag_events"]) == (42, 0)
+    assert standing["silver"]["rows"] == 39

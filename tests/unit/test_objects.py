@@ -1,0 +1,350 @@
+"""Objects that a sink wrote, through bronze and silver: the same rows as from Kafka, each line once, bad ones told."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from infra import landing as stand_in
+from replicator.debezium import headers
+from replicator.errors import BronzeReplaced, ObjectRefused, TopicsMissing
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate.explain import explain
+from replicator.protocols import Listing
+from replicator.sources.objects import ObjectsSource
+from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
+from replicator.stages import landing, pipeline, silver
+from replicator.stages.landing import Intake, Taken
+from replicator.stages.pipeline import Line
+from replicator.stages.refinement import Refinement
+from tests.builders import bronze, record
+from tests.golden.run import Run
+
+pytestmark = pytest.mark.spark
+
+TOPIC, TABLE = "demo.datalake.cdc_events", "datalake.cdc_events"
+DATES, TEXTS = ("order_date", "required_date", "shipped_date"), (
+    "customer_id", "order_items", "products", "customer", "employee", "shipper", "shipment",
+)  # fmt: skip
+OUTBOX = Declaration(
+    TABLE,
+    (
+        Column("order_id", "smallint"),
+        *[Column(name, "date") for name in DATES],
+        *[Column(name, "string") for name in TEXTS],
+        Column("updated_at", "zoned_timestamp"),
+    ),
+    keys=("order_id",),
+)
+SOURCE = SourceSpec("demo", "demo[.].*", tables=(OUTBOX,))
+OLD = time.time() - 3_600
+
+
+class Lander:
+    """A folder of objects, and a lake in memory that takes them."""
+
+    def __init__(self, spark: SparkSession, folder: Path, source: SourceSpec = SOURCE) -> None:
+        self.spark, self.root, self.lake = spark, folder / "landing", Lake(str(folder / "lake"))
+        self.root.mkdir(parents=True)
+        self.format = MemoryFormat()
+        self.at = Refinement(source, self.format, self.format, MemoryControl(), self.lake)
+        self.intake = self.another()
+
+    def another(self, format: MemoryFormat | None = None, most: int = 5_000) -> Intake:  # noqa: A002
+        """Another process: it remembers nothing."""
+        source = self.at.source
+        return Intake(source.name, ObjectsSource(str(self.root), source.topics), format or self.format, self.lake, most)
+
+    def put(self, name: str, content: str | bytes, modified: float = OLD) -> Path:
+        """A file; by default an hour old."""
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        os.utime(file, (modified, modified))
+        return file
+
+    def take(self, intake: Intake | None = None) -> Taken:
+        """All batches of one look as one."""
+        every = list(landing.take(self.spark, intake or self.intake, once=True))
+        warnings = tuple(word for each in every for word in each.warnings)
+        return Taken(sum(each.rows for each in every), warnings, every[-1].error)
+
+    def rows(self) -> DataFrame:
+        return self.format.read(self.spark, self.intake.table)
+
+
+@pytest.fixture
+def lander(exact: SparkSession, tmp_path: Path) -> Lander:
+    return Lander(exact, tmp_path)
+
+
+def line(order: int, lsn: int, op: str = "u", customer: str = "A", **more: Any) -> str:
+    told = {"order_id": order, "customer_id": customer, "__op": op, "__deleted": "false", "__lsn": lsn}
+    return json.dumps(told | {"__table": "cdc_events", "__schema": "datalake", "__source_ts_ms": lsn} | more)
+
+
+def name(order: int, offset: int, customer: str = "A") -> str:
+    return f"customer_id={customer}/order_id={order}/{TOPIC}(0_{offset}).json"
+
+
+def test_objects_end_in_the_same_silver_as_the_topic(exact: SparkSession, recorded: Path, tmp_path: Path) -> None:
+    """Scenario 3, snapshot, updates, 4 events of one time and thin deletes: the source's columns are equal, row by row.
+
+    The objects come in two lots, the second one behind the first and into it; a further look adds nothing.
+    """
+    with gzip.open(recorded / "northwind.demo.jsonl.gz", "rt", encoding="utf-8") as file:
+        records = [json.loads(each) for each in file]
+    (tmp_path / "topic").mkdir()
+    by_topic = Run(exact, tmp_path / "topic", SOURCE)
+    by_topic.take(records)
+    lander = Lander(exact, tmp_path / "objects")
+    told = [stand_in.Record(r["topic"], r["partition"], r["offset"], r["payload"]) for r in records]
+    every = list(stand_in.objects(told, ("customer_id", "order_id"), {}, flush_count=2))
+    for lot in (every[::2], every[1::2]):
+        for each in lot:
+            lander.put(each.name, each.text)
+        taken = lander.take()
+        assert (taken.rows, taken.warnings, taken.error) == (sum(o.text.count("\n") for o in lot), (), None)
+        accounts = silver.refine(exact, lander.at)
+        assert [(a.residue, a.dead_lettered, a.error) for a in accounts] == [(0, 0, None)]
+    again = lander.take(lander.another())
+    assert again == Taken()
+    assert silver.refine(exact, lander.at) == []
+
+    def rows(at: Refinement) -> dict[int, dict[str, Any]]:
+        found = at.silver.read(exact, at.lake.silver("demo", TABLE)).drop("_seq", "_column_seq").collect()
+        return {row["order_id"]: row.asDict() for row in found}
+
+    found, expected = rows(lander.at), rows(by_topic.at)
+    assert {key for key in expected if found.get(key) != expected[key]} == set()
+    assert len(found) == len(expected) == 830
+    assert sum(not row["_deleted"] for row in found.values()) == 828
+
+
+def test_a_line_keeps_its_bytes_its_place_and_where_it_came_from(lander: Lander) -> None:
+    """Promise A: also what is no UTF-8, in odd folders, compressed; blank lines are none."""
+    odd = lander.put(f"k=a b%20[é]{{x}}+/{TOPIC}(3_7).json", b'{"a":1}\r\n\n{"a":"\xff"}\n')
+    lander.put(f"k=gz/{TOPIC}(3_8).json.gz", gzip.compress(b'{"a":"\xc3\xa9"}'))
+    assert lander.take() == Taken(3)
+    first, second, third = sorted(lander.rows().collect(), key=lambda row: row["offset"])
+    assert [row["offset"] for row in (first, second, third)] == [7 << 20, (7 << 20) + 2, 8 << 20]
+    assert (first["topic"], first["partition"], first["key"], first["topic_id"]) == (TOPIC, 3, None, None)
+    assert (first["value"], second["value"], third["value"]) == ('{"a":1}\r', None, '{"a":"é"}')
+    assert bytes(second["undecodable"]["value"]) == b'{"a":"\xff"}'
+    told = {header["key"]: bytes(header["value"]).decode() for header in second["headers"]}
+    assert told == {"object": f"file:{odd}", "line": "2", "size": str(odd.stat().st_size)}
+    assert first["timestamp"].timestamp() == pytest.approx(OLD, abs=86_400)
+
+
+def test_half_an_archive_keeps_nothing_else_out(lander: Lander) -> None:
+    """It is told, and taken once it can be read."""
+    packed = gzip.compress(f"{line(1, 10)}\n".encode() * 99)
+    lander.put(f"k=gz/{TOPIC}(3_8).json.gz", packed[:-30])
+    lander.put(name(2, 9), line(2, 11))
+    taken = lander.take()
+    assert (taken.rows, "1 objects could not be read" in str(taken.error)) == (1, True)
+    lander.put(f"k=gz/{TOPIC}(3_8).json.gz", packed)
+    assert lander.take() == Taken(99)
+
+
+def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lander) -> None:
+    """Others of the same object go on; nothing is skipped silently."""
+    lander.put(name(1, 4), f"{line(1, 10)}\nnot json\n{line(1, 11, x=1)}\n")
+    lander.put("customer_id=A/notes.txt", "hello")
+    lander.put("customer_id=B/000457.json", "{}")
+    lander.put(f"_temporary/{TOPIC}(0_9).json", line(1, 12))
+    lander.put(f"customer_id=B/.{TOPIC}(0_9).json", line(1, 12))
+    lander.put(name(2, 5), "")
+    taken = lander.take()
+    assert taken.rows == 3
+    assert taken.warnings == (
+        f"2 objects have no name that a sink gives: left out, such as file:{lander.root}/customer_id=A/notes.txt",
+        f"1 objects are empty, such as file:{lander.root}/{name(2, 5)}",
+    )
+    lander.at = replace(lander.at, dead_letter_share=1.0)
+    [account] = silver.refine(lander.spark, lander.at)
+    assert (account.read, account.applied, account.dead_lettered, account.error) == (3, 1, 1, None)
+    [letter] = lander.format.read(lander.spark, lander.lake.dead_letters("demo")).collect()
+    assert (letter["reason"], letter["offset"]) == ("malformed_json", (4 << 20) + 1)
+
+
+def test_half_an_object_waits_for_the_rest_but_not_for_ever(lander: Lander) -> None:
+    """Its lines are taken together; after ten minutes without a byte more the cut line is as bad as any."""
+    whole = f"{line(1, 10)}\n{line(1, 11)}"
+    half = lander.put(name(1, 4), whole[:-7], modified=time.time())
+    lander.put(name(2, 5), line(2, 12), modified=time.time())  # whole, though not ended
+    taken = lander.take()
+    assert (taken.rows, taken.error) == (1, None)
+    assert taken.warnings == (f"1 objects are still being written: left for a later run, such as file:{half}",)
+    lander.put(name(1, 4), whole, modified=time.time())
+    assert lander.take() == Taken(2)
+    lander.put(name(3, 6), whole[:-7])
+    assert lander.take() == Taken(2)
+
+
+def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander: Lander) -> None:
+    """Bronze keeps what it read: another size stops loudly, another time alone and a twin are told."""
+    grown = lander.put(name(1, 4), line(1, 10))
+    touched = lander.put(name(2, 5), line(2, 11))
+    assert lander.take() == Taken(2)
+    lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 12)}")
+    lander.put(name(2, 5), line(2, 11), modified=OLD + 9)
+    twin = lander.put(name(2, 5, customer="Z"), line(2, 11))
+    lander.put(name(3, 6), line(3, 13))
+    taken = lander.take(lander.another())
+    assert taken.rows == 1
+    assert isinstance(taken.error, ObjectRefused)
+    assert f"replaced after they were read, by others of another size, such as file:{grown}" in str(taken.error)
+    assert [word.rpartition(" ")[2] for word in taken.warnings] == [f"file:{touched}", f"file:{twin}"]
+
+
+def test_an_object_that_grows_while_it_is_read_waits(lander: Lander) -> None:
+    """What is read is what was listed."""
+    grown = lander.put(name(1, 4), f"{line(1, 10)}\n")
+    listing = lander.intake.reader.listed(lander.spark)
+    lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 11)}\n")
+    lander.intake = replace(lander.intake, reader=Frozen(listing))
+    taken = lander.take()
+    assert taken == Taken(0, (f"1 objects are still being written: left for a later run, such as file:{grown}",))
+    assert lander.take(lander.another()) == Taken(2)
+
+
+class Frozen:
+    """A place where nothing new is seen."""
+
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+
+    def listed(self, spark: SparkSession) -> Listing:  # noqa: ARG002
+        return self._listing
+
+
+def test_a_run_that_goes_on_says_a_thing_once(lander: Lander) -> None:
+    """It waits for objects, and repeats neither warning nor error while nothing changes; their end is told."""
+    told: list[Line] = []
+    look = pipeline._Look(replace(lander.intake, every_seconds=0.0))
+
+    def lines_of_a_look() -> list[tuple[int, int, bool]]:
+        told.clear()
+        look.if_due(lander.spark, told.append)
+        return [(each.rows_in, len(each.warnings), each.error is not None) for each in told]
+
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10))
+    lander.put("notes.txt", "x")
+    assert lines_of_a_look() == [(1, 1, False)]
+    lander.put(name(2, 5), line(2, 11))
+    assert lines_of_a_look() == [(1, 0, False)]
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10) * 2)
+    assert lines_of_a_look() == [(0, 0, True)]
+    assert lines_of_a_look() == []
+    lander.put(name(1, 4), line(1, 10))
+    assert lines_of_a_look() == [(0, 0, False)]
+
+
+class Dying(MemoryFormat):
+    """Ends its process at an append, before or after it counts."""
+
+    def __init__(self, alive: MemoryFormat, *, after: bool) -> None:
+        self.__dict__ = alive.__dict__
+        self._after = after
+
+    def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
+        if self._after:
+            super().append(rows, table, progress)
+        raise KeyboardInterrupt
+
+
+def test_a_run_that_dies_leaves_nothing_twice_and_nothing_out(lander: Lander) -> None:
+    """Before an append nothing has happened; after it the objects are known, whoever looks."""
+    for order in range(5):
+        lander.put(name(order, order), f"{line(order, order)}\n{line(order, order + 1)}\n")
+    for after, rows in ((False, 0), (True, 4), (True, 8)):
+        dying = lander.another(Dying(lander.format, after=after), most=2)
+        with pytest.raises(KeyboardInterrupt):
+            lander.take(dying)
+        held = lander.format.version(lander.spark, lander.intake.table)
+        assert (0 if held is None else lander.rows().count()) == rows
+    assert lander.take(lander.another()) == Taken(2)
+    assert lander.rows().select("topic", "partition", "offset").distinct().count() == 10
+
+
+def test_of_two_drivers_that_see_the_same_objects_one_takes_them(lander: Lander) -> None:
+    """The second one's append has a number that is there already; it looks again and goes on."""
+    lander.put(name(1, 1), line(1, 1))
+    slow = lander.another()
+    landing.remember(lander.spark, slow)
+    assert lander.take() == Taken(1)
+    slow.known.bronze = lander.format.identity(lander.spark, slow.table)  # as if it had looked when the table was there
+    assert lander.take(slow) == Taken()
+    lander.put(name(2, 2), line(2, 2))
+    assert lander.take(slow) == Taken(1)
+    assert lander.take() == Taken()
+
+
+def test_what_there_is_to_take_is_counted_and_nothing_at_all_is_an_error(lander: Lander) -> None:
+    """`status` shows objects; a run over an empty folder would hide a wrong prefix."""
+    with pytest.raises(TopicsMissing):
+        lander.take()
+    lander.put("k=1/other.shop.orders(0_1).json", "{}")
+    with pytest.raises(TopicsMissing):
+        lander.take()
+    lander.put(name(1, 1), line(1, 1))
+    assert landing.waiting(lander.spark, lander.intake) == 1
+    assert lander.take() == Taken(1)
+    assert landing.waiting(lander.spark, lander.intake) == 0
+    gone = ObjectsSource(f"{lander.root}/nowhere", ".*").listed(lander.spark)
+    assert (gone.objects, gone.strange) == ((), ())
+
+
+def test_records_from_kafka_and_lines_do_not_meet_in_one_bronze(lander: Lander) -> None:
+    """Their offsets have no common order."""
+    lander.put(name(1, 1), line(1, 1))
+    lander.format.append(bronze(lander.spark, [record(TOPIC, 0, None, "{}")]), lander.intake.table, None)
+    with pytest.raises(BronzeReplaced, match="in no object"):
+        lander.take()
+
+
+def test_a_snapshot_row_ranks_above_the_lines_of_its_own_folder_only(lander: Lander) -> None:
+    """Q5 where an object waits for its last record: the row of a snapshot is older than what other folders hold.
+
+    Order 1 lies with its update in an object that was ended late. PostgreSQL's LSNs interleave: the change of order 2
+    has the greater one, and came first.
+    """
+    lander.put(name(1, 900), f"{line(1, 1, op='r', customer='A')}\n{line(1, 40, customer='B')}\n")
+    lander.put(name(2, 850), line(2, 50))
+    lander.take()
+    silver.refine(lander.spark, lander.at)
+    rows = lander.format.read(lander.spark, lander.lake.silver("demo", TABLE)).collect()
+    assert {row["order_id"]: row["customer_id"] for row in rows} == {1: "B", 2: "A"}
+    told = explain(lander.spark, lander.at, TABLE, "1")
+    assert told.warnings == ()
+    assert [(entry.line, entry.verdict) for entry in told.entries] == [
+        (f"file:{lander.root}/{name(1, 900)}:1", "applied"),
+        (f"file:{lander.root}/{name(1, 900)}:2", "applied"),
+    ]
+    lander.put(name(1, 950), line(1, 1, op="r", customer="C"))  # the source was read again: this is what holds now
+    lander.take()
+    silver.refine(lander.spark, lander.at)
+    rows = lander.format.read(lander.spark, lander.lake.silver("demo", TABLE)).collect()
+    assert {row["order_id"]: row["customer_id"] for row in rows} == {1: "C", 2: "A"}
+
+
+def test_a_record_knows_its_folder(exact: SparkSession) -> None:
+    """'' for a record from Kafka."""
+    told = [("object", b"s3a://b/k=1/t(0_1).json")]
+    records = bronze(exact, [record("t", 0, None, "{}"), record("t", 1, None, "{}", headers=tuple(told))])
+    found: Callable[..., Any] = records.select(headers.folder(records["headers"]).alias("f")).collect
+    assert sorted(row["f"] for row in found()) == ["", "s3a://b/k=1"]
