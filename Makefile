@@ -35,7 +35,7 @@ check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "ruff format" $(BIN)/ruff format --check .
 	@$(TIMED) "mypy" $(BIN)/mypy
 	@$(TIMED) "import contracts" $(BIN)/lint-imports
-	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -m "not spark and not stack"
+	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 -m "not spark and not stack"
 
 test: check jars ## check, and every other test
 	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or stack) and not hudi"

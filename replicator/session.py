@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from replicator import gateway, jars
 from replicator import settings as environment
 from replicator.endpoint import must_answer
-from replicator.errors import JarsMissing, ReplicatorError
+from replicator.errors import ConfigError, JarsMissing, ReplicatorError
 from replicator.java import java_home
 
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     for key, value in configuration(settings, existing, spark_line).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
     gateway.remember(gateway.of(spark))
     if submitted and not debug:
         spark.sparkContext.setLogLevel("ERROR")
@@ -214,6 +215,19 @@ def _refuse_without(name: str, jvm: Any) -> None:
             f"Spark runs without the JARs of {name}.",
             mend=f'Start it with: spark-submit --jars "$(replicator jars --format {name})" ...',
         ) from error
+
+
+def refuse_unextended(formats: Iterable[str], told: str | None) -> None:
+    """Raise ConfigError where a format's session extension is not among those that Spark was *told*: it takes none once
+    it runs, and Hudi's reads without its own find nothing and say nothing (stack.md 1.3).
+    """
+    have = {each.strip() for each in (told or "").split(",")}
+    missing = next((name for name in formats if _EXTENSIONS[name] not in have), None)
+    if missing is not None:
+        raise ConfigError(
+            f"Spark runs already, without the session extension of {missing}",
+            mend=f"Stop that session, or start it with spark.sql.extensions={_EXTENSIONS[missing]}.",
+        )
 
 
 def spark_defaults() -> dict[str, str]:

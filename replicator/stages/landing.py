@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,7 +20,7 @@ from replicator.lake import Lake
 from replicator.landed import Landed, Place, Plan, Seen
 from replicator.protocols import Landing, Listing, TableFormat
 from replicator.spec import Progress, Table
-from replicator.stages import bronze, tuning
+from replicator.stages import bronze, engine, tuning
 from replicator.transforms import lines
 
 _PATIENCE_MS = 600_000
@@ -145,9 +143,8 @@ def _appended(at: Intake, listing: Listing, batch: Sequence[Landed]) -> Taken:
             fit = {row["path"] for row in judged}.difference(long, cut)
             whole = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
             rows = _append(at, whole, [each for each in batch if each.path in fit])
-    except (PySparkException, Py4JJavaError) as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise TableStopped(f"the engine failed: {reason}", where=at.table.location) from error
+    except engine.FAILURES as error:
+        raise engine.failure(error, at.table.location) from error
     warnings = (_told(cut, "are still being written: left for a later run"),) if cut else ()
     unread = sorted({each.path for each in batch} - {row["path"] for row in judged})
     return Taken(rows, warnings, long=tuple(long), unread=tuple(unread))

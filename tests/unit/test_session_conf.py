@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from replicator import session, settings
+from replicator.errors import ConfigError
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
@@ -112,3 +113,12 @@ def test_spark_defaults_are_read_as_spark_reads_them(tmp_path, monkeypatch):
     (tmp_path / "spark-defaults.conf").write_text("# no\nspark.a  x y\nspark.b=z\n\nspark.c\n", encoding="utf-8")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert session.spark_defaults() == {"spark.a": "x y", "spark.b": "z"}
+
+
+def test_a_session_that_runs_without_a_formats_extension_is_refused():
+    """Spark takes none later: without Hudi's, its tables would look empty."""
+    session.refuse_unextended(("delta", "hudi"), f"{DELTA}, {HUDI}")
+    with pytest.raises(ConfigError, match="without the session extension of hudi"):
+        session.refuse_unextended(("delta", "hudi"), DELTA)
+    with pytest.raises(ConfigError, match="of delta"):
+        session.refuse_unextended(("delta",), None)
