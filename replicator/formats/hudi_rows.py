@@ -16,9 +16,14 @@ from replicator.transforms import merge
 
 
 def shaped(rows: DataFrame, commit: Commit) -> DataFrame:
-    """The columns that the commit names, in their order, with what is noted about them."""
+    """The columns that the commit names, in their order and types, with what is noted about them: Hudi keeps whole
+    numbers below 32 bits in 32.
+    """
     return rows.select(
-        *[F.col(names.spark(field.name)).alias(field.name, metadata=field.metadata) for field in commit.note.schema]
+        *[
+            F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
+            for field in commit.note.schema
+        ]
     )
 
 

@@ -411,13 +411,14 @@ def test_files_without_a_commit_are_not_read(world: World) -> None:
 
 def test_odd_column_names_and_composite_keys_are_kept(world: World) -> None:
     """As stored names are encoded this is spaces and dots no more, but quotes must not depend on that."""
-    ddl = SILVER.replace("k INT, a INT", "k INT, k2 STRING, `order` INT")
+    ddl = SILVER.replace("k INT, a INT", "k INT, k2 STRING, `order` SMALLINT")
     table = Table("odd", f"{world.folder}/odd", ("k", "k2"))
     rows = [(1, "x", 1, "a", "10", False, None, 1), (1, "y", 2, "b", "10", False, None, 1)]
     world.format.apply(world.frame(*rows, ddl=ddl), table, Progress("bronze", 1))
     world.format.apply(world.frame((1, "y", 3, "c", "20", False, None, 2), ddl=ddl), table, Progress("bronze", 2))
     found = world.format.read(world.spark, table).select("k2", "`order`", "b").collect()
     assert sorted(map(tuple, found)) == [("x", 1, "a"), ("y", 3, "c")]
+    assert dict(world.format.read(world.spark, table).dtypes)["order"] == "smallint"
 
 
 def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
