@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from replicator.formats.control import MemoryControl
@@ -24,9 +26,9 @@ def test_gold_is_behind_by_the_commits_of_its_inputs_that_it_has_not_read(spark)
     tables.append(made(spark, [(1,)], "id int"), customers, None)
     [built] = gold.refresh(spark, [model], Warehouse(tables, tables, control, lake))
     assert built.error is None
-    at = Surroundings(lake, tables, control, {}, (model,), {})
+    at = Surroundings(lake, tables, control, readers={}, intakes={}, models=(model,), sinks={})
     assert [(each.layer, each.rows, each.lag_events) for each in standings(spark, at)] == [("gold", 1, 0)]
     tables.append(made(spark, [(2,), (3,)], "id int"), customers, None)
     assert [(each.layer, each.rows, each.lag_events) for each in standings(spark, at)] == [("gold", 1, 1)]
-    unknown = Surroundings(lake, tables, control, {}, (), {})
+    unknown = replace(at, models=())
     assert [(each.table, each.rows, each.lag_events) for each in standings(spark, unknown)] == [("m", 1, None)]
