@@ -126,7 +126,8 @@ class HudiFormat:
             return Applied(0, 0, 0, commits[-1].note.version)
         with gateway.checkpointed(rows) as kept:
             count = kept.count()
-            note = self._write(hudi_rows.in_order(kept, commits), table, hudi_options.INSERT, progress, commits)
+            written = hudi_rows.shaped(kept, commits[-1]) if commits else kept
+            note = self._write(written, table, hudi_options.INSERT, progress, commits)
         return Applied(count, 0, 0, note.version)
 
     @in_turn
@@ -218,7 +219,7 @@ class HudiFormat:
             counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
             deleted = counts.get("delete", 0)
             gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(_GONE)
-            written = hudi_rows.in_order(kept, commits, *([gone] if deleted else []))
+            written = hudi_rows.shaped(kept, commits[-1], *([gone] if deleted else []))
             note = self._write(written, table, hudi_options.UPSERT, progress, commits, deleted=deleted)
         return Applied(counts.get("insert", 0), counts.get("update", 0), deleted, note.version)
 

@@ -15,7 +15,7 @@ from replicator.formats.hudi_timeline import Commit
 from replicator.transforms import merge
 
 
-def shaped(rows: DataFrame, commit: Commit) -> DataFrame:
+def shaped(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame:
     """The columns that the commit names, in their order and types, with what is noted about them: Hudi keeps whole
     numbers below 32 bits in 32.
     """
@@ -23,18 +23,6 @@ def shaped(rows: DataFrame, commit: Commit) -> DataFrame:
         *[
             F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
             for field in commit.note.schema
-        ]
-    )
-
-
-def in_order(rows: DataFrame, commits: Sequence[Commit], *more: Column) -> DataFrame:
-    """Rows in the columns of the table."""
-    if not commits:
-        return rows
-    return rows.select(
-        *[
-            F.col(names.spark(field.name)).cast(field.dataType).alias(field.name, metadata=field.metadata)
-            for field in commits[-1].note.schema
         ],
         *more,
     )

@@ -15,9 +15,6 @@ from replicator.protocols import TableFormat
 from replicator.spec import Maintained, Table
 from replicator.stages import engine
 
-KEEP_HOURS = 168
-"""A week: a stage that was stopped for longer than this compares whole tables when it goes on."""
-
 
 @dataclass(frozen=True)
 class Upkeep:
@@ -75,7 +72,7 @@ def chosen(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[
 
 
 def maintain(
-    spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_hours: int = KEEP_HOURS
+    spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_hours: int
 ) -> Iterator[Upkeep]:
     """One table after the other; a failure is told with its table, and the others go on."""
     for layer, table in tables:

@@ -28,8 +28,8 @@ class Standing:
     not known); ``lag_seconds`` is the age of the newest change that is here while there are such records, else 0.
     ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
     here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
-    ``updated_at`` where a model has one. Before
-    bronze, of a source whose records lie in objects, ``lag_events`` counts these: nobody knows their lines.
+    ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects, ``lag_events`` counts
+    these: nobody knows their lines.
     """
 
     layer: str

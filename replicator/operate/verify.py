@@ -54,15 +54,14 @@ def chosen(
     which format. Raises ConfigError for a name that no table has.
     """
     wanted = None if name is None else find_table(spark, sources, name)
-    found: dict[tuple[str, str, str], Refinement] = {}
+    found: list[tuple[Refinement, str, str]] = []
     for at in sources:
-        for declared in at.source.tables:
-            found |= {(at.source.name, declared.table, format_): at for format_ in declared.twins}
+        twins = {(declared.table, format_) for declared in at.source.tables for format_ in declared.twins}
         for format_ in formats:
             folders = at.silver.tables(spark, at.lake.twins_root(format_, at.source.name))
-            found |= {(at.source.name, names.decode_table(folder), format_): at for folder in folders}
-    every = [(at, table, format_) for (_, table, format_), at in sorted(found.items(), key=lambda each: each[0])]
-    return [each for each in every if wanted is None or (each[0].source.name, each[1]) == _named(wanted)]
+            twins |= {(names.decode_table(folder), format_) for folder in folders}
+        found += [(at, table, format_) for table, format_ in sorted(twins) if wanted in (None, (at, table))]
+    return found
 
 
 def verify(spark: SparkSession, twins: Sequence[tuple[Refinement, str, str]]) -> Iterator[Verdict]:
@@ -119,7 +118,3 @@ def _sentence(row: dict[str, object]) -> str:
     verdict, columns = row.pop("verdict"), row.pop("columns")
     key = ", ".join(f"{names.decode(column)}={value}" for column, value in row.items())
     return f"{key}: {', '.join(columns) if isinstance(columns, list) else verdict}"
-
-
-def _named(found: tuple[Refinement, str]) -> tuple[str, str]:
-    return found[0].source.name, found[1]
