@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import gateway, jars
+from replicator import class_archive, gateway, jars
 from replicator import settings as environment
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
@@ -110,13 +110,14 @@ def launch(
     existing: Mapping[str, str],
     class_path: Iterable[Path],
     log: Path | None,
+    archive: Path | None = None,
     *,
     brief: bool = False,
 ) -> dict[str, str]:
     """What goes to the command line of a JVM that is yet to start: no secret may be among it.
 
-    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *brief* is
-    for a JVM that ends before a thorough compiler would pay.
+    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *archive* is
+    where Spark's classes may be laid out. *brief* is for a JVM that ends before a thorough compiler would pay.
     """
     wanted = {
         "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
@@ -131,9 +132,12 @@ def launch(
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
     given = existing.get(options, missing.get(options, ""))
+    more = [class_archive.options(given, archive)] if archive is not None else []
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
-        missing[options] = f'{given} "-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"'.strip()
+        more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
+    if any(more):
+        missing[options] = " ".join(filter(None, [given, *more]))
     return missing
 
 
@@ -189,12 +193,15 @@ def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> 
 
     class_path = jars.present(jars.locked(spark_line, settings.formats), settings.cache)
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
-    environment.put({"JAVA_HOME": str(java_home(environment.variable("JAVA_HOME")))})
+    java = java_home(environment.variable("JAVA_HOME"))
+    environment.put({"JAVA_HOME": str(java)})
+    environment.set_when_missing({"SPARK_HOME": str(class_archive.spark_home())})  # the archive knows no other path
     log = None if debug else log_file(settings)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)
-    for key, value in launch(settings, spark_defaults(), class_path, log, brief=brief).items():
+    archive = class_archive.place(java)
+    for key, value in launch(settings, spark_defaults(), class_path, log, archive, brief=brief).items():
         conf.set(key, value)
     try:
         SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs

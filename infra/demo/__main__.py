@@ -18,13 +18,15 @@ from infra.demo import memory, warehouse
 from infra.demo.driver import Driver
 from infra.demo.workplace import REPOSITORY, workplace
 from infra.local import Stack
+from infra.local.settings import preferred_java
 from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.shapes import SHAPES
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
-from replicator import jars
+from replicator import class_archive, jars
 from replicator.connect.rest import Connect
 from replicator.errors import ReplicatorError
+from replicator.java import java_home
 from replicator.settings import cache_dir
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def _shown() -> int:
     with workplace() as folder:
         console.print(f"[bold]1. Parts[/] (cache: {cache_dir()})")
         jars.fetch(jars.locked(), cache_dir())
+        class_archive.ensure(java_home(preferred_java()), lambda line: console.print(f"   {line}"))
         stack = Stack(folder / "stack")
         stack.fetch()
         stack.delete()

@@ -8,9 +8,9 @@ from typing import Annotated, Optional
 
 import typer
 
+from replicator import class_archive, settings
 from replicator import jars as jar_cache
-from replicator import settings
-from replicator.cli.console import print_text
+from replicator.cli.console import narrate, print_text
 from replicator.java import java_home
 
 
@@ -31,7 +31,9 @@ def jars(
     """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
     lock = jar_cache.locked(spark_line(), [each.value for each in formats or ()])
     if fetch:
-        paths = jar_cache.fetch(lock, settings.cache_dir(), java=java_home(settings.variable("JAVA_HOME")))
+        java = java_home(settings.variable("JAVA_HOME"))
+        paths = jar_cache.fetch(lock, settings.cache_dir(), java=java)
+        class_archive.ensure(java, narrate)
     else:
         paths = jar_cache.present(lock, settings.cache_dir())
     print_text(",".join(map(str, paths)))

@@ -95,6 +95,17 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
     assert options not in session.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
 
 
+def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
+    """Beside the user's own options, unless these say what to map; none where no archive was ever made."""
+    options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
+    assert options not in session.launch(bare(tmp_path), {}, [], None, archive)
+    archive.touch()
+    own = bare(tmp_path, spark={options: "-Dx=1"})
+    assert session.launch(own, {}, [], None, archive)[options].startswith(f'-Dx=1 "-XX:SharedArchiveFile={archive}"')
+    theirs = {options: "-XX:SharedArchiveFile=/theirs"}
+    assert options not in session.launch(bare(tmp_path), theirs, [], None, archive)
+
+
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
