@@ -100,6 +100,10 @@ class Lake:
         """Control row of a source: from which offsets its order starts anew."""
         return self._join("_replicator", "epochs", f"{names.encode(source)}.json")
 
+    def cut(self, source: str) -> str:
+        """Control row of a source: up to where its transactions are whole."""
+        return self._join("_replicator", "cuts", f"{names.encode(source)}.json")
+
     def reached(self, source: str) -> str:
         """Control row of a source: how far each partition had got in the source's order."""
         return self._join("_replicator", "reached", f"{names.encode(source)}.json")

@@ -56,6 +56,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     writes bytes. ``binlog_position``: ``gtid`` where MariaDB's servers take turns and one GTID domain is written to,
     ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
     system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
+    ``consistency: transaction`` shows transactions whole or not at all; the connector needs
+    ``provide.transaction.metadata`` then.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -69,6 +71,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     binlog_position: BinlogPosition = "file_pos"
     options: dict[str, str] = Field(default_factory=dict)
     objects: str | None = Field(default=None, min_length=1)
+    consistency: Literal["eventual", "transaction"] = "eventual"
 
     @field_validator("objects")
     @classmethod
@@ -91,6 +94,16 @@ class SourceKeys(DeclareKeys, ShapeKeys):
                 raise ValueError(
                     f"compacted_topic{f' of {name}' if name else ''} needs positions: a tombstone has no source.ts_ms"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _whole(self) -> SourceKeys:
+        if self.consistency == "transaction" and self.include:
+            topic = f"{self.name}.transaction"
+            raise ValueError(f"consistency: transaction reads {topic}: give topics, a regular expression that has it")
+        every: list[ShapeKeys] = [self, *self.tables.values()]
+        if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
+            raise ValueError("consistency: transaction counts events: what compaction removed is never whole")
         return self
 
     @model_validator(mode="after")
@@ -173,6 +186,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         latin1_bytes=keys.avro_bytes == "latin1",
         binlog_position=keys.binlog_position,
         objects=keys.objects or "",
+        whole_transactions=keys.consistency == "transaction",
     )
 
 

@@ -215,7 +215,7 @@ class SourceSpec:
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
-    are read from Kafka.
+    are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
     """
 
     name: str
@@ -230,6 +230,7 @@ class SourceSpec:
     latin1_bytes: bool = False
     binlog_position: str = "file_pos"
     objects: str = ""
+    whole_transactions: bool = False
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

@@ -22,7 +22,7 @@ from replicator.errors import ChecksFailed, ConfigError, ReplicatorError, Schema
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import Applied, Model, Progress, Table
-from replicator.stages import tuning
+from replicator.stages import cut, tuning
 from replicator.transforms import model as transform
 from replicator.transforms.live import live
 
@@ -97,6 +97,8 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
+    for source in dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given):
+        cut.refuse_half(at.control, at.lake, source)
     table = at.lake.gold(model.name, model.key)
     inputs = {name: _input(spark, given, at) for name, given in model.inputs.items()}
     done = at.gold.progress(spark, table, model.name)

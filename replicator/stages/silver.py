@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME, SourceSpec
-from replicator.stages import compaction, dead_letters, epochs, regained, rewind, routing, shaping, tuning
+from replicator.stages import compaction, cut, dead_letters, epochs, regained, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
+from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
@@ -30,7 +31,8 @@ _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions:
 class _Tick:
     """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
 
-    ``existing`` are tables of silver. ``again``: a tick has read them before, and rejects go there (see Share).
+    ``existing`` are tables of silver. Where transactions must be whole, it ``stood`` so before and ``stands`` so behind
+    the tick. ``again``: a tick has read them before, and rejects go there (see Share).
     """
 
     watch: Watch
@@ -38,6 +40,8 @@ class _Tick:
     surveyed: tuple[list[Row], list[Row]]
     routes: Routes
     existing: Collection[str] = ()
+    stood: Standing | None = None
+    stands: Standing | None = None
     again: list[DataFrame] | None = None
 
 
@@ -60,7 +64,16 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     A table that stops is in the list with its error; the others go on.
     """
     with _unread(spark, at) as tick:
-        return [] if tick is None else _applied(tick)
+        if tick is None:
+            return []
+        if tick.stood is None or tick.stands is None:
+            return _applied(tick)
+        cut.announce(at, tick.stood, tick.stands)
+        accounts = _applied(tick)
+        failed = [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
+        topics = {topic for table in failed for topic in tick.routes.topics(table)}
+        cut.settle(at, tick.stood, tick.stands, failed, topics)
+        return accounts
 
 
 def again(watch: Watch, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:
@@ -98,18 +111,25 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
         yield None
         return
     spark = tuning.session_for(spark, news.size, exact_names=True)
+    stood = stands = cut.standing(at, identity)
+    news = news if stood is None else cut.with_waiting(news, stood)
     records = news.records(spark, at.bronze, bronze)
+    if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
+        records = records.unionByName(waiting)
     if news.size <= tuning.SMALL_BYTES:
         records = records.coalesce(1)  # one task and no shuffle in all that follows
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(records, news.after)
+    if stood is not None:
+        stands = cut.drawn(spark, at, records, stood, news)
+        records = cut.before(records, stands.cut)
     rewind.prepare(watch, identity, records)
     survey = partial(_surveyed, watch)
     with (
         shaping.described(spark, at, records, news, routes, survey) as (described, groups, found),
         compaction.marked(watch, described) as told,
     ):
-        yield _Tick(watch, told, (groups, found), routes, progress)
+        yield _Tick(watch, told, (groups, found), routes, progress, stood, stands)
 
 
 def _shared(tick: _Tick) -> _Shared:

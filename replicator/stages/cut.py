@@ -1,0 +1,176 @@
+"""What of bronze may be shown: with ``consistency: transaction`` only what is of transactions that are here whole.
+
+A control row says how it stood when silver last read bronze: from which offsets on records wait, up to which place of
+the source's order everything was let through, and whether all tables have taken that. Effects: 1. the row with the new
+place, and with everything that waits now or waited before, so that whoever goes on after a crash reads enough; 2. the
+tables; 3. the row with what waits now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import envelope
+from replicator.errors import TableStopped
+from replicator.lake import Lake
+from replicator.protocols import Control
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.stages.routing import BEGINNING, News
+from replicator.transforms import transactions
+from replicator.transforms.transactions import Cut, Place
+
+_REPEATED = 100_000
+"""A connector that starts again repeats fewer ends than these, in each partition."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How it stood at a ``version`` of ``bronze``, -1 before the first time. ``behind`` are tables that did not take
+    what was let through, None while they are at it.
+    """
+
+    bronze: str
+    version: int = BEGINNING
+    cut: Cut = field(default_factory=Cut)
+    behind: tuple[str, ...] | None = ()
+
+    def value(self) -> dict[str, Any]:
+        """As a control row."""
+        offsets: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in sorted(self.cut.offsets.items()):
+            offsets.setdefault(topic, {})[str(partition)] = offset
+        told = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
+        behind = None if self.behind is None else list(self.behind)
+        return {**told, "excused": sorted(self.cut.excused), "behind": behind}
+
+
+def load(control: Control, lake: Lake, source: str) -> Standing | None:
+    """How it stands; None where nobody has asked for whole transactions."""
+    row = control.get(lake.cut(source))
+    if row is None:
+        return None
+    offsets = {(topic, int(part)): offset for topic, parts in row["offsets"].items() for part, offset in parts.items()}
+    cut = Cut(offsets, row["place"], frozenset(row["excused"]))
+    return Standing(row["bronze"], row["version"], cut, None if row["behind"] is None else tuple(row["behind"]))
+
+
+def standing(at: Refinement, bronze: str) -> Standing | None:
+    """How it stands with this bronze; None where transactions need not be whole, and need not have been."""
+    stood = load(at.control, at.lake, at.source.name)
+    if stood is not None and stood.bronze == bronze:
+        return stood
+    return Standing(bronze) if at.source.whole_transactions else None
+
+
+def with_waiting(news: News, stood: Standing) -> News:
+    """The news, with topics that have none but whose records wait."""
+    return replace(news, after={**{topic: stood.version for topic, _ in stood.cut.offsets}, **news.after})
+
+
+def waiting(spark: SparkSession, at: Refinement, stood: Standing, news: News) -> DataFrame | None:
+    """Bronze records that wait, without those that the news bring anyway; None if there are none."""
+    bronze = at.lake.bronze(at.source.name)
+    by_version: dict[int, list[Column]] = {}
+    for place, offset in stood.cut.offsets.items():
+        by_version.setdefault(news.after[place[0]], []).append(_from(place, offset))
+    by_version.pop(BEGINNING, None)
+    found = [at.bronze.read(spark, bronze, version).where(_any(places)) for version, places in by_version.items()]
+    return reduce(DataFrame.unionByName, found) if found else None
+
+
+def drawn(spark: SparkSession, at: Refinement, records: DataFrame, stood: Standing, news: News) -> Standing:
+    """How it stands behind the records of a tick, in their epochs, once every table has taken what is not cut off."""
+    now = replace(stood, version=news.upto, cut=replace(stood.cut, offsets={}))
+    if not at.source.whole_transactions:
+        return now
+    is_read = _is_read(at)
+    with (
+        tuning.kept(envelope.read(records, at.source.reading)) as described,
+        tuning.kept(transactions.tagged(described)) as changes,
+    ):
+        told = transactions.ends(described.where(F.col("topic") == _topic(at)), is_read)
+        if stood.version == BEGINNING and any(start != BEGINNING for start in news.after.values()):
+            return replace(now, cut=Cut(excused=transactions.in_part(changes, told)))
+        cut = transactions.cut(changes, told, stood.cut)
+        if cut.is_blind and (before := _told_before(spark, at, stood, news)) is not None:
+            repeated = transactions.ends(before, is_read).select("_tx").distinct()
+            cut = transactions.cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
+    return replace(now, cut=cut)
+
+
+def before(records: DataFrame, cut: Cut) -> DataFrame:
+    """The records that need not wait."""
+    if not cut.offsets:
+        return records
+    return records.where(~_any(_from(place, offset) for place, offset in cut.offsets.items()))
+
+
+def announce(at: Refinement, stood: Standing, now: Standing) -> None:
+    """Effect 1."""
+    every = {**stood.cut.offsets, **now.cut.offsets}
+    low = {place: min(stood.cut.offsets.get(place, offset), offset) for place, offset in every.items()}
+    _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
+
+
+def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[str], topics: Iterable[str]) -> None:
+    """Effect 3. Tables that ``failed`` need of their ``topics`` what waited before."""
+    kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in set(topics)}
+    if not at.source.whole_transactions and not failed:
+        at.control.remove(at.lake.cut(at.source.name))
+        return
+    _save(at, replace(now, cut=replace(now.cut, offsets={**now.cut.offsets, **kept}), behind=tuple(sorted(failed))))
+
+
+def refuse_half(control: Control, lake: Lake, source: str) -> None:
+    """Raise TableStopped while some table of the source has not taken what the others show."""
+    stood = load(control, lake, source)
+    if stood is None or stood.behind == ():
+        return
+    who = "silver is at work on it, or was killed" if stood.behind is None else f"{', '.join(stood.behind)} stopped"
+    raise TableStopped(
+        f"transactions of {source} are not whole in silver: {who}",
+        where=source,
+        mend="Run silver, and mend what stops it; gold goes on with the next run.",
+    )
+
+
+def _save(at: Refinement, now: Standing) -> None:
+    at.control.put(at.lake.cut(at.source.name), now.value())
+
+
+def _told_before(spark: SparkSession, at: Refinement, stood: Standing, news: News) -> DataFrame | None:
+    """Records of the transaction topic before those of the tick, as far back as a connector may repeat them."""
+    topic = _topic(at)
+    start = news.after.get(topic, stood.version)
+    if start == BEGINNING:
+        return None
+    rows = at.bronze.read(spark, at.lake.bronze(at.source.name), start).where(F.col("topic") == topic)
+    rows = before(rows, stood.cut)
+    ends = rows.groupBy("partition").agg(F.max("offset").alias("_last"))
+    return rows.join(ends, "partition").where(F.col("offset") > F.col("_last") - _REPEATED).drop("_last")
+
+
+def _is_read(at: Refinement) -> Column:
+    """Whether the topics of the source have a table's events: the counts of others never come true."""
+    topics = at.source.topics
+    return F.concat(F.lit(f"{at.source.name}."), "table").rlike(f"^(?:{topics})$") if topics else F.lit(True)
+
+
+def _topic(at: Refinement) -> str:
+    return f"{at.source.name}.transaction"
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions)
+
+
+def _from(place: Place, offset: int) -> Column:
+    return (F.col("topic") == place[0]) & (F.col("partition") == place[1]) & (F.col("offset") >= offset)

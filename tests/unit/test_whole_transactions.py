@@ -1,0 +1,209 @@
+"""``consistency: transaction``: silver shows transactions whole or not at all, in their order (debezium.md H3).
+
+Every transaction writes an order and some lines of it, in topics that arrive at their own pace, repeated ones among
+them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from replicator.errors import TableStopped
+from replicator.formats.memory import MemoryFormat
+from replicator.spec import SourceSpec
+from replicator.stages import cut
+from tests.golden.run import Run
+
+pytestmark = pytest.mark.spark
+
+ORDERS, LINES, ENDS = "s.shop.orders", "s.shop.lines", "s.transaction"
+
+
+class Log:
+    """What the connector sends, by topic and partition, and how far bronze has got."""
+
+    def __init__(self, seed: int, *, postgres: bool) -> None:
+        self.random, self.postgres = Random(seed), postgres
+        self.sent: dict[tuple[str, int], list[dict]] = defaultdict(list)
+        self.read: dict[tuple[str, int], int] = defaultdict(int)
+        self.place = 0
+
+    def transaction(self, number: int) -> None:
+        """An order that has been there before or is new, and its lines; BEGIN and END around them."""
+        lines = self.random.randint(0, 3)
+        order = self.random.randint(1, 6)
+        rows = [("orders", {"id": order}, {"id": order, "tx": number, "lines": lines})]
+        rows += [("lines", {"id": 10 * number + n}, {"id": 10 * number + n, "tx": number}) for n in range(lines)]
+        self.told(number, "BEGIN", {})
+        for nth, (table, key, row) in enumerate(rows, 1):
+            self.place += 10
+            self.change(number, nth, table, key, row, self.place)
+        self.told(number, "END", {"shop.orders": 1} | ({"shop.lines": lines} if lines else {}))
+
+    def change(self, number: int, nth: int, table: str, key: dict, row: dict, place: int) -> None:
+        source = {"name": "s", "ts_ms": 1000 * number, "snapshot": "false", "table": table}
+        if self.postgres:
+            order = json.dumps([str(100 * number), str(place)])
+            source |= {"connector": "postgresql", "schema": "shop", "lsn": place, "txId": number, "sequence": order}
+        else:
+            source |= {"connector": "mariadb", "db": "shop", "file": "b.000001", "pos": place, "row": 0}
+        told = {"id": self.id(number, place), "total_order": nth, "data_collection_order": 1}
+        value = {"before": None, "after": row, "op": "u", "ts_ms": 1, "source": source, "transaction": told}
+        self.put(f"s.shop.{table}", key, value)
+
+    def id(self, number: int, place: int) -> str:
+        return f"{number}:{place}" if self.postgres else f"0-1-{number}"
+
+    def told(self, number: int, status: str, counts: dict[str, int]) -> None:
+        each = [{"data_collection": table, "event_count": count} for table, count in counts.items()]
+        value = {"status": status, "id": self.id(number, self.place), "event_count": sum(counts.values())}
+        # whole seconds, so that neighbours share them
+        self.put(ENDS, {"id": number}, {**value, "data_collections": each or None, "ts_ms": number // 3 * 1000})
+
+    def put(self, topic: str, key: dict, value: dict) -> None:
+        place = (topic, sum(map(ord, json.dumps(key))) % 2)
+        record = {"topic": topic, "partition": place[1], "offset": len(self.sent[place]), "tstype": "create", "ts": 1}
+        record |= {"headers": [], "key": json.dumps(key), "payload": json.dumps(value)}
+        self.sent[place].append(record)
+
+    def repeat(self, count: int) -> None:
+        """A connector that died sends its last records again, ends among them."""
+        for (topic, _), records in list(self.sent.items()):
+            for record in records[-count:]:
+                self.put(topic, json.loads(record["key"]), json.loads(record["payload"]))
+
+    def written(self) -> dict[int, int]:
+        """How many lines each transaction has."""
+        rows = [json.loads(each["payload"])["after"] for part in (0, 1) for each in self.sent[ORDERS, part]]
+        return {row["tx"]: row["lines"] for row in rows}
+
+    def arrives(self, *, all_of_it: bool = False) -> list[dict]:
+        """What bronze gets next: of each partition some."""
+        found = []
+        for place, records in self.sent.items():
+            left = len(records) - self.read[place]
+            some = left if all_of_it else self.random.randint(0, left)
+            found += records[self.read[place] : self.read[place] + some]
+            self.read[place] += some
+        return found
+
+
+def visible(run: Run) -> tuple[dict[int, dict], dict[int, list[dict]]]:
+    """Orders by the transaction that wrote them last, and the lines of each transaction."""
+    orders = {row["tx"]: row for row in run.shown("shop.orders").values()} if run.exists("shop.orders") else {}
+    lines = defaultdict(list)
+    for row in run.shown("shop.lines").values() if run.exists("shop.lines") else ():
+        lines[row["tx"]].append(row)
+    return orders, lines
+
+
+@pytest.mark.parametrize(("postgres", "seed"), [(False, 3), (True, 4)], ids=["gtid", "txId:lsn"])
+def test_transactions_are_shown_whole_and_in_their_order(exact, tmp_path: Path, postgres: bool, seed: int) -> None:
+    """Whatever of a transaction is there, all of it is, and of every one before it: at every moment, and all in the
+    end.
+    """
+    log, run = Log(seed, postgres=postgres), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    number, seen, waited = 0, 0, 0
+    for step in range(6):
+        for _ in range(log.random.randint(1, 4)):
+            number += 1
+            log.transaction(number)
+        if step in (2, 4):
+            log.repeat(4)
+        arrived = log.arrives()
+        if arrived:
+            run.take(arrived)
+        orders, lines = visible(run)
+        newest = max([*orders, *lines], default=0)
+        for tx, order in orders.items():
+            assert len(lines.get(tx, ())) == order["lines"], f"half of {tx}"
+        written = log.written()
+        for tx, count in written.items():
+            assert len(lines.get(tx, ())) == (count if tx <= newest else 0), f"{tx} of {newest}"
+        assert newest >= seen
+        seen, waited = newest, waited + (newest < number)
+    assert waited, "nothing ever had to wait"
+    run.take(log.arrives(all_of_it=True) or log.arrives(all_of_it=True))
+    orders, lines = visible(run)
+    assert max([*orders, *lines]) == number
+    stands = cut.load(run.at.control, run.at.lake, "s")
+    assert stands is not None
+    assert stands.cut.offsets == {}
+    assert stands.behind == ()
+
+
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+class Failing(MemoryFormat):
+    """Tables in memory; what is put into ``fails`` is raised once, when orders are written: lines are then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails: list[BaseException] = []
+
+    def apply(self, changes, table, progress):
+        if self.fails and table.name.endswith("orders"):
+            raise self.fails.pop()
+        return super().apply(changes, table, progress)
+
+
+@pytest.mark.parametrize("fault", [TableStopped("orders stop"), Killed()], ids=["stopped", "killed"])
+def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact, tmp_path: Path, fault: BaseException) -> None:
+    """A table stopped, or the driver was killed between two: models of the source wait until all tables have it."""
+    log, run = Log(5, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    tables = Failing()
+    run.at = replace(run.at, bronze=tables, silver=tables)
+    for number in (1, 2):
+        log.transaction(number)
+    run.take(log.arrives(all_of_it=True))
+    cut.refuse_half(run.at.control, run.at.lake, "s")
+    before = visible(run)
+    for number in (3, 4, 5):
+        log.transaction(number)
+    tables.fails.append(fault)
+    with suppress(Killed):
+        run.feed(log.arrives(all_of_it=True))
+    assert visible(run) != before, "the lines were to be written"
+    with pytest.raises(TableStopped, match="not whole in silver"):
+        cut.refuse_half(run.at.control, run.at.lake, "s")
+    log.transaction(6)
+    run.take(log.arrives(all_of_it=True))
+    cut.refuse_half(run.at.control, run.at.lake, "s")
+    orders, lines = visible(run)
+    assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
+    assert 6 in orders
+
+
+def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_path: Path) -> None:
+    """Of transactions that are half here when it is switched on, the rest is shown as it comes; those behind them
+    whole. Switched off, nothing waits any more.
+    """
+    log, run = Log(6, postgres=False), Run(exact, tmp_path, SourceSpec("s", ""))
+    for number in (1, 2, 3):
+        log.transaction(number)
+    run.take([record for record in log.arrives(all_of_it=True) if record["topic"] != LINES])
+    late = [record for part in (0, 1) for record in log.sent[LINES, part]]
+    run.at = replace(run.at, source=replace(run.at.source, whole_transactions=True))
+    log.transaction(4)
+    run.take([record for record in log.arrives(all_of_it=True) if record["topic"] != LINES])
+    assert 4 in visible(run)[0], "what was there first is let through as it is"
+    log.transaction(5)
+    run.take([record for record in log.arrives(all_of_it=True) if record["topic"] != LINES])
+    written = log.written()
+    assert (5 in visible(run)[0]) is (written[5] == 0)
+    run.at = replace(run.at, source=replace(run.at.source, whole_transactions=False))
+    later = [r for part in (0, 1) for r in log.sent[LINES, part] if r not in late]
+    run.take(late + later)
+    orders, lines = visible(run)
+    assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in written.items() if n}
+    assert 5 in orders
+    assert cut.load(run.at.control, run.at.lake, "s") is None
