@@ -1,0 +1,24 @@
+"""What the stage gold works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicator.lake import Lake
+from replicator.protocols import Control, TableFormat
+
+FULL_SHARE = 0.3
+"""Beyond this share of a model's rows it is quicker to compute all of them (decision 0020)."""
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """Everything that gold needs: where the inputs are, where the models go, where the control rows are; and from which
+    share of affected rows on a model is computed in full.
+    """
+
+    silver: TableFormat
+    gold: TableFormat
+    control: Control
+    lake: Lake
+    full_share: float = FULL_SHARE
