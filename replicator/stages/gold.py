@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress
-from replicator.stages import refresh_plan, refresh_reasons, tuning
+from replicator.stages import refresh_plan, tuning
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
@@ -91,16 +91,14 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Bu
     with refresh_plan.planned(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
-        built = (
-            _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task, task.work)
-        )
+        built = _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task.work)
     return replace(built, action=task.action, reason=task.reason.sentence)
 
 
-def _whole(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
+def _whole(model: Model, at: Warehouse, work: Work) -> Built:
     with tuning.kept(work.whole()) as fresh:
         rows = _checked(fresh, model)
-        stored = None if work.stored is None else _fitted(model, at, task, work, fresh)
+        stored = None if work.stored is None else _fitted(model, at, work, fresh)
         return Built(model.name, rows, _commit(model, at, work, transform.difference(stored, fresh, model.key)))
 
 
@@ -154,7 +152,7 @@ def _refuse(model: Model, broken: int) -> None:
         )
 
 
-def _fitted(model: Model, at: Warehouse, task: Task, work: Work, fresh: DataFrame) -> DataFrame:
+def _fitted(model: Model, at: Warehouse, work: Work, fresh: DataFrame) -> DataFrame:
     """The table's rows in the model's columns: what it gained or widened, the table gets first. Raises SchemaRefused
     for what it lost.
     """
@@ -167,7 +165,7 @@ def _fitted(model: Model, at: Warehouse, task: Task, work: Work, fresh: DataFram
             where=table.location,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
-    if task.reason.name in (refresh_reasons.KEY_CHANGED, refresh_reasons.UNKNOWN):
+    if work.rekeyed:
         _refuse_twins(model, stored)
     return _grown(at, work, model, evolution) if evolution else stored
 

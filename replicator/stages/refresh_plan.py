@@ -38,7 +38,7 @@ NEAR_ROWS = 500_000
 class Work:
     """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
     by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
-    refresh with its number.
+    refresh with its number. ``rekeyed``: the table may have another key.
     """
 
     spark: SparkSession
@@ -47,6 +47,7 @@ class Work:
     stored: DataFrame | None
     control: Mapping[str, Any]
     number: int
+    rekeyed: bool
 
     def whole(self) -> DataFrame:
         """All rows of the model as they are to be."""
@@ -96,7 +97,8 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     views = {name: model_inputs.view(spark, each) for name, each in inputs.items()}
     control |= {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
-    work = Work(spark, partial(_rows, spark, model), views, stored, control, 0 if done is None else done.version + 1)
+    number, rekeyed = 0 if done is None else done.version + 1, last is None or last.get("key") != control["key"]
+    work = Work(spark, partial(_rows, spark, model), views, stored, control, number, rekeyed)
     if stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
         return

@@ -30,7 +30,6 @@ class Reason:
 
 UNMOVED = Reason("unmoved", "its inputs are as it read them")
 NO_TABLE = Reason("no table", "its table does not exist yet")
-KEY_CHANGED, UNKNOWN = "key changed", "unknown"
 
 _PARTS = {"sql": "its SQL changed", "key": "its key changed", "lineage": "its lineage changed"}
 
@@ -57,6 +56,20 @@ def to_compute_all(model: Model, found: Found) -> Reason | None:
     return next(_whys(model, found), None)
 
 
+def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason | None:
+    """Why the SQL, over inputs with these columns, is none that changed keys hold for; None where it is one."""
+    obstacle = shape.obstacle(query(views))
+    if obstacle is not None:
+        return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
+    probe = query({name: shape.never_null(rows) for name, rows in views.items()})
+    if shape.loses_track(probe, {*sum(model.lineage.values(), ())}, model.key):
+        return Reason(
+            "loose lineage",
+            "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
+        )
+    return None
+
+
 def no_history(given: str, after: int) -> Reason:
     """An input cannot tell any more what changed."""
     return Reason("no history", f"{given} no longer tells what changed since its version {after}")
@@ -76,7 +89,7 @@ def moved(model: Model, changed: Mapping[str, int]) -> Reason:
 
 def _whys(model: Model, found: Found) -> Iterator[Reason]:
     if found.last is None:
-        yield Reason(UNKNOWN, "what its last refresh read is not known")
+        yield Reason("unknown", "what its last refresh read is not known")
         return
     for part, sentence in _PARTS.items():
         if found.last.get(part) != found.control[part]:
@@ -88,7 +101,9 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     if dict(found.whole.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
     _refuse_other_types(model, found)
-    yield from _of_sql(model, found)
+    reason = of_sql(model, found.query, {name: each.rows for name, each in found.views.items()})
+    if reason is not None:
+        yield reason
 
 
 def _of_inputs(found: Found) -> Iterator[Reason]:
@@ -101,16 +116,6 @@ def _of_inputs(found: Found) -> Iterator[Reason]:
             yield Reason("input columns", f"the columns of {each.given} changed")
         if not found.views[name].keys:
             yield Reason("no key", f"{each.given} has no key")
-
-
-def _of_sql(model: Model, found: Found) -> Iterator[Reason]:
-    obstacle = shape.obstacle(found.whole)
-    if obstacle is not None:
-        yield Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
-    probe = found.query({name: shape.never_null(each.rows) for name, each in found.views.items()})
-    if shape.loses_track(probe, {*sum(model.lineage.values(), ())}, model.key):
-        sentence = "its filters, joins or key depend on a left join whose lineage is not that of the referencing side"
-        yield Reason("loose lineage", sentence)
 
 
 def _refuse_other_types(model: Model, found: Found) -> None:
