@@ -92,7 +92,7 @@ class Shop:
 
     def refreshed(self, model: Model, full_share: float) -> Built:
         """One model brought up to date."""
-        [built] = gold.refresh(self.spark, [model], replace(self.at, full_share=full_share))
+        [built] = gold.refresh(self.spark, [model], replace(self.at, full_share=full_share, full_bytes=0))
         if built.error is not None:
             raise built.error
         return built
@@ -111,6 +111,11 @@ def filled(spark: SparkSession, folder: str, lines: int) -> Shop:
     for model in (FACT, WHOLE):
         shop.refreshed(model, 2.0)
     return shop
+
+
+def size(shop: Shop) -> int:
+    """Bytes of the inputs."""
+    return sum(shop.at.silver.size(shop.spark, shop.at.lake.silver("shop", f"db.{name}")) for name in TABLES)
 
 
 def compared(shop: Shop, what: str, *, first: bool) -> str:
@@ -142,6 +147,7 @@ def main() -> None:
     sys.stdout.write("      change     lines  affected  computed  share  seconds full rows  seconds\n")
     with tempfile.TemporaryDirectory(prefix="gold-refresh-") as folder:
         shop = filled(spark, folder, told.lines)
+        sys.stdout.write(f"inputs: {size(shop):,} bytes\n")
         for number in range(told.rounds):
             for share in told.share:
                 step = max(1, round(1 / share))

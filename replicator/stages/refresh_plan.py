@@ -93,18 +93,19 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     if last is not None and all(last.get(part) == told for part, told in control.items()):
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
-    spark = tuning.session_for(spark, sum(each.format.size(spark, each.table) for each in inputs.values()))
+    size = sum(each.format.size(spark, each.table) for each in inputs.values())
+    spark = tuning.session_for(spark, size)
     views = {name: model_inputs.view(spark, each) for name, each in inputs.items()}
     control |= {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     number, rekeyed = 0 if done is None else done.version + 1, last is None or last.get("key") != control["key"]
     work = Work(spark, partial(_rows, spark, model), views, stored, control, number, rekeyed)
+    refresh_reasons.refuse_other_types(model, views, work.whole())
     if stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
         return
-    reason = refresh_reasons.to_compute_all(
-        model, Found(inputs, views, last, control, work.query, work.whole(), stored)
-    )
+    found = Found(inputs, views, last, control, work.query, work.whole(), stored, is_small=size <= at.full_bytes)
+    reason = refresh_reasons.to_compute_all(model, found)
     with ExitStack() as kept:
         yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at.full_share, kept)
 

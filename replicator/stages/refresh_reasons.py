@@ -37,7 +37,8 @@ _PARTS = {"sql": "its SQL changed", "key": "its key changed", "lineage": "its li
 @dataclass(frozen=True)
 class Found:
     """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
-    and of this one, its SQL as a function of its inputs, and its rows as they are to be and as its table has them.
+    and of this one, its SQL as a function of its inputs, and its rows as they are to be and as its
+    table has them. ``is_small``: to find out what changed costs more than to compute everything.
     """
 
     inputs: Mapping[str, ModelInput]
@@ -47,12 +48,11 @@ class Found:
     query: Query
     whole: DataFrame
     stored: DataFrame
+    is_small: bool
 
 
 def to_compute_all(model: Model, found: Found) -> Reason | None:
-    """Why changed keys cannot tell which rows to compute; None where they can. Raises ConfigError for a lineage that
-    does not hold the keys of its input.
-    """
+    """Why changed keys cannot tell which rows to compute, or need not; None where they do."""
     return next(_whys(model, found), None)
 
 
@@ -97,10 +97,11 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     if model.refresh == FULL:
         unnamed = [name for name in model.inputs if name not in model.lineage]
         yield Reason("declared", f"its lineage lacks {', '.join(unnamed)}" if unnamed else "`refresh: full`")
+    if found.is_small:
+        yield Reason("small", "its inputs are small")
     yield from _of_inputs(found)
     if dict(found.whole.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
-    _refuse_other_types(model, found)
     reason = of_sql(model, found.query, {name: each.rows for name, each in found.views.items()})
     if reason is not None:
         yield reason
@@ -118,15 +119,17 @@ def _of_inputs(found: Found) -> Iterator[Reason]:
             yield Reason("no key", f"{each.given} has no key")
 
 
-def _refuse_other_types(model: Model, found: Found) -> None:
-    """A lineage column must hold any key of its input: be of the same type, or a wider one."""
-    given = dict(found.whole.dtypes)
+def refuse_other_types(model: Model, views: Mapping[str, View], whole: DataFrame) -> None:
+    """Raise ConfigError for a lineage that cannot hold any key of its input: of each key column the same type, or a
+    wider one.
+    """
+    given = dict(whole.dtypes)
     for name, columns in model.lineage.items():
-        view = found.views[name]
+        view = views[name]
         kinds = dict(view.rows.select(*map(names.spark, view.keys)).dtypes)
-        if len(columns) != len(kinds):
+        if kinds and len(columns) != len(kinds):
             raise _no_lineage(model, name, f"the key is {', '.join(kinds)}: one column each")
-        for column, (key, kind) in zip(columns, kinds.items(), strict=True):
+        for column, (key, kind) in zip(columns, kinds.items(), strict=False):
             wide = widen(given[column], kind)
             if wide is None or normal(wide) != normal(given[column]):
                 raise _no_lineage(model, name, f"{column} is {given[column]}, and {key} is {kind}")

@@ -10,11 +10,14 @@ from replicator.protocols import Control, TableFormat
 FULL_SHARE = 0.3
 """Beyond this share of a model's rows it is quicker to compute all of them (decision 0020)."""
 
+FULL_BYTES = 512 << 10
+"""So does a model whose inputs are no larger, whatever changed: finding out what did costs more (decision 0020)."""
+
 
 @dataclass(frozen=True)
 class Warehouse:
-    """Everything that gold needs: where the inputs are, where the models go, where the control rows are; and from which
-    share of affected rows on a model is computed in full.
+    """Everything that gold needs: where the inputs are, where the models go, where the control rows are; and when a
+    model is computed in full: beyond which share of affected rows, and up to how many bytes of inputs.
     """
 
     silver: TableFormat
@@ -22,3 +25,4 @@ class Warehouse:
     control: Control
     lake: Lake
     full_share: float = FULL_SHARE
+    full_bytes: int = FULL_BYTES

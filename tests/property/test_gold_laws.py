@@ -46,22 +46,12 @@ def play(spark: SparkSession, seed: int, batches: int) -> Played:
     while played.batches < batches:
         world = World(seed + played.batches)
         lake, at = Lake("memory"), MemoryFormat()
-        warehouse, sink = Warehouse(at, at, MemoryControl(), lake, full_share=2.0), MemorySink()
+        warehouse, sink = Warehouse(at, at, MemoryControl(), lake, full_share=2.0, full_bytes=0), MemorySink()
         for _ in range(min(BATCHES_PER_WORLD, batches - played.batches)):
             world.take(spark, at, lake)
             for built in gold.refresh(spark, world.models, warehouse):
                 assert built.error is None, (world.seed, world.batches, built)
                 played.actions[built.action] += 1
-                print(
-                    world.seed,
-                    world.batches,
-                    built.model,
-                    built.action,
-                    built.reason,
-                    built.affected,
-                    built.rows,
-                    round(built.seconds, 2),
-                )
                 if built.action == "incremental":
                     played.affected += built.affected or 0
                     played.computed += built.rows
