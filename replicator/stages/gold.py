@@ -98,7 +98,7 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Bu
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
     with tuning.kept(work.whole()) as fresh:
         rows = _checked(fresh, model)
-        stored = None if work.stored is None else _fitted(model, at, work, fresh)
+        stored = None if work.stored is None else _fitted(model, at, work, work.stored, fresh)
         return Built(model.name, rows, _commit(model, at, work, transform.difference(stored, fresh, model.key)))
 
 
@@ -152,17 +152,15 @@ def _refuse(model: Model, broken: int) -> None:
         )
 
 
-def _fitted(model: Model, at: Warehouse, work: Work, fresh: DataFrame) -> DataFrame:
+def _fitted(model: Model, at: Warehouse, work: Work, stored: DataFrame, fresh: DataFrame) -> DataFrame:
     """The table's rows in the model's columns: what it gained or widened, the table gets first. Raises SchemaRefused
     for what it lost.
     """
-    table = at.lake.gold(model.name, model.key)
-    stored = at.gold.read(work.spark, table)
     evolution = transform.growth(dict(stored.dtypes), dict(fresh.dtypes))
     if evolution is None:
         raise SchemaRefused(
             "the model dropped a column, or gave one another type",
-            where=table.location,
+            where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
     if work.rekeyed:

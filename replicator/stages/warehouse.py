@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 
-FULL_SHARE = 0.3
+FULL_SHARE = 0.2
 """Beyond this share of a model's rows it is quicker to compute all of them (decision 0020)."""
 
 FULL_BYTES = 512 << 10

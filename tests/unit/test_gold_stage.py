@@ -280,6 +280,8 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
     assert [built.action for built in shop.refresh(FACT, over)] == ["first build"] * 2
     shop.take("products", (20, "twenty", False))
     shop.take("lines", (2,))
+    planned = [(each.action, each.reason) for each in plan.plans(shop.spark, [FACT, over], at, {"over"})]
+    assert planned == [("incremental", "input first")]
     found = [(built.action, built.rows, built.affected) for built in shop.refresh(FACT, over)]
     assert found == [("incremental", 1, 2), ("incremental", 1, 2)]
     assert shop.rows() == [(1, 10, "ten", 5), (3, 20, "twenty", 7)]
