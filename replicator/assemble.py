@@ -16,10 +16,10 @@ from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
-from replicator.stages.gold import Warehouse
 from replicator.stages.landing import Intake
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
 from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from string import Formatter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.errors import ConfigError
+from replicator.lineage import refresh_of, wrong_lineage
 from replicator.sourcefile import reads
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
@@ -79,6 +80,8 @@ class ModelKeys(Strict):
     columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed), Field(min_length=1)]
     references: tuple[str, ...] = ()
     publish: PublishKeys | None = None
+    lineage: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    refresh: Literal["full", "incremental"] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelKeys:
@@ -121,6 +124,8 @@ def models(
         known = _Known(files, sources, targets)
         for key, wrong in known.wrong_links(model):
             problems.add(wrong, document.origin(key))
+        for key, wrong in wrong_lineage(model, {name: each for name, (each, _) in found.items()}, sources):
+            problems.add(wrong, document.origin(key))
     return _in_order([model for model, _ in found.values()], folder, problems)
 
 
@@ -156,7 +161,10 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
     )
     publish = keys.publish
     target = None if publish is None else Target(publish.target, publish.schema_, publish.table)
-    return Model(name, sql, keys.inputs, keys.key, columns, keys.description, keys.references, target)
+    refresh = refresh_of(keys.refresh, keys.inputs, keys.lineage)
+    return Model(
+        name, sql, keys.inputs, keys.key, columns, keys.description, keys.references, target, keys.lineage, refresh
+    )
 
 
 @dataclass(frozen=True)

@@ -284,12 +284,18 @@ class Target:
     table: str
 
 
+FULL, INCREMENTAL = "full", "incremental"
+"""How a gold model is brought up to date: computed in full and compared, or its affected rows only."""
+
+
 @dataclass(frozen=True)
 class Model:
     """A gold table: one SELECT over silver tables and other models, and what must hold for its rows.
 
     ``inputs`` maps a placeholder of the SQL to ``<source>/<database or schema>.<table>`` or a model's name;
-    ``references`` names the models that must be upserted before and deleted after this one.
+    ``references`` names the models that must be upserted before and deleted after this one. ``lineage`` maps a
+    placeholder to the model's columns that hold the key of the input row used, in the order of the input's key;
+    ``refresh`` is INCREMENTAL only where it names every input (gold.md).
     """
 
     name: str
@@ -300,3 +306,5 @@ class Model:
     description: str = ""
     references: tuple[str, ...] = ()
     target: Target | None = None
+    lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    refresh: str = FULL

@@ -28,9 +28,11 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What tests/stack/test_living.py plays."""
+    """What tests/stack/test_living.py and tests/property/test_gold_laws.py play."""
     parser.addoption("--workload-seed", type=int, default=20261121, help="the seed of the workload against databases")
     parser.addoption("--workload-size", type=int, default=30, help="its transactions per database")
+    parser.addoption("--gold-seed", type=int, default=20261122, help="the seed of tests/property/test_gold_laws.py")
+    parser.addoption("--gold-batches", type=int, default=12, help="how many batches it plays")
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from replicator.cli import (
     imports,
     jars,
     maintain,
+    plan,
     purge,
     report,
     run,
@@ -54,6 +55,7 @@ app.command()(doctor.doctor)
 app.command()(explain.explain)
 app.command()(jars.jars)
 app.command()(maintain.maintain)
+app.command()(plan.plan)
 app.command()(purge.purge)
 app.command()(report.report)
 app.command()(run.run)

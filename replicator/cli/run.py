@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.stages.pipeline import Line, Report
 
-_COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds")
+_COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds", "how")
 
 
 def run(
@@ -149,7 +149,8 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, lines: lis
         if line.error is not None:
             console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
         else:
-            console.narrate(f"{line.stage:8} {line.table}: {line.applied} of {line.rows_in} applied", style="dim")
+            how = f" ({line.how})" if line.how else ""
+            console.narrate(f"{line.stage:8} {line.table}: {line.applied} of {line.rows_in} applied{how}", style="dim")
 
     try:
         yield report
@@ -182,6 +183,7 @@ def _show(lines: list[Line], *, as_json: bool) -> None:
             line.dead_lettered,
             sum(line.ignored.values()),
             round(line.seconds, 1),
+            line.how,
         )
         for line in lines
     ]

@@ -27,8 +27,8 @@ class Entry:
     """What one stage did with one table in one run: sums over ``passes``.
 
     For silver ``read`` = ``applied`` + ``superseded`` + ``dead_lettered`` + the sum of ``ignored`` (rule -> records),
-    except in passes that stopped; gold and publish count rows of the model. ``seconds`` is wall time; ``error`` is the
-    last pass's, None if it went well.
+    except in passes that stopped; gold counts rows that it computed, publish those of the difference. ``seconds`` is
+    wall time; ``error`` is the last pass's, None if it went well.
     """
 
     stage: str

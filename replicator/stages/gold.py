@@ -1,48 +1,39 @@
-"""Silver -> gold: each model whose inputs moved is recomputed, and only what differs is written.
+"""Silver -> gold: each model whose inputs moved is computed anew, in its affected rows or in full, and only what
+differs is written.
 
-Effects of one refresh, in this order: 1. the control row (which version of every input), 2. the merge of the
-difference with
-the control row's number as progress. The merge makes the row count; a row without it is written again.
+Effects of one refresh, in this order: 1. columns that the model gained or widened, 2. the control row (which version of
+every input), 3. the merge of the difference with the control row's number as progress. The merge makes the row count; a
+row without it is written again, and so is a difference that new columns were made for.
 """
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import ChecksFailed, ConfigError, ReplicatorError, SchemaRefused, TableMissing
-from replicator.lake import Lake
-from replicator.protocols import Control, TableFormat
-from replicator.spec import Applied, Model, Progress, Table
-from replicator.stages import cut, tuning
+from replicator import names
+from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
+from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress
+from replicator.stages import cut, refresh_plan, tuning
+from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import affected
 from replicator.transforms import model as transform
-from replicator.transforms.live import live
 
 _SIDE_BY_SIDE = 2
 
 
 @dataclass(frozen=True)
-class Warehouse:
-    """Everything that gold needs: where the inputs are, where the models go, where the control rows are."""
-
-    silver: TableFormat
-    gold: TableFormat
-    control: Control
-    lake: Lake
-
-
-@dataclass(frozen=True)
 class Built:
-    """What became of one model: ``rows`` it has now, what the merge did, seconds. ``error``: it stopped, gold is
-    as before.
+    """What became of one model: how (``action``: ``incremental``, ``full``, ``first build``) and why (``reason``), the
+    ``rows`` that were computed, those of the table that were ``affected`` by what changed (None: all of them), what the
+    merge did, seconds. ``error``: it stopped, gold is as before.
     """
 
     model: str
@@ -50,16 +41,9 @@ class Built:
     applied: Applied | None = None
     seconds: float = 0.0
     error: ReplicatorError | None = None
-
-
-@dataclass(frozen=True)
-class _Input:
-    """One input at the version that this refresh reads."""
-
-    format: TableFormat
-    table: Table
-    identity: str
-    version: int
+    action: str = ""
+    reason: str = ""
+    affected: int | None = None
 
 
 def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[Built]:
@@ -68,11 +52,18 @@ def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list
     A model that cannot be built has its error in its report, and the others go on: **the caller must look**. Models
     that do not read each other are built side by side, since planning one keeps a single core busy.
     """
+    models = list(models)
+    keys = keys_of(models)
     reports: list[Built | None] = []
     with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="gold") as pool:
         for wave in waves(models):
-            reports += pool.map(lambda model: _timed(spark, model, at), wave)
+            reports += pool.map(lambda model: _timed(spark, model, at, keys), wave)
     return [report for report in reports if report is not None]
+
+
+def keys_of(models: Iterable[Model]) -> Keys:
+    """The keys of models, by name."""
+    return {model.name: model.key for model in models}
 
 
 def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
@@ -87,95 +78,109 @@ def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
         yield wave
 
 
-def _timed(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
+def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
     started = time.monotonic()
     try:
-        report = _refresh(spark, model, at)
+        report = _refresh(spark, model, at, keys)
     except ReplicatorError as error:
         report = Built(model.name, error=error)
     return None if report is None else replace(report, seconds=time.monotonic() - started)
 
 
-def _refresh(spark: SparkSession, model: Model, at: Warehouse) -> Built | None:
+def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
     for source in dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given):
         cut.refuse_half(at.control, at.lake, source)
-    table = at.lake.gold(model.name, model.key)
-    inputs = {name: _input(spark, given, at) for name, given in model.inputs.items()}
-    done = at.gold.progress(spark, table, model.name)
-    control = _control_row(model, inputs)
-    if done is not None and at.control.get(at.lake.inputs(model.name, done.version)) == control:
-        return None
-    size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    spark = tuning.session_for(spark, size)
-    with tuning.kept(_rows(spark, model, inputs)) as fresh:
-        return _write(spark, model, at, fresh, control, 0 if done is None else done.version + 1)
+    with refresh_plan.planned(spark, model, at, keys) as task:
+        if task.action == NOTHING or task.work is None:
+            return None
+        built = _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task.work)
+    return replace(built, action=task.action, reason=task.reason.sentence)
 
 
-def _write(
-    spark: SparkSession, model: Model, at: Warehouse, fresh: DataFrame, control: Mapping[str, Any], number: int
-) -> Built:
+def _whole(model: Model, at: Warehouse, work: Work) -> Built:
+    with tuning.kept(work.whole()) as fresh:
+        rows = _checked(fresh, model)
+        stored = None if work.stored is None else _fitted(model, at, work, work.stored, fresh)
+        return Built(model.name, rows, _commit(model, at, work, transform.difference(stored, fresh, model.key)))
+
+
+def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
+    if work.stored is None or task.touched is None:
+        nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
+        return Built(model.name, 0, _commit(model, at, work, nothing), affected=0)
+    _refuse(model, task.broken)
+    near = (task.affected or 0) <= NEAR_ROWS
+    with ExitStack() as kept:
+        keys = task.touched.select(*map(names.spark, model.key)).distinct()
+        had = affected.within(work.stored, model.key, F.broadcast(keys) if near else keys, model.key)
+        stored = kept.enter_context(tuning.kept(had))
+        columns = [names.spark(column) for column in affected.line(task.uses, model.key)]
+        lines = task.touched.unionByName(stored.select(*columns))
+        rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near)
+        fresh = kept.enter_context(tuning.kept(rows))
+        count = _checked(fresh, model)
+        applied = _commit(model, at, work, transform.difference(stored, fresh, model.key))
+    return Built(model.name, count, applied, affected=task.affected)
+
+
+def _commit(model: Model, at: Warehouse, work: Work, difference: DataFrame) -> Applied:
+    """The difference, after the control row that its progress names."""
     table = at.lake.gold(model.name, model.key)
-    rows, broken = _counted(fresh, model)
+    with tuning.kept(difference) as rows:
+        at.control.put(at.lake.inputs(model.name, work.number), work.control)
+        applied = at.gold.put(rows, table, Progress(model.name, work.number))
+    at.control.remove(at.lake.inputs(model.name, work.number - 1))
+    return applied
+
+
+def _checked(fresh: DataFrame, model: Model) -> int:
+    """Rows; counted with the keys that are broken, in one job."""
+    counted = transform.keys(fresh, model.key).agg(
+        F.coalesce(F.sum("count"), F.lit(0)).alias("rows"),
+        F.coalesce(F.sum(F.col("broken").cast("int")), F.lit(0)).alias("broken"),
+    )
+    row = counted.first()
+    rows, broken = (0, 0) if row is None else (row["rows"], row["broken"])
+    _refuse(model, broken)
+    return int(rows)
+
+
+def _refuse(model: Model, broken: int) -> None:
     if broken:
         raise ChecksFailed(
             f"{broken} keys of {', '.join(model.key)} are NULL or occur more than once",
             where=model.name,
             mend="Gold was left as it was. Mend the model's SQL or its `key`.",
         )
-    stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
-    if stored is not None and dict(stored.dtypes) != dict(fresh.dtypes):
+
+
+def _fitted(model: Model, at: Warehouse, work: Work, stored: DataFrame, fresh: DataFrame) -> DataFrame:
+    """The table's rows in the model's columns: what it gained or widened, the table gets first. Raises SchemaRefused
+    for what it lost.
+    """
+    evolution = transform.growth(dict(stored.dtypes), dict(fresh.dtypes))
+    if evolution is None:
         raise SchemaRefused(
-            "the model's columns or types are not those of its table",
-            where=table.location,
-            mend="Move the table away; the next run builds it anew and publishes what differs.",
+            "the model dropped a column, or gave one another type",
+            where=model.name,
+            mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
-    with tuning.kept(transform.difference(stored, fresh, model.key)) as difference:
-        at.control.put(at.lake.inputs(model.name, number), control)
-        applied = at.gold.put(difference, table, Progress(model.name, number))
-    at.control.remove(at.lake.inputs(model.name, number - 1))
-    return Built(model.name, rows, applied)
+    if work.rekeyed:
+        _refuse_twins(model, stored)
+    return _grown(at, work, model, evolution) if evolution else stored
 
 
-def _counted(fresh: DataFrame, model: Model) -> tuple[int, int]:
-    """Rows, and keys that are broken, in one job."""
-    counted = transform.keys(fresh, model.key).agg(
-        F.coalesce(F.sum("count"), F.lit(0)).alias("rows"),
-        F.coalesce(F.sum(F.col("broken").cast("int")), F.lit(0)).alias("broken"),
-    )
-    row = counted.first()
-    return (0, 0) if row is None else (row["rows"], row["broken"])
+def _grown(at: Warehouse, work: Work, model: Model, evolution: Evolution) -> DataFrame:
+    table = at.lake.gold(model.name, model.key)
+    at.gold.evolve(work.spark, table, evolution)
+    return at.gold.read(work.spark, table)
 
 
-def _input(spark: SparkSession, given: str, at: Warehouse) -> _Input:
-    source, slash, name = given.partition("/")
-    kind, table = (at.silver, at.lake.silver(source, name)) if slash else (at.gold, at.lake.gold(given))
-    identity, version = kind.identity(spark, table), kind.version(spark, table)
-    if identity is None or version is None:
-        raise TableMissing(
-            f"input {given} does not exist yet", where=table.location, mend="Run silver for its source first."
+def _refuse_twins(model: Model, stored: DataFrame) -> None:
+    """Rows of the table that a new key does not tell apart could not be merged into."""
+    if not transform.keys(stored, model.key).where("broken").isEmpty():
+        raise SchemaRefused(
+            f"the model's key is now {', '.join(model.key)}, under which rows of its table are one",
+            where=model.name,
+            mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
-    return _Input(kind, table, identity, version)
-
-
-def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, _Input]) -> DataFrame:
-    """The model's SQL over the live rows of its inputs, in the order of its declared columns."""
-    views = {
-        name: live(each.format.read(spark, each.table, each.version), "_source_ts_ms") for name, each in inputs.items()
-    }
-    try:
-        rows = spark.sql(model.sql, **views)  # type: ignore[arg-type]
-    except AnalysisException as error:
-        first = str(error).splitlines()[0]
-        raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
-    missing = [column.name for column in model.columns if column.name not in rows.columns]
-    if missing:
-        raise ConfigError(
-            f"the SQL of model {model.name} does not give its columns {', '.join(missing)}", mend="Mend conf/models."
-        )
-    return rows
-
-
-def _control_row(model: Model, inputs: Mapping[str, _Input]) -> dict[str, Any]:
-    """What a refresh read: the SQL, and every input's id and version."""
-    versions = {name: [each.identity, each.version] for name, each in inputs.items()}
-    return {"sql": hashlib.sha256(model.sql.encode()).hexdigest(), "inputs": versions}

@@ -16,11 +16,12 @@ from replicator.spec import Model
 from replicator.stages import bronze, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion, Stream
-from replicator.stages.gold import Built, Warehouse
+from replicator.stages.gold import Built
 from replicator.stages.landing import Intake
 from replicator.stages.publish import Published
 from replicator.stages.refinement import Refinement
 from replicator.stages.twins import Followed
+from replicator.stages.warehouse import Warehouse
 
 STAGES = ("bronze", "silver", "gold", "publish")
 _PAUSE_SECONDS = 0.2
@@ -43,7 +44,7 @@ class Pipeline:
 @dataclass(frozen=True)
 class Line:
     """What one stage did with one table: rows read, and what became of them; ``ignored`` by rule. ``seconds`` is wall
-    time.
+    time; ``how`` a word on the way that was taken and why, of gold: its ``rows_in`` are the rows that were computed.
     """
 
     stage: str
@@ -56,6 +57,7 @@ class Line:
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     error: ReplicatorError | None = field(default=None, compare=False)
+    how: str = ""
 
 
 Report = Callable[[Line], None]
@@ -239,7 +241,8 @@ def _twin_line(done: Followed) -> Line:
 
 def _gold_line(built: Built) -> Line:
     written = 0 if built.applied is None else built.applied.written
-    return Line("gold", built.model, built.rows, written, seconds=built.seconds, error=built.error)
+    how = f"{built.action}: {built.reason}" if built.action else ""
+    return Line("gold", built.model, built.rows, written, seconds=built.seconds, error=built.error, how=how)
 
 
 def _publish_line(done: Published) -> Line:

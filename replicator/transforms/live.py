@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
 from replicator import names
 from replicator.transforms import history
@@ -18,9 +19,14 @@ def live(rows: DataFrame, *extra: str) -> DataFrame:
     if "_deleted" not in rows.columns:
         return rows
     columns = [
-        F.col(names.spark(field.name)).alias(field.metadata.get("name") or names.decode(field.name))
+        F.col(names.spark(field.name)).alias(shown_name(field))
         for field in rows.schema
         if field.name not in SYSTEM_COLUMNS
     ]
     is_shown = history.holds() if history.KEY in rows.columns else ~F.col("_deleted")
     return rows.where(is_shown).select(*columns, *extra)
+
+
+def shown_name(field: StructField) -> str:
+    """The source's own spelling of a stored column."""
+    return field.metadata.get("name") or names.decode(field.name)

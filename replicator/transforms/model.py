@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.debezium.widening import widen
+from replicator.spec import Evolution
 from replicator.transforms import merge
+from replicator.transforms.layout import normal
 
 
 def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -50,3 +53,18 @@ def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
         incomplete = incomplete | F.col(names.spark(column)).isNull()
     counted = rows.groupBy(*map(names.spark, key)).count()
     return counted.select("count", ((F.col("count") > 1) | incomplete).alias("broken"))
+
+
+def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution | None:
+    """What a model's table lacks to take its rows, by Spark's types per column: columns to add and to widen. None where
+    a column was dropped, or has a type now that does not hold the values of before.
+    """
+    if any(column not in fresh for column in stored):
+        return None
+    widened = {column: kind for column, kind in stored.items() if fresh[column] != kind}
+    for column, kind in widened.items():
+        wider = widen(kind, fresh[column])
+        if wider is None or normal(wider) != normal(fresh[column]):
+            return None
+    added = tuple((column, kind) for column, kind in fresh.items() if column not in stored)
+    return Evolution(added, tuple((column, fresh[column]) for column in widened))

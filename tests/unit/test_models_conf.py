@@ -61,6 +61,20 @@ def test_a_key_column_is_never_null(models):
     assert [column.nullable for column in only.columns] == [False]
 
 
+def test_a_model_whose_lineage_names_every_input_is_refreshed_incrementally(models):
+    """Gold.md: unless it says otherwise; lineage may name columns that are not published."""
+    named = GOOD_YAML + "lineage: {orders: [_order]}\n"
+    found = models(a=(GOOD_SQL, named), b=(GOOD_SQL, named + "refresh: full\n"), c=(GOOD_SQL, GOOD_YAML))
+    assert {m.name: m.refresh for m in found} == {"a": "incremental", "b": "full", "c": "full"}
+    assert found[0].lineage == {"orders": ("_order",)}
+
+
+def test_every_model_that_comes_along_is_refreshed_incrementally():
+    """The sample stars are trees of look-ups: each says which row of each input a row is from."""
+    every = [*settings.load(CONF, "demo", {}).models, *settings.load(CONF / "northwind", "local", {}).models]
+    assert {m.refresh for m in every} == {"incremental"}
+
+
 def test_braces_of_the_sql_itself_are_doubled():
     """Placeholders are what Spark's formatter fills, nothing else."""
     assert modelfile.placeholders("SELECT '{{x}}' FROM {a} JOIN {b}") == {"a", "b"}
@@ -102,6 +116,15 @@ def test_braces_of_the_sql_itself_are_doubled():
         ),
         ({"a": model("b"), "b": model("c"), "c": model("a")}, "these models need each other"),
         ({"a": model("a")}, "these models need each other"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "lineage: {order: [id]}\n")}, "no such input; did you mean 'orders'?"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "lineage: {orders: [idd]}\n")}, "m.yaml:4: lineage.orders: 'idd' is no column"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "lineage: {orders: []}\n")}, "lineage.orders"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "refresh: incremental\n")}, "m.yaml:4: refresh: incremental needs a lineage"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "refresh: always\n")}, "refresh"),
+        (
+            {"a": model("b", more="lineage: {b: [id, id]}\n"), "b": (GOOD_SQL, GOOD_YAML)},
+            "lineage.b: the key is id, which takes 1 columns",
+        ),
     ],
 )
 def test_a_wrong_model_is_refused(models, given, part):

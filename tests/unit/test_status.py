@@ -12,7 +12,7 @@ from replicator.lake import Lake
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Model, ModelColumn
 from replicator.stages import gold
-from replicator.stages.gold import Warehouse
+from replicator.stages.warehouse import Warehouse
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,48 @@
+"""``replicator plan``: what the next run of gold would compute, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from replicator.operate.plan import Planned
+
+_COLUMNS = ("model", "action", "why", "changed keys", "affected rows", "rows")
+
+
+def plan(
+    context: typer.Context,
+    models: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="Only these models; all of them without a name.", metavar="[MODEL]..."),
+    ] = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """What the next run of gold would compute of each model, and why. Writes nothing."""
+    from replicator import assemble
+    from replicator.operate.plan import chosen, plans
+    from replicator.session import session
+
+    settings = options.settings(env, conf)
+    wanted = chosen(settings.models, models or ())
+    spark = session(settings, debug=options.debugging(context), brief=True)
+    found = list(plans(spark, settings.models, assemble.pipeline(spark, settings).warehouse, wanted))
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    elif found:
+        console.print_table(_COLUMNS, [_row(each) for each in found])
+    else:
+        console.narrate("There are no models in conf/models.")
+
+
+def _row(planned: Planned) -> list[str | None]:
+    changed = ", ".join(f"{given}: {count}" for given, count in planned.changed.items() if count)
+    counts = (planned.affected, planned.rows)
+    return [planned.model, planned.action, planned.why, changed, *(None if c is None else str(c) for c in counts)]

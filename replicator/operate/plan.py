@@ -1,0 +1,102 @@
+"""What the next run of gold would compute, model by model, and why. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError, ReplicatorError, TableMissing
+from replicator.spec import Model
+from replicator.stages import refresh_plan
+from replicator.stages.gold import keys_of
+from replicator.stages.refresh_plan import FIRST_BUILD, NOTHING
+from replicator.stages.warehouse import Warehouse
+from replicator.yamlfile import nearest
+
+WAITS, STOPS = "waits", "stops"
+"""Actions beside those of ``refresh_plan``: an input is not there yet; the model cannot be computed as it is."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One model: what a refresh would do (``action``) and why (``reason``, a name that stays the same, and ``why``, a
+    sentence); the ``changed`` keys by input, the rows of its table that they ``affected``, and the ``rows`` that the
+    table has. None: nobody had to count.
+    """
+
+    model: str
+    action: str
+    reason: str
+    why: str
+    changed: Mapping[str, int] = field(default_factory=dict)
+    affected: int | None = None
+    rows: int | None = None
+
+
+def chosen(models: Sequence[Model], named: Sequence[str]) -> frozenset[str]:
+    """The names of the models that are asked for; all without a name. Raises ConfigError, with the nearest spelling."""
+    known = [model.name for model in models]
+    for name in named:
+        if name not in known:
+            raise ConfigError(f"there is no model {name!r}{nearest(name, known)}")
+    return frozenset(named or known)
+
+
+def plans(spark: SparkSession, models: Sequence[Model], at: Warehouse, wanted: Collection[str]) -> Iterator[Planned]:
+    """Every model that is wanted, in the order in which ``models`` are built.
+
+    What a model makes of another one that is to be written first is known only then: so far it is told by what that one
+    holds now, and ``why`` names it.
+    """
+    keys, looked_at = keys_of(models), _with_what_they_read(models, wanted)
+    moving: dict[str, str] = {}
+    for model in models:
+        if model.name in looked_at:
+            found = _planned(spark, model, at, keys, moving)
+            if found.action != NOTHING:
+                moving[model.name] = found.action
+            if model.name in wanted:
+                yield found
+
+
+def _with_what_they_read(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
+    """Models, and those that they read, each of which comes before its readers."""
+    found = set(wanted)
+    for model in reversed(models):
+        if model.name in found:
+            found |= set(model.inputs.values())
+    return found
+
+
+def _planned(
+    spark: SparkSession, model: Model, at: Warehouse, keys: refresh_plan.Keys, moving: Mapping[str, str]
+) -> Planned:
+    first = [given for given in model.inputs.values() if given in moving]
+    try:
+        with refresh_plan.planned(spark, model, at, keys) as task:
+            rows = _rows(spark, model, at) if task.rows is None else task.rows
+            changed = {model.inputs[name]: count for name, count in task.changed.items()}
+            reason = task.reason
+            found = Planned(model.name, task.action, reason.name, reason.sentence, changed, task.affected, rows)
+    except TableMissing as error:
+        if any(moving.get(given) == FIRST_BUILD for given in first):
+            return Planned(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
+        return Planned(model.name, WAITS, "input missing", str(error))
+    except ReplicatorError as error:
+        return Planned(model.name, STOPS, "error", str(error))
+    return _after(model, found, first) if first else found
+
+
+def _rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
+    table = at.lake.gold(model.name)
+    return None if at.gold.version(spark, table) is None else at.gold.read(spark, table).count()
+
+
+def _after(model: Model, found: Planned, first: Sequence[str]) -> Planned:
+    """What is known of a model whose inputs are themselves to be written first."""
+    what = f"{', '.join(first)} comes first, and what changes there is not known yet"
+    if found.action == NOTHING:
+        return replace(found, action=model.refresh, reason="input first", why=what)
+    return replace(found, why=f"{found.why}; {what}")

@@ -1,0 +1,88 @@
+"""An input of a gold model at the version that a refresh reads: its live rows, its key, and which keys changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import TableMissing
+from replicator.protocols import TableFormat
+from replicator.spec import Model, Table
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms.layout import key_of
+from replicator.transforms.live import live, shown_name
+
+_EXTRA = "_source_ts_ms"
+"""The one column of ours that models see of silver."""
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """One input, silver or another model, at one version. ``table.keys`` is its key where that is known without reading
+    it: of a model.
+    """
+
+    given: str
+    format: TableFormat
+    table: Table
+    identity: str
+    version: int
+
+
+@dataclass(frozen=True)
+class View:
+    """What a model sees of an input: ``rows`` under the source's column names, and the key as the table has it
+    (``stored``) and as ``rows`` do (``keys``); no key where the table has none.
+    """
+
+    rows: DataFrame
+    stored: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def columns(self) -> str:
+        """A digest of the names and types of the columns."""
+        return hashlib.sha256(repr(self.rows.dtypes).encode()).hexdigest()
+
+
+def find(
+    spark: SparkSession, model: Model, at: Warehouse, keys: Mapping[str, tuple[str, ...]]
+) -> dict[str, ModelInput]:
+    """A model's inputs by placeholder, as they are now; ``keys`` are those of the models. Raises TableMissing."""
+    return {name: _found(spark, given, at, keys) for name, given in model.inputs.items()}
+
+
+def view(spark: SparkSession, given: ModelInput) -> View:
+    """The live rows of an input."""
+    rows = given.format.read(spark, given.table, given.version)
+    if given.table.keys:
+        return View(live(rows), given.table.keys, given.table.keys)
+    stored = key_of(rows.schema)
+    return View(live(rows, _EXTRA), stored, tuple(shown_name(rows.schema[column]) for column in stored))
+
+
+def changed(spark: SparkSession, given: ModelInput, seen: View, after: int) -> DataFrame | None:
+    """Distinct keys of rows that differ from version ``after``, named as in ``seen.rows``; None where nobody knows."""
+    found = given.format.changed_keys(spark, replace(given.table, keys=seen.stored), after, given.version)
+    if found is None:
+        return None
+    named = zip(seen.stored, seen.keys, strict=True)
+    return found.select(*[F.col(names.spark(column)).alias(shown) for column, shown in named])
+
+
+def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:
+    source, slash, name = given.partition("/")
+    is_silver = bool(slash)
+    table = at.lake.silver(source, name) if is_silver else at.lake.gold(given, keys.get(given, ()))
+    kind = at.silver if is_silver else at.gold
+    identity, version = kind.identity(spark, table), kind.version(spark, table)
+    if identity is None or version is None:
+        raise TableMissing(
+            f"input {given} does not exist yet", where=table.location, mend="Run silver for its source first."
+        )
+    return ModelInput(given, kind, table, identity, version)

@@ -1,0 +1,193 @@
+"""What one refresh of a gold model has to do, and why: nothing, its affected rows, or all of it (gold.md).
+
+The control row of the newest refresh tells what gold was made of. It holds whatever decides the result: the SQL's hash,
+the key, the lineage, and of every input its id, its version and a digest of its columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import ConfigError
+from replicator.spec import FULL, INCREMENTAL, Model
+from replicator.stages import model_inputs, refresh_reasons, tuning
+from replicator.stages.model_inputs import ModelInput, View
+from replicator.stages.refresh_reasons import Found, Reason
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import affected
+from replicator.transforms.affected import Query, Use
+
+NOTHING, FIRST_BUILD = "nothing", "first build"
+"""What is to be done, beside INCREMENTAL and FULL."""
+
+NEAR_ROWS = 500_000
+"""So many keys are sent to every task, rather than sorted together with what they are looked for in."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
+    by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
+    refresh with its number. ``rekeyed``: the table may have another key.
+    """
+
+    spark: SparkSession
+    query: Query
+    views: Mapping[str, View]
+    stored: DataFrame | None
+    control: Mapping[str, Any]
+    number: int
+    rekeyed: bool
+
+    def whole(self) -> DataFrame:
+        """All rows of the model as they are to be."""
+        return self.query({name: each.rows for name, each in self.views.items()})
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be done with one model. ``work`` is None where that is nothing.
+
+    ``changed`` counts the changed keys by placeholder, where somebody had to count; ``rows`` are those that the table
+    has, ``affected`` those whose key a change touches, and ``broken`` such keys with a NULL in them. ``uses`` and
+    ``touched`` (``transforms/affected.py``) are there where only affected rows are to be computed.
+    """
+
+    action: str
+    reason: Reason
+    work: Work | None = field(default=None, repr=False)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    affected: int | None = None
+    broken: int = 0
+    uses: Mapping[str, Use] = field(default_factory=dict, repr=False)
+    touched: DataFrame | None = field(default=None, repr=False)
+
+
+Keys = Mapping[str, tuple[str, ...]]
+"""The keys of models, by name."""
+
+
+@contextmanager
+def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Task]:
+    """A model's task; what it holds is computed once and kept for the time of the block. Nothing is written.
+
+    ``keys`` are those of the models that it may read. Raises TableMissing for an input that is not there, ConfigError
+    for SQL or lineage that Spark or the inputs refuse.
+    """
+    table = at.lake.gold(model.name, model.key)
+    inputs = model_inputs.find(spark, model, at, keys)
+    done = at.gold.progress(spark, table, model.name)
+    last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
+    control = _control_row(model, inputs)
+    if last is not None and all(last.get(part) == told for part, told in control.items()):
+        yield Task(NOTHING, refresh_reasons.UNMOVED)
+        return
+    size = sum(each.format.size(spark, each.table) for each in inputs.values())
+    spark = tuning.session_for(spark, size)
+    views = {name: model_inputs.view(spark, each) for name, each in inputs.items()}
+    control |= {"columns": {name: each.columns for name, each in views.items()}}
+    stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
+    number, rekeyed = 0 if done is None else done.version + 1, last is None or last.get("key") != control["key"]
+    work = Work(spark, partial(_rows, spark, model), views, stored, control, number, rekeyed)
+    refresh_reasons.refuse_other_types(model, views, work.whole())
+    if stored is None:
+        yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
+        return
+    found = Found(inputs, views, last, control, work.query, work.whole(), stored, is_small=size <= at.full_bytes)
+    reason = refresh_reasons.to_compute_all(model, found)
+    with ExitStack() as kept:
+        yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at.full_share, kept)
+
+
+def _by_changes(
+    model: Model,
+    inputs: Mapping[str, ModelInput],
+    last: Mapping[str, Any],
+    work: Work,
+    full_share: float,
+    kept: ExitStack,
+) -> Task:
+    """The affected rows, or all of them where those would be too many: first by a count of the changed keys alone."""
+    found: dict[str, DataFrame] = {}
+    counts: dict[str, int] = {}
+    for each in {each.given: (name, each) for name, each in inputs.items()}.values():
+        name, given = each
+        after = last["inputs"][name][1]
+        keys = model_inputs.changed(work.spark, given, work.views[name], after) if after < given.version else None
+        if keys is None and after != given.version:
+            return Task(FULL, refresh_reasons.no_history(given.given, after), work)
+        if keys is not None:
+            found[given.given] = kept.enter_context(tuning.kept(keys))
+            counts[given.given] = found[given.given].count()
+    task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
+    most = full_share * (task.rows or 0)
+    if not any(counts.values()):
+        return replace(task, affected=0)
+    if max(counts.values()) > most:
+        return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
+    uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}
+    task = _touched(model, replace(task, uses=uses), kept)
+    if (task.affected or 0) > most:
+        return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
+    return task
+
+
+def _counted(model: Model, changed: Mapping[str, int], work: Work) -> Task:
+    rows = 0 if work.stored is None else work.stored.count()
+    return Task(INCREMENTAL, refresh_reasons.moved(model, changed), work, changed, rows)
+
+
+def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int) -> Use:
+    near = changed if changed is None or count > NEAR_ROWS else F.broadcast(changed)
+    return Use(view.rows, view.keys, model.lineage[name], near if count else None)
+
+
+def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
+    work = task.work
+    if work is None or work.stored is None:
+        return task
+    touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
+    key = [names.spark(column) for column in model.key]
+    incomplete = F.lit(False)
+    for column in key:
+        incomplete = incomplete | F.col(column).isNull()
+    row = touched.select(*key).distinct().agg(F.count("*"), F.count(F.when(incomplete, 1))).first()
+    count, broken = (0, 0) if row is None else tuple(row)
+    return replace(task, affected=count, broken=broken, touched=touched)
+
+
+def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """The model's SQL over these rows of its inputs."""
+    try:
+        rows = spark.sql(model.sql, **inputs)  # type: ignore[arg-type]
+    except AnalysisException as error:
+        first = str(error).splitlines()[0]
+        raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
+    wanted = dict.fromkeys([*(column.name for column in model.columns), *sum(model.lineage.values(), ())])
+    missing = [name for name in wanted if name not in rows.columns]
+    if missing:
+        raise ConfigError(
+            f"the SQL of model {model.name} does not give its columns {', '.join(missing)}", mend="Mend conf/models."
+        )
+    return rows
+
+
+def _control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
+    """What a refresh read, as far as it is known without reading: the model, and every input's id and version."""
+    return {
+        "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
+        "key": list(model.key),
+        "lineage": {name: list(columns) for name, columns in model.lineage.items()},
+        "inputs": {name: [each.identity, each.version] for name, each in inputs.items()},
+    }

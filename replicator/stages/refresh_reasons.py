@@ -1,0 +1,140 @@
+"""Why a gold model is computed in full, or that it need not be. Each reason has a name that stays the same, and a
+sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from replicator import names
+from replicator.debezium.widening import widen
+from replicator.errors import ConfigError
+from replicator.spec import FULL, Model
+from replicator.stages.model_inputs import ModelInput, View
+from replicator.transforms import shape
+from replicator.transforms.affected import Query
+from replicator.transforms.layout import normal
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a model is computed as it is."""
+
+    name: str
+    sentence: str
+
+
+UNMOVED = Reason("unmoved", "its inputs are as it read them")
+NO_TABLE = Reason("no table", "its table does not exist yet")
+
+_PARTS = {"sql": "its SQL changed", "key": "its key changed", "lineage": "its lineage changed"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
+    and of this one, its SQL as a function of its inputs, and its rows as they are to be and as its
+    table has them. ``is_small``: to find out what changed costs more than to compute everything.
+    """
+
+    inputs: Mapping[str, ModelInput]
+    views: Mapping[str, View]
+    last: Mapping[str, Any] | None
+    control: Mapping[str, Any]
+    query: Query
+    whole: DataFrame
+    stored: DataFrame
+    is_small: bool
+
+
+def to_compute_all(model: Model, found: Found) -> Reason | None:
+    """Why changed keys cannot tell which rows to compute, or need not; None where they do."""
+    return next(_whys(model, found), None)
+
+
+def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason | None:
+    """Why the SQL, over inputs with these columns, is none that changed keys hold for; None where it is one."""
+    obstacle = shape.obstacle(query(views))
+    if obstacle is not None:
+        return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
+    probe = query({name: shape.never_null(rows) for name, rows in views.items()})
+    if shape.loses_track(probe, {*sum(model.lineage.values(), ())}, model.key):
+        return Reason(
+            "loose lineage",
+            "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
+        )
+    return None
+
+
+def no_history(given: str, after: int) -> Reason:
+    """An input cannot tell any more what changed."""
+    return Reason("no history", f"{given} no longer tells what changed since its version {after}")
+
+
+def many(count: int | None, rows: int | None, what: str) -> Reason:
+    """Too many rows for it to be worth while."""
+    return Reason("many rows", f"{count or 0:,} {what} for {rows or 0:,} rows")
+
+
+def moved(model: Model, changed: Mapping[str, int]) -> Reason:
+    """The ordinary case: so many keys of each input changed."""
+    told = {model.inputs[name]: count for name, count in changed.items() if count}
+    what = ", ".join(f"{count:,} of {given}" for given, count in told.items())
+    return Reason("changed keys", f"changed keys: {what}" if told else "no key of its inputs changed")
+
+
+def _whys(model: Model, found: Found) -> Iterator[Reason]:
+    if found.last is None:
+        yield Reason("unknown", "what its last refresh read is not known")
+        return
+    for part, sentence in _PARTS.items():
+        if found.last.get(part) != found.control[part]:
+            yield Reason(f"{part} changed", sentence)
+    if model.refresh == FULL:
+        unnamed = [name for name in model.inputs if name not in model.lineage]
+        yield Reason("declared", f"its lineage lacks {', '.join(unnamed)}" if unnamed else "`refresh: full`")
+    if found.is_small:
+        yield Reason("small", "its inputs are small")
+    yield from _of_inputs(found)
+    if dict(found.whole.dtypes) != dict(found.stored.dtypes):
+        yield Reason("columns changed", "its columns changed")
+    reason = of_sql(model, found.query, {name: each.rows for name, each in found.views.items()})
+    if reason is not None:
+        yield reason
+
+
+def _of_inputs(found: Found) -> Iterator[Reason]:
+    last: Mapping[str, Any] = found.last or {}
+    for name, each in found.inputs.items():
+        identity, version = last["inputs"].get(name, (None, 0))
+        if identity != each.identity or version > each.version:
+            yield Reason("input replaced", f"{each.given} is another table than before")
+        if last.get("columns", {}).get(name) != found.views[name].columns:
+            yield Reason("input columns", f"the columns of {each.given} changed")
+        if not found.views[name].keys:
+            yield Reason("no key", f"{each.given} has no key")
+
+
+def refuse_other_types(model: Model, views: Mapping[str, View], whole: DataFrame) -> None:
+    """Raise ConfigError for a lineage that cannot hold any key of its input: of each key column the same type, or a
+    wider one.
+    """
+    given = dict(whole.dtypes)
+    for name, columns in model.lineage.items():
+        view = views[name]
+        kinds = dict(view.rows.select(*map(names.spark, view.keys)).dtypes)
+        if kinds and len(columns) != len(kinds):
+            raise _no_lineage(model, name, f"the key is {', '.join(kinds)}: one column each")
+        for column, (key, kind) in zip(columns, kinds.items(), strict=False):
+            wide = widen(given[column], kind)
+            if wide is None or normal(wide) != normal(given[column]):
+                raise _no_lineage(model, name, f"{column} is {given[column]}, and {key} is {kind}")
+
+
+def _no_lineage(model: Model, name: str, why: str) -> ConfigError:
+    mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."
+    return ConfigError(f"the lineage of {name} does not hold its key: {why}", where=model.name, mend=mend)

@@ -1,0 +1,107 @@
+"""The rows of a gold model that a change of its inputs can touch, and those rows anew (gold.md, steps 1 to 4).
+
+It holds for trees of N:1 look-ups from a grain: a row of the model is determined by one row, or none, of each input.
+The model's SQL is handed in as a function of its inputs, so it can be asked for a part of its rows by a part of an
+input.
+A NULL in a lineage column says that no row of the input was used: it never matches. A lineage column compares with the
+input's key as Spark compares the two types; the caller sees to it that it can hold every value of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+
+Query = Callable[[Mapping[str, DataFrame]], DataFrame]
+"""A model's rows, by the rows of its inputs by placeholder."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of an input by a model: its present ``rows``, one per key; the columns ``keys`` of its key; the model's
+    columns ``lineage`` that hold them, in the same order; and the distinct keys that ``changed``, inserted, updated and
+    deleted alike, in columns named as ``keys`` (None: none did).
+    """
+
+    rows: DataFrame
+    keys: tuple[str, ...]
+    lineage: tuple[str, ...]
+    changed: DataFrame | None = None
+
+
+def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Sequence[str]) -> DataFrame:
+    """Steps 1 to 3: rows that the model has (``stored``) or will have in which a changed row of some input takes part.
+
+    Columns: the model's key and all lineage columns. A row is there once per side and input that touches it.
+    """
+    columns = [names.spark(column) for column in line(uses, key)]
+    sides = [_old_side(stored.select(*columns), uses).select(*columns)]
+    whole = {name: use.rows for name, use in uses.items()}
+    for name, use in uses.items():
+        if use.changed is not None:
+            part = within(use.rows, use.keys, use.changed, use.keys)
+            rows = query({**whole, name: part}).select(*columns)
+            # a left join against a part of an input invents rows without a match: those are not in this lineage
+            sides.append(within(rows, use.lineage, use.changed, use.keys))
+    return reduce(DataFrame.unionByName, sides)
+
+
+def line(uses: Mapping[str, Use], key: Sequence[str]) -> list[str]:
+    """The model's key, and behind it the lineage columns that are not in it."""
+    return list(dict.fromkeys([*key, *(column for use in uses.values() for column in use.lineage)]))
+
+
+def fresh(
+    query: Query, uses: Mapping[str, Use], lines: DataFrame, keys: DataFrame, key: Sequence[str], *, near: bool
+) -> DataFrame:
+    """Step 4: the rows that the model has now under ``keys``, computed from the input rows that ``lines`` lead to.
+
+    ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
+    and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
+    ``near``: the keys are few enough to be sent to every task.
+    """
+    parts = {}
+    for name, use in uses.items():
+        used = lines.select(*map(names.spark, use.lineage))
+        parts[name] = within(use.rows, use.keys, F.broadcast(used) if near else used, use.lineage)
+    return within(query(parts), key, F.broadcast(keys) if near else keys, key)
+
+
+def within(rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str]) -> DataFrame:
+    """The rows whose ``columns`` are among ``keys``, which has them in the columns ``key``; NULL is in no key."""
+    return rows.join(_named(keys, key), _same(columns), how="left_semi")
+
+
+def _old_side(stored: DataFrame, uses: Mapping[str, Use]) -> DataFrame:
+    """Rows of the table of which some lineage changed; the table is read once."""
+    found, hit = stored, F.lit(False)
+    for number, use in enumerate(uses.values()):
+        if use.changed is not None:
+            mark = f"__hit_{number}"
+            keys = _named(use.changed, use.keys).withColumn(mark, F.lit(True))
+            found = found.join(keys, _same(use.lineage), how="left").drop(*_marks(use.keys))
+            hit = hit | F.col(mark).isNotNull()
+    return found.where(hit)
+
+
+def _named(keys: DataFrame, key: Sequence[str]) -> DataFrame:
+    """Keys under names that no column of a model or an input has."""
+    return keys.select(*[F.col(names.spark(c)).alias(mark) for c, mark in zip(key, _marks(key), strict=True)])
+
+
+def _marks(key: Sequence[str]) -> list[str]:
+    return [f"__key_{number}" for number in range(len(key))]
+
+
+def _same(columns: Sequence[str]) -> Column:
+    pairs = zip(columns, _marks(columns), strict=True)
+    condition = F.lit(True)
+    for column, mark in pairs:
+        condition = condition & (F.col(names.spark(column)) == F.col(mark))
+    return condition

@@ -1,0 +1,120 @@
+"""Gold that is kept incrementally equals gold that is computed anew, after every batch of random worlds (gold.md).
+
+``--gold-batches 1000`` plays a thousand batches, ``--gold-seed N`` other ones.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.sinks.memory import MemorySink
+from replicator.spec import Model
+from replicator.stages import gold, publish, tuning
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import affected
+from tests.property.gold_worlds import World, live_rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
+
+BATCHES_PER_WORLD = 6
+
+
+@dataclass
+class Played:
+    """What became of the batches: how often each action was taken, and the rows that incremental ones affected and
+    computed.
+    """
+
+    batches: int = 0
+    actions: Counter[str] = field(default_factory=Counter)
+    affected: int = 0
+    computed: int = 0
+
+
+def play(spark: SparkSession, seed: int, batches: int) -> Played:
+    """Worlds one after the other until so many batches were compared; fails at the first that differs."""
+    played = Played()
+    while played.batches < batches:
+        world = World(seed + played.batches)
+        lake, at = Lake("memory"), MemoryFormat()
+        warehouse, sink = Warehouse(at, at, MemoryControl(), lake, full_share=2.0, full_bytes=0), MemorySink()
+        for _ in range(min(BATCHES_PER_WORLD, batches - played.batches)):
+            world.take(spark, at, lake)
+            for built in gold.refresh(spark, world.models, warehouse):
+                assert built.error is None, (world.seed, world.batches, built)
+                played.actions[built.action] += 1
+                if built.action == "incremental":
+                    played.affected += built.affected or 0
+                    played.computed += built.rows
+            publish.publish(spark, world.models, at, lake, sink)
+            compare(spark, world, warehouse, sink)
+            played.batches += 1
+    return played
+
+
+def compare(spark: SparkSession, world: World, at: Warehouse, sink: MemorySink) -> None:
+    """Every model's table, and what was published of it, with the model over the world's own rows."""
+    anew: dict[str, DataFrame] = {}
+    for model in world.models:
+        inputs = {name: anew[given] if given in anew else live_rows(spark, world, given.rpartition(".")[2])
+                  for name, given in model.inputs.items()}  # fmt: skip
+        anew[model.name] = spark.sql(model.sql, **inputs)
+        wanted = rows_of(anew[model.name], model)
+        place = (world.seed, world.batches, model.name, model.sql)
+        assert rows_of(at.gold.read(spark, at.lake.gold(model.name)), model) == wanted, place
+        shown = [column.name for column in model.columns]
+        published = {key: {name: row[name] for name in shown} for key, row in wanted.items()}
+        assert sink.tables.get(model.name, {}) == published, place
+
+
+def rows_of(rows: DataFrame, model: Model) -> dict[tuple[Any, ...], dict[str, Any]]:
+    collected = [row.asDict() for row in rows.collect()]
+    by_key = {tuple(row[column] for column in model.key): row for row in collected}
+    assert len(by_key) == len(collected)
+    return by_key
+
+
+@pytest.fixture(scope="module")
+def small(spark: SparkSession) -> SparkSession:
+    """A session for little data."""
+    return tuning.session_for(spark, 0)
+
+
+def test_incremental_gold_equals_gold_computed_anew(small, request, capsys) -> None:
+    """Gold.md: trees of up to five tables, inner and left joins, lineage from either side, filters, expressions, an
+    explode, one input twice, a model over a model; rows that come, change, refer elsewhere, go, and come again.
+    """
+    seed, batches = request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches")
+    played = play(small, seed, batches)
+    with capsys.disabled():
+        told = ", ".join(f"{count} {action}" for action, count in sorted(played.actions.items()))
+        sys.stdout.write(
+            f"\n{played.batches} batches equal ({told}); {played.affected} rows affected, {played.computed} computed\n"
+        )
+    assert played.batches == batches
+    assert played.actions["incremental"] > played.actions["full"]
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_without_one_of_the_two_sides_a_difference_is_found(small, request, monkeypatch, side) -> None:
+    """The worlds tell: with the rows of the table alone, or with the rows to come alone, gold goes wrong."""
+    touched = affected.touched
+
+    def of_the_table(query, *more):
+        return touched(lambda inputs: query(inputs).limit(0), *more)
+
+    if side == "old":
+        monkeypatch.setattr(affected, "_old_side", lambda stored, _uses: stored.limit(0))
+    else:
+        monkeypatch.setattr(affected, "touched", of_the_table)
+    with pytest.raises(AssertionError):
+        play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"))

@@ -1,0 +1,39 @@
+"""``replicator plan`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from replicator.errors import ConfigError
+from tests.cli import said
+
+pytestmark = pytest.mark.spark
+
+
+def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path: Path) -> None:
+    """In a lake without tables each model waits for its input, and nothing is written; a wrong name is refused."""
+    assert spark
+    for folder, name, text in (
+        ("", "dev.yaml", f"lake: {{root: {tmp_path}/lake}}\n"),
+        ("sources", "s.yaml", "name: s\ninclude: [db.orders]\n"),
+        ("models", "orders.sql", "SELECT id FROM {orders}"),
+        ("models", "orders.yaml", "key: [id]\ninputs: {orders: s/db.orders}\ncolumns: {id: integer}\n"),
+        ("models", "again.sql", "SELECT id FROM {orders}"),
+        ("models", "again.yaml", "key: [id]\ninputs: {orders: orders}\ncolumns: {id: integer}\n"),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(text, encoding="utf-8")
+    where = ("--conf", str(tmp_path), "--env", "dev")
+    told = json.loads(said("plan", *where, "--json"))
+    assert [(each["model"], each["action"], each["reason"]) for each in told] == [
+        ("orders", "waits", "input missing"),
+        ("again", "waits", "input missing"),
+    ]
+    assert "input s/db.orders does not exist yet" in told[0]["why"]
+    assert "again" in said("plan", "again", *where)
+    assert not (tmp_path / "lake").exists()
+    with pytest.raises(ConfigError, match="there is no model 'agein'; did you mean 'again'"):
+        said("plan", "agein", *where)

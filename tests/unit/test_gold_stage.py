@@ -1,0 +1,293 @@
+"""Silver -> gold: what is computed again, why, and what stops a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from pyspark.sql import types as T
+
+from replicator import gateway
+from replicator.errors import ChecksFailed, ConfigError, SchemaRefused
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import plan
+from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
+from replicator.stages import gold, refresh_reasons, tuning
+from replicator.stages.gold import Built
+from replicator.stages.warehouse import Warehouse
+
+pytestmark = pytest.mark.spark
+
+LINES = {"id": "int", "product": "int", "pieces": "int"}
+PRODUCTS = {"code": "int", "name": "string", "gone": "boolean"}
+SQL = """
+SELECT d.id, d.product AS product, p.name, d.pieces FROM {lines} d LEFT JOIN {products} p ON p.code = d.product
+"""
+FACT = Model(
+    "fact",
+    SQL,
+    {"lines": "s/db.lines", "products": "s/db.products"},
+    ("id",),
+    (ModelColumn("id", "integer", nullable=False),),
+    lineage={"lines": ("id",), "products": ("product",)},
+    refresh=INCREMENTAL,
+)
+
+
+class Forgetful(MemoryFormat):
+    """Keeps no history."""
+
+    def changed_keys(self, *_: Any) -> None:
+        return None
+
+
+@dataclass
+class Shop:
+    """Two tables of silver and the models over them, in memory unless told otherwise."""
+
+    spark: Any
+    at: Warehouse = field(
+        default_factory=lambda: Warehouse(MemoryFormat(), MemoryFormat(), MemoryControl(), Lake("memory"), 2.0, 0)
+    )
+    batches: int = 0
+
+    def take(self, name: str, *rows: tuple[Any, ...], columns: dict[str, str] | None = None) -> None:
+        """Rows of ``lines`` (key: id) or ``products`` (key: code); one with nothing behind its key is deleted."""
+        self.batches += 1
+        columns = columns or {"lines": LINES, "products": PRODUCTS}[name]
+        key = next(iter(columns))
+        fields = [
+            T.StructField(c, T._parse_datatype_string(kind), metadata={"name": c} | ({"key": 0} if c == key else {}))
+            for c, kind in columns.items()
+        ]
+        schema = self.spark.createDataFrame([], "_seq string, _deleted boolean, _column_seq map<string,string>").schema
+        ours = [*schema, T.StructField("_source_ts_ms", T.LongType()), T.StructField("_op", T.StringType())]
+        told = [
+            (
+                *row,
+                *[None] * (len(columns) - len(row)),
+                f"{self.batches:09}",
+                len(row) == 1,
+                None,
+                self.batches,
+                "upsert",
+            )
+            for row in rows
+        ]
+        table = self.at.lake.silver("s", f"db.{name}", (key,))
+        self.at.silver.put(
+            gateway.frame(self.spark, told, T.StructType([*fields, *ours])), table, Progress("bronze", self.batches)
+        )
+
+    def refresh(self, *models: Model) -> list[Built]:
+        return gold.refresh(self.spark, models or [FACT], self.at)
+
+    def why(self, *models: Model) -> tuple[str, str, int, int | None]:
+        """How the only model was refreshed, why, rows computed and affected."""
+        [built] = self.refresh(*models)
+        assert built.error is None, built.error
+        return built.action, built.reason, built.rows, built.affected
+
+    def rows(self, model: Model = FACT) -> list[tuple[Any, ...]]:
+        return sorted(
+            (tuple(r) for r in self.at.gold.read(self.spark, self.at.lake.gold(model.name)).collect()), key=str
+        )
+
+
+@pytest.fixture
+def shop(spark) -> Shop:
+    made = Shop(tuning.session_for(spark, 0))
+    made.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
+    made.take("products", (10, "ten", False), (30, "thirty", False))
+    return made
+
+
+def test_only_the_rows_that_a_changed_key_touches_are_computed(shop) -> None:
+    """Gold.md: changed, new, deleted and looked-up rows; nothing new is no work; what `plan` tells is what is done."""
+
+    def planned() -> tuple[Any, ...]:
+        [found] = plan.plans(shop.spark, [FACT], shop.at, {"fact"})
+        return found.action, found.why, found.affected, found.rows
+
+    assert planned() == ("first build", "its table does not exist yet", None, None)
+    assert shop.why() == ("first build", "its table does not exist yet", 3, None)
+    assert shop.rows() == [(1, 10, "ten", 5), (2, 10, "ten", 6), (3, 20, None, 7)]
+    assert (shop.refresh(), planned()) == ([], ("nothing", "its inputs are as it read them", None, 3))
+    shop.take("products", (20, "twenty", False))
+    version = shop.at.gold.version(shop.spark, shop.at.lake.gold("fact"))
+    assert planned() == ("incremental", "changed keys: 1 of s/db.products", 1, 3)
+    assert shop.at.gold.version(shop.spark, shop.at.lake.gold("fact")) == version
+    assert shop.why() == ("incremental", "changed keys: 1 of s/db.products", 1, 1)
+    shop.take("products", (10,))
+    shop.take("lines", (3,), (4, 20, 1))
+    told = "changed keys: 2 of s/db.lines, 1 of s/db.products"
+    assert shop.why() == ("incremental", told, 3, 4)
+    assert shop.rows() == [(1, 10, None, 5), (2, 10, None, 6), (4, 20, "twenty", 1)]
+    shop.take("products", (30, "THIRTY", True))
+    assert shop.why() == ("incremental", "changed keys: 1 of s/db.products", 0, 0)
+    shop.take("products")
+    assert shop.why() == ("incremental", "no key of its inputs changed", 0, 0)
+    assert shop.refresh() == []
+
+
+def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
+    """Gold.md: another SQL, key or lineage, an input made anew or with other columns, many rows; a model
+    that gains columns keeps its table, which gains them too.
+    """
+    shop.refresh()
+    wider = replace(FACT, sql=SQL.replace("d.pieces", "d.pieces + CAST(0 AS BIGINT) AS pieces, upper(p.name) AS loud"))
+    assert shop.why(wider)[:2] == ("full", "its SQL changed")
+    assert shop.rows()[0] == (1, 10, "ten", 5, "TEN")
+    assert dict(shop.at.gold.read(shop.spark, shop.at.lake.gold("fact")).dtypes)["pieces"] == "bigint"
+    assert shop.refresh(wider) == []
+    declared = replace(wider, refresh="full")
+    shop.take("lines", (4, 30, 1))
+    assert shop.why(declared)[:3] == ("full", "`refresh: full`", 4)
+    partial = replace(wider, lineage={"lines": ("id",)}, refresh="full")
+    assert shop.why(partial)[1] == "its lineage changed"
+    shop.take("lines", (5, 30, 1))
+    assert shop.why(partial)[1] == "its lineage lacks products"
+    assert shop.why(replace(wider, key=("id", "product")))[1] == "its key changed"
+    assert shop.why(wider)[1] == "its key changed"
+    shop.at = replace(shop.at, full_share=0.3)
+    shop.take("lines", (6, 10, 1), (7, 10, 1))
+    assert shop.why(wider)[1] == "2 changed keys for 5 rows"
+    shop.take("products", (10, "TEN", False))
+    assert shop.why(wider)[1] == "4 affected rows for 7 rows"
+    shop.at.silver._tables.pop("memory/silver/s/db.products")
+    shop.take("products", (10, "ten", False, 1), columns=PRODUCTS | {"more": "int"})
+    assert shop.why(wider)[1] == "s/db.products is another table than before"
+    shop.at = replace(shop.at, full_bytes=10_000)
+    shop.take("lines", (6,))
+    assert shop.why(wider)[1] == "its inputs are small"
+
+
+def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop) -> None:
+    """The protocol lets a format forget; append-only tables have no key."""
+    shop.at = replace(shop.at, silver=Forgetful())
+    shop.take("lines", (1, 10, 5))
+    shop.take("products", (10, "ten", False))
+    shop.refresh()
+    shop.take("lines", (2, 10, 5))
+    assert shop.why()[1].startswith("s/db.lines no longer tells what changed since its version")
+    keyless = Model(
+        "keyless", "SELECT id FROM {x}", {"x": "s/x"}, ("id",), (), lineage={"x": ("id",)}, refresh=INCREMENTAL
+    )
+    table = shop.at.lake.silver("s", "x")
+    for number in (1, 2):
+        shop.at.silver.append(shop.spark.range(number, number + 1), table, None)
+        shop.refresh(keyless)
+    shop.at.silver.append(shop.spark.range(3, 4), table, None)
+    assert shop.why(keyless)[:2] == ("full", "s/x has no key")
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT d.id, max(p.code) AS product FROM {lines} d, {products} p GROUP BY d.id", "Aggregate"),
+        ("SELECT d.id, p.code AS product FROM {lines} d RIGHT JOIN {products} p ON p.code = d.product", "RightOuter"),
+        ("SELECT id, (SELECT max(code) FROM {products}) AS product FROM {lines}", "subquery"),
+        ("SELECT id, product FROM {lines} UNION SELECT code, code FROM {products}", "Distinct"),
+        (f"{SQL.replace('d.product AS', 'p.code AS')} WHERE NOT coalesce(p.gone, false)", "left join"),
+        (SQL.replace("SELECT d.id, d.product AS", "SELECT coalesce(p.code, d.id) AS id, p.code AS"), "left join"),
+    ],
+)
+def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop, sql, why) -> None:
+    """Gold.md, "when it holds": no aggregate, set operation or sub-query, and no row that appears where a left join
+    loses what its lineage is taken from.
+    """
+    views = {"lines": shop.spark.range(0).selectExpr("cast(id as int) id", "cast(id as int) product", "1 pieces")}
+    views["products"] = shop.spark.range(0).selectExpr("cast(id as int) code", "'' name", "true gone")
+    found = refresh_reasons.of_sql(replace(FACT, sql=sql), lambda inputs: shop.spark.sql(sql, **inputs), views)
+    assert found is not None
+    assert why in found.sentence
+    plain = refresh_reasons.of_sql(FACT, lambda inputs: shop.spark.sql(f"{SQL} WHERE NOT p.gone", **inputs), views)
+    assert plain is None
+
+
+def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> None:
+    """Why the filter above is refused: a row that a looked-up row kept out comes in when that one is deleted, and it is
+    in nobody's lineage. By the referencing column it is.
+    """
+    shop.take("products", (10, "ten", True))
+    where = " WHERE NOT coalesce(p.gone, false)"
+    loose = replace(FACT, sql=SQL.replace("d.product AS", "p.code AS") + where)
+    tight = replace(FACT, name="tight", sql=SQL + where)
+    wrong = replace(loose, name="wrong")
+    shop.refresh(loose, tight, wrong)
+    shop.take("products", (10,))
+    assert [built.action for built in shop.refresh(loose, tight)] == ["full", "incremental"]
+    assert [len(shop.rows(model)) for model in (loose, tight)] == [3, 3]
+    monkeypatch.setattr(refresh_reasons.shape, "loses_track", lambda *_: False)
+    assert shop.why(wrong)[0] == "incremental"
+    assert len(shop.rows(wrong)) == 1
+
+
+def test_keys_that_meet_stop_the_model_and_gold_stays(shop) -> None:
+    """One row per key: a new row must not take the place of one that nothing touched; nor may a key be NULL."""
+    by_pieces = replace(FACT, key=("pieces",), sql=SQL.replace("LEFT JOIN", "JOIN"))
+    shop.refresh(by_pieces)
+    before = shop.rows()
+    shop.take("lines", (9, 30, 5))
+    [built] = shop.refresh(by_pieces)
+    assert isinstance(built.error, ChecksFailed)
+    assert "1 keys of pieces are NULL or occur more than once" in str(built.error)
+    shop.take("lines", (9, 30, None))
+    [built] = shop.refresh(by_pieces)
+    assert isinstance(built.error, ChecksFailed)
+    assert shop.rows() == before
+    shop.take("lines", (9,))
+    assert shop.why(by_pieces)[0] == "incremental"
+    assert shop.rows() == before
+
+
+def test_what_a_table_cannot_follow_is_refused(shop) -> None:
+    """A column that goes or changes its type, a key that rows of the table share: building it anew is the user's word.
+    A lineage must hold its input's key.
+    """
+    shop.refresh()
+
+    def error(model: Model) -> Any:
+        [built] = shop.refresh(model)
+        return built.error
+
+    for sql in (SQL.replace(", d.pieces", ""), SQL.replace("d.pieces", "cast(d.pieces AS string) AS pieces")):
+        refused = error(replace(FACT, sql=sql))
+        assert isinstance(refused, SchemaRefused)
+        assert "`replicator rebuild fact`" in str(refused)
+    collapsed = "SELECT max(d.id) AS id, d.product, max(p.name) AS name, max(d.pieces) AS pieces FROM {lines} d JOIN "
+    collapsed += "{products} p ON p.code = d.product GROUP BY d.product"
+    refused = error(replace(FACT, sql=collapsed, key=("product",)))
+    assert "under which rows of its table are one" in str(refused)
+    narrow = error(replace(FACT, name="narrow", sql=SQL.replace("d.product AS", "cast(d.product AS smallint) AS")))
+    assert isinstance(narrow, ConfigError)
+    assert "product is smallint, and code is int" in str(narrow)
+
+
+def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
+    """The same steps on tables at rest: changed keys of Delta, a merge with deletes, a column more, a model over it."""
+    tables = DeltaFormat()
+    at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
+    shop = Shop(tuning.session_for(spark, 0), at)
+    over = Model("over", "SELECT f.id, f.name FROM {fact} f WHERE f.pieces > 5", {"fact": "fact"}, ("id",), (),
+                 lineage={"fact": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+    shop.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
+    shop.take("products", (10, "ten", False))
+    assert [built.action for built in shop.refresh(FACT, over)] == ["first build"] * 2
+    shop.take("products", (20, "twenty", False))
+    shop.take("lines", (2,))
+    planned = [(each.action, each.reason) for each in plan.plans(shop.spark, [FACT, over], at, {"over"})]
+    assert planned == [("incremental", "input first")]
+    found = [(built.action, built.rows, built.affected) for built in shop.refresh(FACT, over)]
+    assert found == [("incremental", 1, 2), ("incremental", 1, 2)]
+    assert shop.rows() == [(1, 10, "ten", 5), (3, 20, "twenty", 7)]
+    assert shop.rows(over) == [(3, "twenty")]
+    wider = replace(FACT, sql=SQL.replace("d.pieces", "d.pieces, upper(p.name) AS loud"))
+    assert shop.why(wider)[1] == "its SQL changed"
+    shop.take("products", (10,))
+    assert shop.why(wider)[0] == "incremental"
+    assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
