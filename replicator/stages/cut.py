@@ -8,7 +8,7 @@ tables; 3. the row with what waits now.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -25,10 +25,29 @@ from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News
 from replicator.transforms import transactions
-from replicator.transforms.transactions import Cut, Place
 
 _REPEATED = 100_000
 """A connector that starts again repeats fewer ends than these, in each partition."""
+
+
+Place = tuple[str, int]
+"""A topic and its partition."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where what is whole ends: ``offsets`` has the first offset that must wait, of partitions where one must.
+
+    ``place`` is the greatest place of a change that need not wait; None if there was none. Transactions come in the
+    source's order: whatever stands at or below it need not wait either; when it comes again its counts start anew (H3).
+    Transactions that are ``excused`` never wait. ``is_blind``: something waits for a transaction of which nothing but
+    the end is here.
+    """
+
+    offsets: Mapping[Place, int] = field(default_factory=dict)
+    place: str | None = None
+    excused: frozenset[str] = frozenset()
+    is_blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,11 +117,11 @@ def drawn(spark: SparkSession, at: Refinement, records: DataFrame, stood: Standi
     ):
         told = transactions.ends(described.where(F.col("topic") == _topic(at)), is_read)
         if stood.version == BEGINNING and any(start != BEGINNING for start in news.after.values()):
-            return replace(now, cut=Cut(excused=transactions.in_part(changes, told)))
-        cut = transactions.cut(changes, told, stood.cut)
+            return replace(now, cut=Cut(excused=_in_part(changes, told)))
+        cut = _cut(changes, told, stood.cut)
         if cut.is_blind and (before := _told_before(spark, at, stood, news)) is not None:
             repeated = transactions.ends(before, is_read).select("_tx").distinct()
-            cut = transactions.cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
+            cut = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
     return replace(now, cut=cut)
 
 
@@ -140,6 +159,29 @@ def refuse_half(control: Control, lake: Lake, source: str) -> None:
         where=source,
         mend="Run silver, and mend what stops it; gold goes on with the next run.",
     )
+
+
+def _cut(changes: DataFrame, told: DataFrame, before: Cut) -> Cut:
+    """The cut behind tagged changes and ends that all waited at the cut ``before``, or are new."""
+    new = changes if before.place is None else changes.where(F.col("place") > before.place)
+    new, told = (rows.where(~F.col("_tx").isin(*before.excused)) for rows in (new, told))
+    with tuning.kept(transactions.states(new, told)) as states:
+        bound = transactions.bound(states).collect()[0]
+        waits = transactions.waiting(states, bound["place"], bound["ended"])
+        first = transactions.first(new, told, waits).collect()
+        passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
+    return Cut(
+        {(row["topic"], row["partition"]): row["offset"] for row in first},
+        max(filter(None, (passed, before.place)), default=None),
+        before.excused,
+        bound["ended"] is not None,
+    )
+
+
+def _in_part(changes: DataFrame, told: DataFrame) -> frozenset[str]:
+    """Transactions of which something is here, and not all."""
+    half = transactions.states(changes, told).where("NOT whole AND place IS NOT NULL")
+    return frozenset(row["_tx"] for row in half.select("_tx").collect())
 
 
 def _save(at: Refinement, now: Standing) -> None:

@@ -6,33 +6,12 @@ marks every event with its transaction. Topics arrive at their own pace, so an e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 _COUNTS = "ARRAY<STRUCT<data_collection: STRING, event_count: BIGINT>>"
 _BODY = f"status: STRING, id: STRING, ts_ms: BIGINT, data_collections: {_COUNTS}"
 _END = f"STRUCT<{_BODY}, payload: STRUCT<{_BODY}>>"
-
-Place = tuple[str, int]
-"""A topic and its partition."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Where what is whole ends: ``offsets`` has the first offset that must wait, of partitions where one must.
-
-    ``place`` is the greatest place of a change that need not wait; None if there was none. Transactions come in the
-    source's order: whatever stands at or below it need not wait either. Transactions that are ``excused`` never wait.
-    ``is_blind``: something waits for a transaction of which nothing but the end is here.
-    """
-
-    offsets: Mapping[Place, int] = field(default_factory=dict)
-    place: str | None = None
-    excused: frozenset[str] = frozenset()
-    is_blind: bool = False
 
 
 def tagged(described: DataFrame) -> DataFrame:
@@ -74,43 +53,34 @@ def ends(records: DataFrame, is_read: Column) -> DataFrame:
     return named.drop("_count").withColumns(only)
 
 
-def cut(changes: DataFrame, told: DataFrame, before: Cut) -> Cut:
-    """The cut behind tagged changes and ends that all waited at the cut ``before``, or are new.
-
-    A transaction is whole once its end is told and every table's events are here. It waits while one before it is not:
-    by their places, and by the times of their ends for one of which nothing but the end is here. What stands at or
-    below ``before.place`` was let through; when it comes again, its counts start anew (H3).
+def bound(transactions: DataFrame) -> DataFrame:
+    """One row of what :func:`states` tells: the smallest ``place`` of a transaction that is not whole, and the smallest
+    time (``ended``) of an end of which nothing else is here; NULL where there is none.
     """
-    new = changes if before.place is None else changes.where(F.col("place") > before.place)
-    new, told = (rows.where(~F.col("_tx").isin(*before.excused)) for rows in (new, told))
-    states = _states(new, told)
     unseen = F.min(F.when(F.col("place").isNull(), F.col("ended")))
-    bound = states.where("NOT whole").agg(F.min("place").alias("place"), unseen.alias("ended")).collect()[0]
+    return transactions.where("NOT whole").agg(F.min("place").alias("place"), unseen.alias("ended"))
+
+
+def waiting(transactions: DataFrame, place: str | None, ended: int | None) -> DataFrame:
+    """``_tx`` of those that must wait: in part here, or at or behind the :func:`bound`."""
     waits = ~F.col("whole")
-    for name in ("place", "ended"):
-        if bound[name] is not None:
-            waits = waits | F.coalesce(F.col(name) >= bound[name], F.lit(False))
-    waiting = states.where(waits).select("_tx")
-    places = [rows.select("topic", "partition", "offset", "_tx") for rows in (new, told)]
-    held = places[0].unionByName(places[1]).join(waiting, "_tx", "left_semi")
-    first = held.groupBy("topic", "partition").agg(F.min("offset").alias("offset")).collect()
-    passed = new.join(waiting, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
-    return Cut(
-        {(row["topic"], row["partition"]): row["offset"] for row in first},
-        max(filter(None, (passed, before.place)), default=None),
-        before.excused,
-        bound["ended"] is not None,
-    )
+    for name, least in (("place", place), ("ended", ended)):
+        if least is not None:
+            waits = waits | F.coalesce(F.col(name) >= least, F.lit(False))
+    return transactions.where(waits).select("_tx")
 
 
-def in_part(changes: DataFrame, told: DataFrame) -> frozenset[str]:
-    """Transactions of which something is here, and not all."""
-    states = _states(changes, told).where("NOT whole AND place IS NOT NULL")
-    return frozenset(row["_tx"] for row in states.select("_tx").collect())
+def first(changes: DataFrame, told: DataFrame, waits: DataFrame) -> DataFrame:
+    """``topic, partition, offset``: the first change or end of a transaction that waits, per partition that has one."""
+    here, ended = (rows.select("topic", "partition", "offset", "_tx") for rows in (changes, told))
+    held = here.unionByName(ended).join(waits, "_tx", "left_semi")
+    return held.groupBy("topic", "partition").agg(F.min("offset").alias("offset"))
 
 
-def _states(changes: DataFrame, told: DataFrame) -> DataFrame:
-    """One row per transaction: ``_tx, whole BOOLEAN, place`` (its smallest position that is here), ``ended``."""
+def states(changes: DataFrame, told: DataFrame) -> DataFrame:
+    """Tagged changes and ends -> one row per transaction: ``_tx, whole BOOLEAN, place`` (the smallest that is here),
+    ``ended``. It is whole once its end is told and every table's events are here.
+    """
     here = changes.groupBy("_tx", "table").agg(
         # a repetition has the numbers of what it repeats
         F.count_distinct(F.coalesce("_nth", F.concat_ws("/", "topic", "partition", "offset"))).alias("seen"),
