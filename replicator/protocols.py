@@ -172,13 +172,16 @@ class Sink(Protocol):
     """How rows are served."""
 
     def progress(self, model: Model) -> Progress | None:
-        """What the target's own ledger records for this model; None if nothing was ever published."""
+        """What the target's own ledger records for this model; None if nothing was ever published, or if the target
+        lacks a column of the model or keeps it in another type: the whole model must come then.
+        """
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows: readers see all of it or nothing.
 
         Models that others reference come first for upserts and last for deletes. A difference whose progress
-        is already in the ledger is skipped. After a lost answer to COMMIT the ledger decides. Creates the
-        schema and tables that are missing. Returns what was written, per model name. Raises Unreachable when a
-        retry can help, TargetRefused (naming the model) when it cannot.
+        is already in the ledger is skipped, unless :meth:`progress` says None. After a lost answer to COMMIT the
+        ledger decides. Creates the schema and tables that are missing, adds columns and widens types, in the
+        transaction of the rows that have them. Returns what was written, per model name. Raises Unreachable when
+        a retry can help, TargetRefused (naming the model) when it cannot.
         """

@@ -70,18 +70,30 @@ def recorded() -> Path:
 
 
 @pytest.fixture(scope="session")
-def servers() -> Iterator[Stack]:
-    """A running local stack with all services, stopped and removed afterwards."""
+def stack() -> Iterator[Stack]:
+    """A local stack with nothing started yet; what is started is stopped and removed afterwards."""
     from infra.local import Stack
 
     home = Path(tempfile.mkdtemp(prefix="replicator-stack-"))
     made = Stack(home)
     try:
-        made.up(owner=os.getpid())
         yield made
     finally:
         made.down()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def servers(stack: Stack) -> Stack:
+    """The stack with all services running."""
+    stack.up(owner=os.getpid())
+    return stack
+
+
+@pytest.fixture(scope="session")
+def serving(stack: Stack) -> object:
+    """Where PostgreSQL answers, which runs; of the stack's other services nothing is needed."""
+    return stack.up(("postgres",), owner=os.getpid())
 
 
 @pytest.fixture(scope="session")

@@ -23,10 +23,13 @@ class MemorySink:
     def __init__(self) -> None:
         self.tables: dict[str, Rows] = {}
         self.ledger: dict[str, Progress] = {}
+        self._columns: dict[str, dict[str, str]] = {}
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger says."""
-        return self.ledger.get(model.name)
+        """What the ledger says; None when the model has a column that was not published, or not as this type."""
+        published = self._columns.get(model.name, _types(model))
+        lags = any(published.get(name) != kind for name, kind in _types(model).items())
+        return None if lags else self.ledger.get(model.name)
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences that are not refused, made visible at once at the end."""
@@ -36,7 +39,7 @@ class MemorySink:
         applied: dict[str, Applied] = {}
         for difference in ordered:
             name = difference.model.name
-            recorded = self.ledger.get(name)
+            recorded = self.progress(difference.model)
             with refusals.noting():
                 if self._is_new(difference):
                     tables[name] = self._after(difference)
@@ -45,11 +48,13 @@ class MemorySink:
                     applied[name] = Applied(0, 0, 0, recorded.version)
         going = {name: rows for name, rows in tables.items() if not refusals.stops(name)}
         progress = {each.model.name: each.progress for each in ordered if each.model.name in going}
+        columns = {each.model.name: _types(each.model) for each in ordered if each.model.name in going}
         self.tables, self.ledger = self.tables | going, self.ledger | progress
+        self._columns = self._columns | columns
         return refusals.raise_or(applied)
 
     def _is_new(self, difference: Difference) -> bool:
-        recorded, wanted = self.ledger.get(difference.model.name), difference.progress
+        recorded, wanted = self.progress(difference.model), difference.progress
         same_input = recorded is not None and recorded.input == wanted.input
         if not same_input and not difference.complete:
             what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
@@ -67,6 +72,10 @@ class MemorySink:
                 rows[key] = {column.name: row[column.name] for column in model.columns}
                 _refuse_null(model, rows[key])
         return rows
+
+
+def _types(model: Model) -> dict[str, str]:
+    return {column.name: column.type for column in model.columns}
 
 
 def _refuse_null(model: Model, row: dict[str, Any]) -> None:

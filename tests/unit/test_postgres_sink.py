@@ -5,6 +5,7 @@ from __future__ import annotations
 from unittest.mock import sentinel
 
 import pytest
+from psycopg2 import errorcodes
 
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
@@ -20,18 +21,65 @@ def difference(name: str, *references: str) -> Difference:
     return Difference(Model(name, "", {}, ("id",), (), references=references), sentinel.rows, Progress("g", 1))
 
 
+PASSING = {"40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04"}
+
+
+def test_every_sqlstate_says_whether_to_try_again() -> None:
+    """All that Postgres has (F-P9): connection, resources, shutdown, files pass, and serialization, deadlocks, limits
+    of time, a standby; bad data, constraints, rights and all else do not, and no SQLSTATE is a lost connection.
+    """
+    states = {code for name, code in vars(errorcodes).items() if name.isupper() and len(code) == 5}
+    expected = {state for state in states if state[:2] in {"08", "53", "58"} or state[:4] == "57P0"} | PASSING
+    assert len(states) > 200
+    assert {state for state in states if is_retryable(state)} == expected
+    assert {state[:2] for state in states if state[:2] in {"22", "23", "42"} and not is_retryable(state)} == {
+        "22",
+        "23",
+        "42",
+    }
+    assert is_retryable(None)
+
+
 @pytest.mark.parametrize(
-    ("state", "retry"),
+    ("narrow", "wide"),
     [
-        ("08006", True), ("08001", True), ("40001", True), ("40P01", True), ("53100", True), ("53300", True),
-        ("57P01", True), ("57P03", True), ("57014", True), ("55P03", True), ("25006", True), (None, True),
-        ("22001", False), ("22P02", False), ("23502", False), ("23503", False), ("23505", False), ("42501", False),
-        ("42P01", False), ("28P01", False), ("0A000", False), ("P0001", False), ("XX000", False),
+        ("smallint", "integer"),
+        ("integer", "bigint"),
+        ("bigint", "numeric(19,0)"),
+        ("smallint", "numeric(7,2)"),
+        ("bigint", "numeric"),
+        ("real", "double precision"),
+        ("numeric(10,2)", "numeric(11,3)"),
+        ("numeric(38,18)", "numeric"),
+        ("varchar(50)", "varchar(51)"),
+        ("varchar(50)", "varchar"),
+        ("varchar", "text"),
+        ("text", "varchar"),
+        ("char(3)", "varchar(3)"),
+        ("timestamp(3)", "timestamp"),
+        ("time(0) with time zone", "timetz(6)"),
+        ("varchar(3)[]", "text[]"),
+    ],
+)
+def test_a_wider_type_holds_a_narrower_one(narrow: str, wide: str) -> None:
+    """And not the other way round, but for text without a limit, which has two names (types.md section 8)."""
+    assert parse_type(wide).holds(parse_type(narrow))
+    assert parse_type(narrow).holds(parse_type(wide)) is ({narrow, wide} == {"varchar", "text"})
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted"),
+    [
+        ("integer", "text"), ("text", "integer"), ("integer", "real"), ("integer", "double precision"),
+        ("bigint", "numeric(18,0)"), ("numeric(10,2)", "numeric(11,4)"), ("numeric(10,2)", "numeric(12,1)"),
+        ("numeric(4,0)", "integer"), ("numeric", "bigint"), ("real", "numeric"), ("date", "timestamp"),
+        ("timestamp", "timestamptz"), ("time", "timetz"), ("timestamp", "timestamp(3)"), ("varchar(9)", "char(9)"),
+        ("text", "varchar(9)"), ("json", "jsonb"), ("uuid", "text"), ("text", "text[]"), ("integer[]", "integer"),
     ],
 )  # fmt: skip
-def test_a_sqlstate_says_whether_to_try_again(state: str | None, retry: bool) -> None:
-    """Connection, serialization, resources and shutdown pass; bad data, constraints and rights do not (F-P9)."""
-    assert is_retryable(state) is retry
+def test_what_is_no_widening_is_told(there: str, wanted: str) -> None:
+    """Narrowing, another family, digits before the point that get fewer (types.md section 8: not automatic)."""
+    assert not parse_type(wanted).holds(parse_type(there))
 
 
 def test_the_waits_grow_and_end() -> None:
@@ -89,6 +137,8 @@ def test_a_circle_and_a_model_twice_are_refused() -> None:
         ("char", "character(1)"),
         ("double precision", "double precision"),
         ("int", "integer"),
+        ("varchar(9)[]", "character varying(9)[]"),
+        ("timestamp(3) [ ]", "timestamp(3) without time zone[]"),
     ],
 )
 def test_a_type_is_read_as_postgres_prints_it(written: str, printed: str) -> None:
@@ -108,7 +158,8 @@ def test_a_type_is_read_as_postgres_prints_it(written: str, printed: str) -> Non
         "int(5)",
         "serial",
         'text"',
-        "json",
+        "text[][]",
+        "xml",
     ],
 )
 def test_what_is_no_known_type_is_refused(written: str) -> None:
@@ -122,6 +173,16 @@ def test_names_that_postgres_would_cut_are_refused(name: str) -> None:
     """63 bytes at most: a longer name is cut silently, and two tables become one (N-2)."""
     model = Model("m", "", {}, ("id",), (ModelColumn("id", "integer"),), target=Target("w", "s", name))
     with pytest.raises(ConfigError, match="63"):
+        target_of(model)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [("_replicator_ledger", "a"), ("_replicator_staging_x", "a"), ("t", "_OP")]
+)
+def test_names_that_the_sink_needs_itself_are_refused(table: str, column: str) -> None:
+    """The ledger, staging tables, and the column that says what becomes of a row."""
+    model = Model("m", "", {}, (column,), (ModelColumn(column, "integer"),), target=Target("w", "s", table))
+    with pytest.raises(ConfigError, match=f"(?i){column if table == 't' else table}"):
         target_of(model)
 
 

@@ -53,11 +53,12 @@ def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
         field = fields.get(column.name)
         if field is None:
             raise _refused(model, column.name, "is declared but not among the rows")
-        if _would_round(field.dataType, target):
+        if _would_round(_element(field.dataType, target), target.element):
             kinds = f"is {field.dataType.simpleString()} in gold and {target} in Postgres: values would be rounded"
             raise _refused(model, column.name, kinds)
-        if isinstance(field.dataType, _NESTED) and target.name != "jsonb":
-            raise _refused(model, column.name, f"is {field.dataType.simpleString()}: only jsonb can hold that")
+        if not _has_form(field.dataType, target):
+            kinds = f"is {field.dataType.simpleString()} in gold, for which {target} in Postgres has no form"
+            raise _refused(model, column.name, kinds)
         value, kind = _travelling(F.col(names.spark(column.name)), field.dataType, target)
         carried.append(Carried(column.name, f"c{index}", kind, target, value.alias(f"c{index}")))
     return tuple(carried)
@@ -66,6 +67,17 @@ def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
 def _refused(model: Model, column: str, why: str) -> TargetRefused:
     what = f"column {column} of model {model.name} {why}."
     return TargetRefused(what, where=model.name, mend="Cast it in the model's SQL, or declare another type.")
+
+
+def _element(gold: T.DataType, target: PostgresType) -> T.DataType:
+    return gold.elementType if target.is_array and isinstance(gold, T.ArrayType) else gold
+
+
+def _has_form(gold: T.DataType, target: PostgresType) -> bool:
+    """What is nested becomes JSON; a list also an array of what its elements become."""
+    if target.is_array:
+        return isinstance(gold, T.ArrayType) and not isinstance(gold.elementType, _NESTED)
+    return not isinstance(gold, _NESTED) or target.name in ("json", "jsonb")
 
 
 def _would_round(gold: T.DataType, target: PostgresType) -> bool:
@@ -79,6 +91,9 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
 
 def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[Column, str]:
     """The value as it is written into staging, and the type of the staging column."""
+    if target.is_array and isinstance(gold, T.ArrayType):
+        kind, element = gold.elementType, target.element
+        return F.to_json(F.transform(value, lambda each: _element_text(each, kind, element))), "text"
     if isinstance(gold, _WHOLE) and target.name == "time{} without time zone":
         return _time_of_day(value), "text"
     if isinstance(gold, _WHOLE) and target.name == "interval":
@@ -95,6 +110,13 @@ def _text(value: Column, gold: T.DataType) -> Column:
     if isinstance(gold, _NESTED):
         return F.to_json(value, {"ignoreNullFields": "false"})
     return value.cast("string")
+
+
+def _element_text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
+    """An element as Postgres reads it from a text."""
+    if isinstance(gold, T.BinaryType):
+        return F.concat(F.lit("\\x"), F.hex(value))
+    return _travelling(value, gold, target)[0].cast("string")
 
 
 def _instant(value: Column) -> Column:

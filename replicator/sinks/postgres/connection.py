@@ -36,9 +36,13 @@ SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"
 _HOST = re.compile(r"[A-Za-z0-9_.:-]+")
 # texts become values in this session: nothing of the server's or the role's defaults may take part in that
 _SESSION = (
-    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c lock_timeout=10s "
+    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
+    "-c lock_timeout=10s -c statement_timeout=1h -c idle_in_transaction_session_timeout=10min "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
+# a server that is gone without a word is noticed after a minute
+_PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+_JDBC_SILENCE = "600"  # seconds that one thousand rows may take to be answered
 
 
 @dataclass(frozen=True)
@@ -73,9 +77,11 @@ class PostgresConnection:
         return f"{self.host}:{self.port}/{self.database}"
 
     def open(self) -> PgConnection:
-        """A new session: UTC, ISO dates, empty search path, locks awaited for 10 s. Raises Unreachable."""
+        """A new session: UTC, ISO dates, empty search path. A lock is awaited for 10 s, a statement for an hour, and
+        the server ends a transaction that has nothing to do for 10 minutes. Raises Unreachable.
+        """
         settings: dict[str, Any] = {
-            "connect_timeout": "10",
+            **_PATIENCE,
             "application_name": "replicator",
             **self.options,
             "host": self.host,
@@ -109,5 +115,6 @@ class PostgresConnection:
             **({"password": self.password} if self.password else {}),
             "sslmode": self.sslmode,
             "tcpKeepAlive": "true",
+            "socketTimeout": _JDBC_SILENCE,
             "reWriteBatchedInserts": "true",
         }

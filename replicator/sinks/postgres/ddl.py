@@ -1,7 +1,8 @@
-"""Schema, target tables and staging tables: made when missing, compared when there."""
+"""Schema, target tables and staging tables: made when missing, altered when they lag behind their model."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -9,30 +10,37 @@ from typing import TYPE_CHECKING
 from psycopg2 import sql
 
 from replicator.errors import ConfigError, TargetRefused
+from replicator.sinks.postgres import ledger
 from replicator.sinks.postgres.columns import Carried
+from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
+from replicator.sinks.postgres.present import column_types, look
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import Model, Target
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
+LOG = logging.getLogger(__name__)
+
 _LONGEST = 63  # bytes; Postgres cuts longer names silently, and two tables become one (reliability.md N-2)
 _STAGING = "_replicator_staging_"
-_COLUMNS = """
-    SELECT a.attname, format_type(a.atttypid, a.atttypmod)
-    FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = %s AND c.relname = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-"""
+_OPERATION = "_op"
 
 
 def target_of(model: Model) -> Target:
-    """Where a model is served. Raises ConfigError when it has no target or Postgres would cut a name."""
+    """Where a model is served. Raises ConfigError when it has no target, Postgres would cut a name, or a name is one of
+    the sink's own.
+    """
     if model.target is None:
         raise ConfigError("the model has no publish target", where=model.name)
     for name in (model.target.schema, model.target.table, *(column.name for column in model.columns)):
         if not 0 < len(name.encode()) <= _LONGEST or "\0" in name:
             what = f"{name!r} is empty, longer than {_LONGEST} bytes, or holds a NUL: Postgres cannot keep it"
             raise ConfigError(what, where=model.name)
+    if model.target.table == ledger.TABLE or model.target.table.startswith(_STAGING):
+        raise ConfigError(f"tables called {model.target.table} are for publishing itself", where=model.name)
+    if any(column.name.casefold() == _OPERATION for column in model.columns):
+        raise ConfigError(f"no column can be called {_OPERATION}: rows travel with one of that name", where=model.name)
     return model.target
 
 
@@ -43,22 +51,55 @@ def create_schema(cursor: Cursor, schema: str) -> None:
         cursor.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
 
 
-def prepare_target(cursor: Cursor, model: Model) -> None:
-    """Make the model's table if it is missing. Raises TargetRefused when it is there and has other columns."""
+def lags(cursor: Cursor, model: Model) -> bool:
+    """Whether the model's table is missing, lacks columns, or cannot keep what the model gives: every row is needed."""
     target = target_of(model)
-    there = _columns(cursor, target.schema, target.table)
-    if not there:
-        cursor.execute(_create_target(model, target))
-        return
-    for column in model.columns:
-        wanted = str(parse_type(column.type))
-        found = there.get(column.name)
-        if found != wanted:
-            fault = f"is {found}, not {wanted}" if found else f"is missing ({wanted})"
-            what = f"column {column.name} of table {target.schema}.{target.table} {fault}."
-            raise TargetRefused(
-                what, where=model.name, mend="Alter the table, or drop it together with its ledger row."
-            )
+    present = look(cursor, target)
+    try:
+        return present is None or changes(model, target, present).need_every_row
+    except TargetRefused:
+        return True
+
+
+def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> None:
+    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment.
+
+    Raises TargetRefused when the table that is there can never be the model's, or lacks what only all rows can fill.
+    """
+    target = target_of(model)
+    present = look(cursor, target)
+    behind = present is None or changes(model, target, present).need_every_row
+    if behind and not complete:
+        what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
+        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends the whole model then.")
+    if present is None:
+        made, forgotten = _create_target(model, target), ledger.forgetting(target.schema, model.name)
+        cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
+
+
+def warn_of_constraints(cursor: Cursor, model: Model) -> None:
+    """Say which constraints of the model's table rows in the order of the key may violate half-way (F-P7)."""
+    present = look(cursor, target_of(model))
+    strict = strict_beside_key(model, present) if present else ()
+    if strict:
+        LOG.warning(
+            "target_constraints model=%s checked_row_by_row=%s: rows come in the order of the key, which may break "
+            "these half-way: make them DEFERRABLE, or drop them",
+            model.name,
+            ", ".join(strict),
+        )
+
+
+def evolve_target(cursor: Cursor, model: Model) -> tuple[str, ...]:
+    """Alter the model's table to be as the model says, with its comments. Returns new columns that may not be NULL."""
+    target = target_of(model)
+    present = look(cursor, target)
+    if present is None:
+        what = f"table {target.schema}.{target.table} was dropped meanwhile."
+        raise TargetRefused(what, where=model.name, mend="Run publish again.")
+    new = apply(cursor, model, target, present)
+    describe(cursor, model, target, present)
+    return new
 
 
 def prepare_staging(cursor: Cursor, model: Model, columns: Sequence[Carried]) -> sql.Identifier:
@@ -66,7 +107,7 @@ def prepare_staging(cursor: Cursor, model: Model, columns: Sequence[Carried]) ->
     target = target_of(model)
     wanted = {carried.staged_as: carried.staged_type for carried in columns} | {"_op": "text", "_batch": "text"}
     name = sql.Identifier(target.schema, staging_name(model.name))
-    there = _columns(cursor, target.schema, staging_name(model.name))
+    there = column_types(cursor, target.schema, staging_name(model.name))
     if there == wanted:
         cursor.execute(sql.SQL("TRUNCATE {}").format(name))
         return name
@@ -80,12 +121,6 @@ def staging_name(model: str) -> str:
     """Named by the model; by its hash when that would be too long."""
     name = _STAGING + model
     return name if len(name.encode()) <= _LONGEST else _STAGING + sha256(model.encode()).hexdigest()[:32]
-
-
-def _columns(cursor: Cursor, schema: str, table: str) -> dict[str, str]:
-    """Column names of a table and their types as Postgres prints them; empty when there is no such table."""
-    cursor.execute(_COLUMNS, (schema, table))
-    return dict(cursor.fetchall())
 
 
 def _create_target(model: Model, target: Target) -> sql.Composed:

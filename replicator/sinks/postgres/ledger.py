@@ -18,9 +18,11 @@ _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (model text PRIMARY KEY, input text NOT NULL, version bigint NOT NULL, "
     "published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
-_READ = sql.SQL("SELECT model, input, version FROM {} WHERE model = ANY(%s) ORDER BY model")
+# values as literals: with parameters a percent sign in the schema's name would be one, too
+_READ = sql.SQL("SELECT model, input, version FROM {} WHERE model = ANY ({}) ORDER BY model")
+_FORGET = sql.SQL("DELETE FROM {} WHERE model = {}")
 _WRITE = sql.SQL(
-    "INSERT INTO {} (model, input, version) VALUES (%s, %s, %s) ON CONFLICT (model) DO UPDATE "
+    "INSERT INTO {} (model, input, version) VALUES ({}, {}, {}) ON CONFLICT (model) DO UPDATE "
     "SET input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
 
@@ -39,14 +41,20 @@ def exists(cursor: Cursor, schema: str) -> bool:
 
 def read(cursor: Cursor, schema: str, models: Sequence[str], *, lock: bool = False) -> dict[str, Progress]:
     """What the ledger says about these models, absent ones left out; with ``lock`` held until the transaction ends."""
-    query = _READ.format(sql.Identifier(schema, TABLE))
-    cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query, (list(models),))
+    query = _READ.format(sql.Identifier(schema, TABLE), sql.Literal(list(models)))
+    cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query)
     return {model: Progress(source, version) for model, source, version in cursor.fetchall()}
 
 
 def write(cursor: Cursor, schema: str, model: str, progress: Progress) -> None:
     """Record that a model stands at ``progress`` once this transaction commits."""
-    cursor.execute(_WRITE.format(sql.Identifier(schema, TABLE)), (model, progress.input, progress.version))
+    values = (sql.Literal(each) for each in (model, progress.input, progress.version))
+    cursor.execute(_WRITE.format(sql.Identifier(schema, TABLE), *values))
+
+
+def forgetting(schema: str, model: str) -> sql.Composed:
+    """The statement after which nothing was ever published of a model."""
+    return _FORGET.format(sql.Identifier(schema, TABLE), sql.Literal(model))
 
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:

@@ -20,8 +20,10 @@ from replicator.errors import TargetRefused, Unreachable
 LOG = logging.getLogger(__name__)
 R = TypeVar("R")
 
-# connection, resources, shutdown; then serialization, deadlock, lock timeout, cancelled by a timeout, a standby
-_RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006")
+# connection, resources, shutdown, files; then serialization, deadlock, lock timeout, cancelled by a timeout, a standby,
+# a transaction that the server ended because it lasted
+_RETRY = ("08", "53", "57P0", "58", "40001", "40P01", "55P03", "57014", "25006", "25P03", "25P04")
+_ONLY_NAMES = ("0A", "2B", "42")
 
 
 def is_retryable(sqlstate: str | None) -> bool:
@@ -79,14 +81,14 @@ def translated(model: str, place: str) -> Iterator[None]:
 def _verdict(
     state: str | None, model: str, place: str, named: tuple[str | None, str | None], message: str | None = None
 ) -> Unreachable | TargetRefused:
-    """The error for one SQLSTATE. Only class 42 speaks in identifiers alone, so only its message is passed on."""
+    """The error for one SQLSTATE. Only the message of a class that speaks in identifiers alone is passed on."""
     condition = _condition(state)
     if is_retryable(state):
         mend = "Run again once Postgres is well: nothing of the batch is visible."
         return Unreachable(f"Postgres broke off while publishing {model} ({condition}).", where=place, mend=mend)
     column, constraint = named
     parts = [f"column {column}" if column else "", f"constraint {constraint}" if constraint else ""]
-    parts.append(message or "" if state and state.startswith("42") else "")
+    parts.append(message or "" if state and state.startswith(_ONLY_NAMES) else "")
     detail = ", ".join(part for part in parts if part)
     what = f"Postgres refuses model {model}: {condition}{' - ' + detail if detail else ''}."
     return TargetRefused(what, where=model, mend="Mend the model or the table and run publish again.")

@@ -13,7 +13,7 @@ from psycopg2 import sql
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import ddl, ledger
+from replicator.sinks.postgres import ddl, evolve, ledger
 from replicator.sinks.postgres.columns import carry
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.retry import Backoff, translated
@@ -40,17 +40,20 @@ class PostgresSink:
         self._connection = connection
         self._backoff = backoff or Backoff()
         self._writers = writers
+        self._warned: set[str] = set()
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger of the model's schema says; None without schema, ledger or row. Raises Unreachable."""
+        """What the ledger of the model's schema says; None without schema, ledger or row, and when the table lacks
+        what the model has. Raises Unreachable.
+        """
         return self._backoff.retrying(lambda: self._recorded([model]).get(model.name))
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows.
 
-        1. lock; 2. make what is missing; 3. stage through Spark; 4. one transaction: deletes with referencing
-        models first, upserts with referenced models first, ledger; 5. COMMIT, and when its answer is lost, the
-        ledger decides. Losing the connection anywhere starts again at 1.
+        1. lock; 2. make what is missing; 3. stage through Spark; 4. one transaction: tables that lag behind their
+        model are altered, deletes with referencing models first, upserts with referenced models first, ledger;
+        5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again at 1.
 
         A refused model leaves the transaction, and so do the models that reference it; the others are committed,
         then TargetRefused names it. A difference that is not complete needs a ledger row of the same input.
@@ -76,6 +79,7 @@ class PostgresSink:
                     continue
                 with refusals.noting(), self._translated(difference.model.name), session.cursor() as cursor:
                     recorded = _prepare(cursor, difference)
+                    self._warn_once(cursor, difference.model)
                     if ledger.covers(recorded, difference.progress):
                         applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
                     else:
@@ -83,6 +87,11 @@ class PostgresSink:
             with self._translated("the batch"):
                 session.autocommit = False
             return applied | self._commit_what_is_taken(session, staged, refusals)
+
+    def _warn_once(self, cursor: Cursor, model: Model) -> None:
+        if model.name not in self._warned:
+            ddl.warn_of_constraints(cursor, model)
+            self._warned.add(model.name)
 
     def _stage(self, cursor: Cursor, difference: Difference) -> Staged:
         columns = carry(difference.model, difference.rows.schema)
@@ -115,13 +124,14 @@ class PostgresSink:
             with self._translated("the batch"), session.cursor() as cursor:
                 cursor.execute("SET CONSTRAINTS ALL DEFERRED")
                 fresh = _lock_ledger(cursor, going)
+                new = {each.model: self._evolve(cursor, each) for each in fresh}
                 for each in reversed(fresh):
                     with self._translated(each.model):
                         deleted[each.model] = each.delete(cursor)
                 for each in fresh:
                     with self._translated(each.model):
                         upserted[each.model] = each.upsert(cursor)
-                self._settle(cursor, fresh)
+                self._settle(cursor, fresh, new)
         except TargetRefused:
             session.rollback()
             raise
@@ -132,8 +142,15 @@ class PostgresSink:
             for each in going
         }
 
-    def _settle(self, cursor: Cursor, written: Sequence[Staged]) -> None:
-        """Check deferred constraints here, where they can be told from a lost COMMIT; empty staging; ledger."""
+    def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
+        """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
+        with self._translated(staged.model):
+            return ddl.evolve_target(cursor, staged.difference.model)
+
+    def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
+        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns; empty
+        staging; ledger.
+        """
         by_table = {ddl.target_of(each.difference.model).table: each.model for each in written}
         try:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
@@ -143,6 +160,7 @@ class PostgresSink:
         for each in written:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
+                evolve.tighten(cursor, target, new[each.model])
                 cursor.execute(sql.SQL("TRUNCATE {}").format(each.table))
                 ledger.write(cursor, target.schema, each.model, each.difference.progress)
 
@@ -160,13 +178,14 @@ class PostgresSink:
                 raise Unreachable(what, where=self._connection.where, mend="Run again.") from error
 
     def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
-        """The ledger rows of these models."""
+        """The ledger rows of these models, but for those whose table lags behind its model."""
         recorded: dict[str, Progress] = {}
         with closing(self._connection.open()) as session, self._translated("the ledger"), session.cursor() as cursor:
             for schema, in_schema in _schemas(models).items():
                 if ledger.exists(cursor, schema):
                     recorded |= ledger.read(cursor, schema, in_schema)
-        return recorded
+            lagging = {model.name for model in models if model.name in recorded and ddl.lags(cursor, model)}
+        return {name: progress for name, progress in recorded.items() if name not in lagging}
 
     def _with_column(self, session: Session, error: TargetRefused, going: Sequence[Staged]) -> TargetRefused:
         """The same error, naming the column when a staged value does not fit one: Postgres does not say which."""
@@ -200,11 +219,16 @@ def _lock(cursor: Cursor, schemas: Iterable[str]) -> None:
 
 
 def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
-    """Hold the ledger rows until the transaction ends; those whose progress is not there yet."""
+    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet."""
     recorded: dict[str, Progress] = {}
     for schema, names in _schemas(each.difference.model for each in staged).items():
         recorded |= ledger.read(cursor, schema, names, lock=True)
-    return [each for each in staged if not ledger.covers(recorded.get(each.model), each.difference.progress)]
+    return [
+        each
+        for each in staged
+        if not ledger.covers(recorded.get(each.model), each.difference.progress)
+        or ddl.lags(cursor, each.difference.model)
+    ]
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
@@ -213,8 +237,8 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     schema = ddl.target_of(model).schema
     ddl.create_schema(cursor, schema)
     ledger.create(cursor, schema)
-    ddl.prepare_target(cursor, model)
-    recorded = ledger.read(cursor, schema, [model.name]).get(model.name)
+    ddl.prepare_target(cursor, model, complete=difference.complete)
+    recorded = None if ddl.lags(cursor, model) else ledger.read(cursor, schema, [model.name]).get(model.name)
     if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
         there = "another input" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."

@@ -21,19 +21,27 @@ if TYPE_CHECKING:
 
 _COMMA = sql.SQL(", ")
 _AND = sql.SQL(" AND ")
-_DELETE = sql.SQL(
-    "DELETE FROM {target} t USING (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'delete') s WHERE {same}"
+_GONE = sql.SQL(
+    "EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'delete') s WHERE {same})"
 )
-_DELETE_STRANGERS = sql.SQL(
-    "DELETE FROM {target} t WHERE NOT EXISTS "
-    "(SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'upsert') s WHERE {same})"
+_STRANGE = sql.SQL(
+    "NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'upsert') s WHERE {same})"
 )
+# DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
+# in a circle with another writer who keeps to that order
+_LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
+_DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
 # xmax is 0 in a row version that this statement inserted, and not in one that it updated
 _UPSERT = sql.SQL(
     "WITH written AS (INSERT INTO {target} AS t ({columns}) "
     "SELECT DISTINCT ON ({key_values}) {values} FROM {staging} s WHERE {mine} AND s._op = 'upsert' "
     "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING (t.xmax = 0) AS inserted) "
     "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
+)
+# an array travels as JSON of texts, so that its elements are read as Postgres reads any text of their type
+_ELEMENTS = sql.SQL(
+    "CASE WHEN {0} IS NOT NULL THEN ARRAY(SELECT each.element FROM jsonb_array_elements_text(CAST({0} AS jsonb)) "
+    "WITH ORDINALITY AS each (element, place) ORDER BY each.place) END"
 )
 _UPDATE = sql.SQL("DO UPDATE SET {assign} WHERE ROW({old}) IS DISTINCT FROM ROW({new})")
 
@@ -69,13 +77,19 @@ class Staged:
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
-        statement = _DELETE_STRANGERS if self.difference.complete else _DELETE
         keys = [sql.SQL("{} AS {}").format(self._value(each), sql.Identifier(each.staged_as)) for each in self._keys()]
         same = [
             sql.SQL("t.{} = s.{}").format(sql.Identifier(each.name), sql.Identifier(each.staged_as))
             for each in self._keys()
         ]
-        cursor.execute(statement.format(**self._places(), keys=_COMMA.join(keys), same=_AND.join(same)))
+        which = _STRANGE if self.difference.complete else _GONE
+        places = self._places()
+        places["which"] = which.format(**places, keys=_COMMA.join(keys), same=_AND.join(same))
+        places["order"] = _COMMA.join(sql.SQL("t.{}").format(sql.Identifier(each.name)) for each in self._keys())
+        cursor.execute(_LOCK.format(**places))
+        if cursor.fetchone() == (0,):
+            return 0
+        cursor.execute(_DELETE.format(**places))
         return cursor.rowcount
 
     def upsert(self, cursor: Cursor) -> tuple[int, int]:
@@ -124,16 +138,20 @@ class Staged:
     def _value(self, column: Carried) -> sql.Composable:
         """The staged value as the target's type. Never cast to a text type: a cast would cut what is too long."""
         staged = sql.SQL("s.{}").format(sql.Identifier(column.staged_as))
-        return staged if column.type.is_text else sql.SQL("CAST({} AS {})").format(staged, sql.SQL(str(column.type)))
+        if column.type.is_array:
+            staged = _ELEMENTS.format(staged)
+        cast = sql.SQL("CAST({} AS {})").format(staged, sql.SQL(str(column.type)))
+        return staged if column.type.element.is_text else cast
 
     def _action(self) -> sql.Composable:
-        plain = [sql.Identifier(each.name) for each in self.columns if each.name not in self.difference.model.key]
+        changing = [each for each in self.columns if each.name not in self.difference.model.key]
+        plain = [sql.Identifier(each.name) for each in changing]
         if not plain:
             return sql.SQL("DO NOTHING")
         return _UPDATE.format(
             assign=_COMMA.join(sql.SQL("{} = EXCLUDED.{}").format(name, name) for name in plain),
-            old=_COMMA.join(sql.SQL("t.{}").format(name) for name in plain),
-            new=_COMMA.join(sql.SQL("EXCLUDED.{}").format(name) for name in plain),
+            old=_COMMA.join(_compared("t", each) for each in changing),
+            new=_COMMA.join(_compared("EXCLUDED", each) for each in changing),
         )
 
     def _places(self) -> dict[str, sql.Composable]:
@@ -143,3 +161,9 @@ class Staged:
             "staging": self.table,
             "mine": sql.SQL("s._batch = {}").format(sql.Literal(self.batch)),
         }
+
+
+def _compared(row: str, column: Carried) -> sql.Composed:
+    """A column of the old or the new row, in a form that has equality: json has none."""
+    value = sql.SQL(f"{row}.{{}}").format(sql.Identifier(column.name))
+    return value + sql.SQL("::text") if column.type.element.name == "json" else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.errors import ConfigError
 
@@ -41,30 +41,80 @@ _TYPES: dict[str, tuple[str, int]] = {
     "timestamp with time zone": ("timestamp{} with time zone", 1),
     "interval": ("interval", 0),
     "uuid": ("uuid", 0),
+    "json": ("json", 0),
     "jsonb": ("jsonb", 0),
     "inet": ("inet", 0),
     "cidr": ("cidr", 0),
     "macaddr": ("macaddr", 0),
 }
-_WRITTEN = re.compile(r"([a-z][a-z0-9 ]*?) ?(?:\( ?(\d{1,8}) ?(?:, ?(\d{1,4}) ?)?\))?((?: with| without) time zone)?")
+_WRITTEN = re.compile(
+    r"([a-z][a-z0-9 ]*?) ?(?:\( ?(\d{1,8}) ?(?:, ?(\d{1,4}) ?)?\))?((?: with| without) time zone)? ?(\[ ?\])?"
+)
+_WHOLE_DIGITS = {"smallint": 5, "integer": 10, "bigint": 19}
+_TIMES = ("time{} without", "time{} with", "timestamp{} without", "timestamp{} with")
+_MICROSECONDS = 6
 
 
 @dataclass(frozen=True)
 class PostgresType:
-    """A type of an allow-list: ``name`` as Postgres prints it without arguments, and the arguments."""
+    """A type of an allow-list: ``name`` as Postgres prints it without arguments, the arguments, and whether it is an
+    array of such values.
+    """
 
     name: str
     arguments: tuple[int, ...] = ()
+    is_array: bool = False
 
     def __str__(self) -> str:
         """As Postgres' ``format_type`` prints it, so that texts compare."""
         inside = ",".join(str(each) for each in self.arguments)
-        return self.name.format(f"({inside})" if inside else "")
+        return self.name.format(f"({inside})" if inside else "") + ("[]" if self.is_array else "")
+
+    @property
+    def element(self) -> PostgresType:
+        """What an array is an array of; of any other type the type itself."""
+        return replace(self, is_array=False)
 
     @property
     def is_text(self) -> bool:
         """Whether any text is a value of it, but for its length."""
-        return self.name in ("text", "character varying{}", "character{}")
+        return not self.is_array and self.name in ("text", "character varying{}", "character{}")
+
+    def holds(self, other: PostgresType) -> bool:
+        """Whether each value of *other* is one of this type too, so that a column can be altered in place (types.md
+        section 8): more digits, more room, longer text, finer times. A type holds itself.
+        """
+        if self.is_array or other.is_array:
+            return self.is_array and other.is_array and self.element.holds(other.element)
+        if self.is_text and other.is_text:
+            fits = self._length is None or (other._length is not None and other._length <= self._length)
+            return fits and (self.name != "character{}" or other.name == self.name)  # which fills up with blanks
+        if self.name.startswith(_TIMES) and self.name == other.name:
+            return (*other.arguments, _MICROSECONDS)[0] <= (*self.arguments, _MICROSECONDS)[0]
+        if self.name == "double precision":
+            return other.name in ("real", "double precision")
+        return self == other or self._holds_exactly(other)
+
+    def _holds_exactly(self, other: PostgresType) -> bool:
+        digits, scale = other._digits, other.scale
+        if self.name == "numeric{}" and not self.arguments:
+            return other.name == "numeric{}" or digits is not None
+        if self._digits is None or self.scale is None or digits is None or scale is None:
+            return False
+        return (
+            self._digits >= digits and self.scale >= scale and (self.name == "numeric{}" or other.name != "numeric{}")
+        )
+
+    @property
+    def _length(self) -> int | None:
+        return self.arguments[0] if self.arguments else None
+
+    @property
+    def _digits(self) -> int | None:
+        """Digits before the point of an exact number that has a limit; None if it is another."""
+        if self.name == "numeric{}" and self.arguments:
+            return self.arguments[0] - self.arguments[1]
+        return _WHOLE_DIGITS.get(self.name)
 
     @property
     def scale(self) -> int | None:
@@ -75,7 +125,7 @@ class PostgresType:
 
 
 def parse_type(written: str) -> PostgresType:
-    """The type that a model's YAML writes: ``varchar(50)``, ``numeric(10,2)``, ``timestamp(3)`` ...
+    """The type that a model's YAML writes: ``varchar(50)``, ``numeric(10,2)``, ``timestamp(3)``, ``text[]`` ...
 
     Raises ConfigError for anything that is not on the list.
     """
@@ -90,4 +140,4 @@ def parse_type(written: str) -> PostgresType:
         arguments = (1,)
     if known[0] == "numeric{}" and len(arguments) == 1:
         arguments = (*arguments, 0)
-    return PostgresType(known[0], arguments)
+    return PostgresType(known[0], arguments, is_array=match.group(5) is not None)

@@ -1,0 +1,150 @@
+"""The model against the table that is there: what to add, widen and loosen, or why not (types.md section 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg2 import sql
+
+from replicator.errors import ConfigError, TargetRefused
+from replicator.sinks.postgres import views
+from replicator.sinks.postgres.present import Held, Present
+from replicator.sinks.postgres.types import PostgresType, parse_type
+from replicator.spec import Model, ModelColumn, Target
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import cursor as Cursor
+
+_COMMA = sql.SQL(", ")
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What a table lacks to be as its model says; columns in the model's order.
+
+    ``loosened`` may be NULL from now on. Columns that the model does not have stay as they are, and so does a NOT NULL
+    that only the model has: gold checks it.
+    """
+
+    added: tuple[ModelColumn, ...] = ()
+    widened: tuple[ModelColumn, ...] = ()
+    loosened: tuple[str, ...] = ()
+
+    @property
+    def need_every_row(self) -> bool:
+        """Whether rows that are there already lack values, or were kept with fewer digits than gold has."""
+        return bool(self.added or self.widened)
+
+
+def changes(model: Model, target: Target, present: Present) -> Changes:
+    """How the table becomes the model's. Raises TargetRefused, naming the column and both types, where it cannot."""
+    place = f"{target.schema}.{target.table}"
+    if not present.is_table:
+        raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
+    widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
+    _refuse_strangers(model, place, present)
+    if frozenset(model.key) not in present.unique:
+        what = f"table {place} has no unique key on {', '.join(model.key)}, the key of model {model.name}."
+        raise TargetRefused(what, where=model.name, mend="Drop the table: the next publish makes it anew.")
+    return Changes(
+        tuple(column for column in model.columns if column.name not in present.columns),
+        widened,
+        tuple(column.name for column in model.columns if _is_looser(model, column, present)),
+    )
+
+
+def apply(cursor: Cursor, model: Model, target: Target, present: Present) -> tuple[str, ...]:
+    """Alter the table in place, views that read a widened column included; nothing happens without changes.
+
+    Returns the new columns that may not be NULL: :func:`tighten` them once all rows are there. Raises TargetRefused.
+    """
+    wanted = changes(model, target, present)
+    parts = list(_alterations(present, wanted))
+    if not parts:
+        return ()
+    table = sql.Identifier(target.schema, target.table)
+    numbers = [present.columns[column.name].number for column in wanted.widened]
+    with views.aside(cursor, model.name, present.oid, numbers):
+        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(table, _COMMA.join(parts)))
+    return tuple(column.name for column in wanted.added if not column.nullable)
+
+
+def tighten(cursor: Cursor, target: Target, columns: Sequence[str]) -> None:
+    """Forbid NULL in columns that were added, once their values are there."""
+    parts = [sql.SQL("ALTER COLUMN {} SET NOT NULL").format(sql.Identifier(name)) for name in columns]
+    if parts:
+        table = sql.Identifier(target.schema, target.table)
+        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(table, _COMMA.join(parts)))
+
+
+def describe(cursor: Cursor, model: Model, target: Target, present: Present) -> None:
+    """The model's descriptions as comments, where they differ and this role may write them; an empty one takes nothing
+    away.
+    """
+    if not present.owned:
+        return
+    table = sql.Identifier(target.schema, target.table)
+    if model.description and present.comment != model.description:
+        cursor.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(table, sql.Literal(model.description)))
+    for column in model.columns:
+        held = present.columns.get(column.name)
+        if column.description and (held is None or held.comment != column.description):
+            name = sql.Identifier(target.schema, target.table, column.name)
+            cursor.execute(sql.SQL("COMMENT ON COLUMN {} IS {}").format(name, sql.Literal(column.description)))
+
+
+def strict_beside_key(model: Model, present: Present) -> tuple[str, ...]:
+    """Constraints that rows in the order of the key can violate half-way (reliability.md F-P7), by name."""
+    return tuple(name for name, columns in present.strict.items() if columns != frozenset(model.key))
+
+
+def _is_widened(model: Model, column: ModelColumn, place: str, present: Present) -> bool:
+    """Whether the column is there with a type that the model's includes."""
+    held, wanted = present.columns.get(column.name), parse_type(column.type)
+    if held is None or held.type == str(wanted):
+        return False
+    if not _holds(wanted, held.type):
+        what = (
+            f"column {column.name} of table {place} is {held.type}, not {wanted}, which cannot hold all of its values."
+        )
+        mend = f"Declare {held.type} or what is wider in the model, or alter the table."
+        raise TargetRefused(what, where=model.name, mend=mend)
+    return True
+
+
+def _holds(wanted: PostgresType, there: str) -> bool:
+    try:
+        return wanted.holds(parse_type(there))
+    except ConfigError:
+        return False
+
+
+def _is_looser(model: Model, column: ModelColumn, present: Present) -> bool:
+    held = present.columns.get(column.name)
+    return held is not None and not held.nullable and column.nullable and column.name not in model.key
+
+
+def _refuse_strangers(model: Model, place: str, present: Present) -> None:
+    own = {column.name for column in model.columns}
+    for name, held in present.columns.items():
+        if name not in own and not held.nullable and not held.filled:
+            what = f"column {name} of table {place} may not be NULL, has no default, and model {model.name} lacks it."
+            raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or give it a default.")
+
+
+def _alterations(present: Present, wanted: Changes) -> Iterator[sql.Composed]:
+    for column in wanted.added:
+        kind = sql.SQL(str(parse_type(column.type)))
+        yield sql.SQL("ADD COLUMN {} {}").format(sql.Identifier(column.name), kind)
+    for column in wanted.widened:
+        yield _widening(column, present.columns[column.name])
+    for name in wanted.loosened:
+        yield sql.SQL("ALTER COLUMN {} DROP NOT NULL").format(sql.Identifier(name))
+
+
+def _widening(column: ModelColumn, held: Held) -> sql.Composed:
+    kind = sql.SQL(str(parse_type(column.type)))
+    altered = sql.SQL("ALTER COLUMN {} TYPE {}").format(sql.Identifier(column.name), kind)
+    return altered + sql.SQL(f" COLLATE {held.collation}") if held.collation else altered

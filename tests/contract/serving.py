@@ -1,0 +1,65 @@
+"""Sinks under test, models and differences: what tests of every sink share."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from psycopg2 import sql
+
+from replicator.protocols import Difference
+from replicator.sinks.postgres import Backoff, PostgresConnection
+from replicator.spec import Model, ModelColumn, Progress, Target
+
+QUICK = Backoff(retries=2, first=0.01, longest=0.05)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A sink under test, the schema that it owns, and how to see what readers see."""
+
+    sink: Any
+    schema: str
+    connection: PostgresConnection | None = None
+
+    def rows(self, model: Model) -> list[tuple[Any, ...]]:
+        if self.connection is None:
+            rows = self.sink.tables.get(model.name, {}).values()
+            return sorted(tuple(row[column.name] for column in model.columns) for row in rows)
+        columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in model.columns)
+        query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(self.schema, model.target.table))
+        return sorted(self.run(query))
+
+    def run(self, query: Any) -> list[tuple[Any, ...]]:
+        with closing(self.connection.open()) as session, session, session.cursor() as cursor:
+            cursor.execute(query)
+            return cursor.fetchall() if cursor.description else []
+
+
+def model(schema: str, name: str, columns: dict[str, str], key: tuple[str, ...] = ("id",), **more: Any) -> Model:
+    """A model whose columns may be NULL unless their type ends in `` !``."""
+    declared = tuple(ModelColumn(c, t.removesuffix(" !"), nullable=not t.endswith(" !")) for c, t in columns.items())
+    return Model(name, "", {}, key, declared, target=Target("warehouse", schema, more.pop("table", name)), **more)
+
+
+def customers(schema: str) -> Model:
+    return model(schema, "dim_customers", {"id": "integer", "name": "varchar(10) !", "credit": "numeric(10,2)"})
+
+
+def orders(schema: str) -> Model:
+    columns = {"id": "integer", "customer": "integer"}
+    return model(schema, "a_fact_orders", columns, references=("dim_customers",))
+
+
+CUSTOMERS = "id INT, name STRING, credit DECIMAL(10,2), _op STRING"
+ORDERS = "id INT, customer INT, _op STRING"
+
+
+def difference(spark, of: Model, rows: list[tuple[Any, ...]], schema: str, version: int, **more: Any) -> Difference:
+    return Difference(of, spark.createDataFrame(rows, schema), Progress(more.pop("input", "gold-1"), version), **more)
+
+
+def ann(name: str | None = "Ann", credit: str = "1.50", op: str = "upsert", key: int = 1) -> tuple[Any, ...]:
+    return (key, name, Decimal(credit), op)
