@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from replicator import names, registry
+from replicator import names, registry, targets
 from replicator.errors import ConfigError
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
@@ -25,8 +25,7 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.protocols import Control, Landing, Sink, Source, TableFormat
-    from replicator.settingkeys import TargetKeys
+    from replicator.protocols import Control, Landing, Source, TableFormat
     from replicator.settings import Settings
 
 
@@ -58,7 +57,7 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
         ),
         warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
-        sinks={name: _sink(name, target) for name, target in settings.targets.items()},
+        sinks={name: targets.sink(name, target) for name, target in settings.targets.items()},
     )
 
 
@@ -139,11 +138,4 @@ def _delta() -> TableFormat:
 
 def _control(spark: SparkSession) -> Control:
     made: Control = registry.load("control", "json")(spark)
-    return made
-
-
-def _sink(name: str, target: TargetKeys) -> Sink:
-    from replicator import targets  # noqa: PLC0415 - psycopg2 only where a target is
-
-    made: Sink = registry.load("sink", target.kind)(targets.connection(name, target))
     return made

@@ -169,11 +169,18 @@ class Difference:
 
 
 class Sink(Protocol):
-    """How rows are served."""
+    """How rows are served.
+
+    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options)``: the sink of an
+    entry of ``targets``, not reached yet. It raises ConfigError for what the kind does not take.
+    """
+
+    def answers(self) -> str:
+        """In a few words what answers there and where. Raises Unreachable."""
 
     def progress(self, model: Model) -> Progress | None:
         """What the target's own ledger records for this model; None if nothing was ever published, or if the target
-        lacks a column of the model or keeps it in another type: the whole model must come then.
+        lacks a column of the model or kept its values rounded so far: the whole model must come then.
         """
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:

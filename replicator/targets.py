@@ -1,20 +1,24 @@
-"""``targets`` of the configuration as connections of the Postgres sink. Loads pyspark: import it on demand."""
+"""``targets`` of the configuration -> sinks, by their kind. What a kind needs is loaded with its class."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replicator import registry
 from replicator.errors import ConfigError
-from replicator.sinks.postgres import PostgresConnection
 
 if TYPE_CHECKING:
+    from replicator.protocols import Sink
     from replicator.settingkeys import TargetKeys
 
 
-def connection(name: str, target: TargetKeys) -> PostgresConnection:
-    """The sink's own value for a target. Raises ConfigError naming the target when host or options are refused."""
+def sink(name: str, target: TargetKeys) -> Sink:
+    """The sink of a target, by ``at`` of its kind's class: nothing is reached yet.
+
+    Raises ConfigError, naming the target, for a kind that does not exist and for keys that the kind refuses.
+    """
     try:
-        return PostgresConnection(
+        made: Sink = registry.load("sink", target.kind).at(
             host=target.host,
             port=target.port,
             database=target.database,
@@ -25,3 +29,4 @@ def connection(name: str, target: TargetKeys) -> PostgresConnection:
         )
     except ConfigError as error:
         raise ConfigError(error.what, where=f"targets.{name}", mend=error.mend) from error
+    return made

@@ -70,7 +70,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     if settings.connect.url:
         yield "Kafka Connect", partial(probes.connect, settings.connect.url)
     for name, target in settings.targets.items():
-        yield f"Postgres {name}", partial(probes.postgres, name, target)
+        yield f"target {name}", partial(probes.target, name, target)
     for source in settings.sources:
         if source.objects:
             yield f"objects of {source.name}", partial(probes.objects, source.objects, settings.s3)

@@ -74,17 +74,11 @@ def connect(url: str) -> str:
     return f"connectors: {', '.join(names) if names else 'none'}"
 
 
-def postgres(name: str, target: TargetKeys) -> str:
-    """The serving database accepts a session."""
-    from replicator.targets import connection
+def target(name: str, keys: TargetKeys) -> str:
+    """What serves the star answers."""
+    from replicator import targets
 
-    reached = connection(name, target)
-    session = reached.open()
-    try:
-        version = session.server_version
-    finally:
-        session.close()
-    return f"PostgreSQL {version // 10_000} at {reached.where}"
+    return targets.sink(name, keys).answers()
 
 
 def objects(root: str, s3: S3Keys | None) -> str:

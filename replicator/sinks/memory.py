@@ -23,13 +23,21 @@ class MemorySink:
     def __init__(self) -> None:
         self.tables: dict[str, Rows] = {}
         self.ledger: dict[str, Progress] = {}
-        self._columns: dict[str, dict[str, str]] = {}
+        self._columns: dict[str, frozenset[str]] = {}
+
+    @classmethod
+    def at(cls, **_: object) -> MemorySink:
+        """A sink of its own, wherever that is said to be: what it holds ends with the process."""
+        return cls()
+
+    def answers(self) -> str:
+        """It is always there."""
+        return "memory of this process"
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger says; None when the model has a column that was not published, or not as this type."""
-        published = self._columns.get(model.name, _types(model))
-        lags = any(published.get(name) != kind for name, kind in _types(model).items())
-        return None if lags else self.ledger.get(model.name)
+        """What the ledger says; None when the model has a column that was not published."""
+        published = self._columns.get(model.name, _names(model))
+        return self.ledger.get(model.name) if _names(model) <= published else None
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences that are not refused, made visible at once at the end."""
@@ -48,7 +56,7 @@ class MemorySink:
                     applied[name] = Applied(0, 0, 0, recorded.version)
         going = {name: rows for name, rows in tables.items() if not refusals.stops(name)}
         progress = {each.model.name: each.progress for each in ordered if each.model.name in going}
-        columns = {each.model.name: _types(each.model) for each in ordered if each.model.name in going}
+        columns = {each.model.name: _names(each.model) for each in ordered if each.model.name in going}
         self.tables, self.ledger = self.tables | going, self.ledger | progress
         self._columns = self._columns | columns
         return refusals.raise_or(applied)
@@ -74,8 +82,8 @@ class MemorySink:
         return rows
 
 
-def _types(model: Model) -> dict[str, str]:
-    return {column.name: column.type for column in model.columns}
+def _names(model: Model) -> frozenset[str]:
+    return frozenset(column.name for column in model.columns)
 
 
 def _refuse_null(model: Model, row: dict[str, Any]) -> None:

@@ -17,9 +17,9 @@ class CommitProxy:
     ``cut_before``: the server never gets the trigger. ``swallowed`` and ``cut`` count how often it fired.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, own_port: int = 0) -> None:
         self._server = (host, port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", own_port))
         self.port: int = self._listener.getsockname()[1]
         self._armed: tuple[str, bytes, bytes] | None = None
         self._lock = threading.Lock()

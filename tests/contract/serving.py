@@ -63,3 +63,8 @@ def difference(spark, of: Model, rows: list[tuple[Any, ...]], schema: str, versi
 
 def ann(name: str | None = "Ann", credit: str = "1.50", op: str = "upsert", key: int = 1) -> tuple[Any, ...]:
     return (key, name, Decimal(credit), op)
+
+
+def execute(served: Served, text: str) -> list[tuple[Any, ...]]:
+    """Statements about the schema of the test, which is written ``$``."""
+    return served.run(sql.SQL(text.replace("$", f'"{served.schema}"')))

@@ -185,6 +185,12 @@ def test_a_model_that_grew_is_asked_for_whole(spark, served: Served) -> None:
     assert served.sink.publish([whole]) == {of.name: Applied(0, 0, 0, 3)}
 
 
+def test_what_answers_is_told(served: Served) -> None:
+    """By a sink as the configuration makes it, of each kind."""
+    where = {} if served.connection is None else vars(served.connection)
+    assert type(served.sink).at(**where).answers()
+
+
 # Postgres alone
 
 
@@ -406,6 +412,8 @@ def test_a_database_out_of_reach_is_named(spark) -> None:
     assert "hunter2" not in str(caught.value) + repr(away)
     with pytest.raises(Unreachable):
         sink.progress(of)
+    with pytest.raises(Unreachable):
+        sink.answers()
 
 
 @pytest.mark.parametrize(

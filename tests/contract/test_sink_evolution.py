@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from psycopg2 import errors, sql
@@ -12,9 +11,9 @@ from psycopg2 import errors, sql
 from replicator.errors import TargetRefused
 from replicator.sinks.postgres import PostgresSink, ddl, ledger
 from replicator.sinks.postgres.types import parse_type
-from replicator.spec import Applied, ModelColumn
+from replicator.spec import Applied, Model, ModelColumn, Progress
 from tests.contract.commit_proxy import CommitProxy
-from tests.contract.serving import CUSTOMERS, QUICK, Served, ann, customers, difference, model
+from tests.contract.serving import CUSTOMERS, QUICK, Served, ann, customers, difference, execute, model
 
 pytestmark = pytest.mark.stack
 
@@ -50,12 +49,7 @@ VIEW = """
 """
 
 
-def execute(served: Served, text: str) -> list[tuple[Any, ...]]:
-    """Statements of the test's schema, which is written ``$``."""
-    return served.run(sql.SQL(text.replace("$", f'"{served.schema}"')))
-
-
-def prepared(served: Served, of: Any) -> None:
+def prepared(served: Served, of: Model) -> None:
     """The model's table in its schema, as a publication would have made it."""
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
         ddl.create_schema(cursor, served.schema)
@@ -63,7 +57,7 @@ def prepared(served: Served, of: Any) -> None:
         ddl.prepare_target(cursor, of, complete=True)
 
 
-def evolved(served: Served, of: Any) -> None:
+def evolved(served: Served, of: Model) -> None:
     """The model's table altered in one transaction."""
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
         ddl.evolve_target(cursor, of)
@@ -141,8 +135,8 @@ def test_views_come_back_as_they_were(postgres: Served, admin: Served) -> None:
         execute(admin, f'DROP SCHEMA $ CASCADE; DROP OWNED BY {reader}, "{owner}"; DROP ROLE {reader}, "{owner}"')
 
 
-def wider_name(of: Any) -> Any:
-    return replace(of, columns=(of.columns[0], ModelColumn("name", "varchar(30)", nullable=False), *of.columns[2:]))
+def wider_name(of: Model, kind: str = "varchar(30)") -> Model:
+    return replace(of, columns=(of.columns[0], ModelColumn("name", kind, nullable=False), *of.columns[2:]))
 
 
 @pytest.mark.parametrize(
@@ -260,6 +254,10 @@ def test_readers_keep_their_rights_and_views_through_every_publication(spark, po
         anew = difference(spark, wider_name(of), [ann("Cid")], CUSTOMERS, 0, complete=True, input="gold-2")
         postgres.sink.publish([anew])
         assert execute(admin, seen) == [("Cid", "Cid")]
+        longest = wider_name(of, "text")
+        assert postgres.sink.progress(longest) == Progress("gold-2", 0), "longer texts need no row again"
+        postgres.sink.publish([difference(spark, longest, [ann("Dan " * 20)], CUSTOMERS, 1, input="gold-2")])
+        assert execute(admin, seen) == [("Dan " * 20, "Dan " * 20)]
     finally:
         execute(admin, f"DROP SCHEMA $ CASCADE; DROP OWNED BY {reader}; DROP ROLE {reader}")
 

@@ -52,7 +52,7 @@ def create_schema(cursor: Cursor, schema: str) -> None:
 
 
 def lags(cursor: Cursor, model: Model) -> bool:
-    """Whether the model's table is missing, lacks columns, or cannot keep what the model gives: every row is needed."""
+    """Whether every row is needed: the table is missing, lacks columns, rounded values, or can never be the model's."""
     target = target_of(model)
     present = look(cursor, target)
     try:

@@ -24,18 +24,19 @@ _COMMA = sql.SQL(", ")
 class Changes:
     """What a table lacks to be as its model says; columns in the model's order.
 
-    ``loosened`` may be NULL from now on. Columns that the model does not have stay as they are, and so does a NOT NULL
-    that only the model has: gold checks it.
+    ``loosened`` may be NULL from now on; ``altered_values``: an old type had rounded, or filled up with blanks. Columns
+    that the model does not have stay as they are, and a NOT NULL that only the model has is not added: gold checks it.
     """
 
     added: tuple[ModelColumn, ...] = ()
     widened: tuple[ModelColumn, ...] = ()
     loosened: tuple[str, ...] = ()
+    altered_values: bool = False
 
     @property
     def need_every_row(self) -> bool:
-        """Whether rows that are there already lack values, or were kept with fewer digits than gold has."""
-        return bool(self.added or self.widened)
+        """Whether rows that are there already lack values, or do not read as in gold."""
+        return bool(self.added) or self.altered_values
 
 
 def changes(model: Model, target: Target, present: Present) -> Changes:
@@ -52,6 +53,7 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
         tuple(column for column in model.columns if column.name not in present.columns),
         widened,
         tuple(column.name for column in model.columns if _is_looser(model, column, present)),
+        any(parse_type(present.columns[column.name].type).alters_values for column in widened),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import psycopg2
@@ -41,6 +41,16 @@ class PostgresSink:
         self._backoff = backoff or Backoff()
         self._writers = writers
         self._warned: set[str] = set()
+
+    @classmethod
+    def at(cls, **keys: Any) -> PostgresSink:
+        """The sink of a target, by the fields of :class:`PostgresConnection`."""
+        return cls(PostgresConnection(**keys))
+
+    def answers(self) -> str:
+        """Server and version, from a session of its own. Raises Unreachable."""
+        with closing(self._connection.open()) as session:
+            return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
     def progress(self, model: Model) -> Progress | None:
         """What the ledger of the model's schema says; None without schema, ledger or row, and when the table lacks

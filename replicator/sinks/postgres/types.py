@@ -80,6 +80,12 @@ class PostgresType:
         """Whether any text is a value of it, but for its length."""
         return not self.is_array and self.name in ("text", "character varying{}", "character{}")
 
+    @property
+    def alters_values(self) -> bool:
+        """Whether what is written here may read otherwise: rounded times and floats, texts filled up with blanks."""
+        is_coarse = self.name.startswith(_TIMES) and bool(self.arguments) and self.arguments[0] < _MICROSECONDS
+        return is_coarse or self.name in ("real", "character{}")
+
     def holds(self, other: PostgresType) -> bool:
         """Whether each value of *other* is one of this type too, so that a column can be altered in place (types.md
         section 8): more digits, more room, longer text, finer times. A type holds itself.

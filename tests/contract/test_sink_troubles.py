@@ -1,0 +1,196 @@
+"""What goes wrong on a target for a while, and for good, as a real server does it (reliability.md 4.4)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from psycopg2 import sql
+
+from replicator.errors import TargetRefused, Unreachable
+from replicator.sinks.postgres import Backoff, PostgresSink
+from replicator.spec import Applied
+from tests.contract.commit_proxy import CommitProxy
+from tests.contract.serving import CUSTOMERS, QUICK, Served, ann, customers, difference, execute, model
+
+pytestmark = [pytest.mark.spark, pytest.mark.stack]
+
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = 'replicator' "
+    "AND pid <> pg_backend_pid()"
+)
+
+
+def until_somebody_waits(admin: Served, moment: float = 30) -> None:
+    ends = time.monotonic() + moment
+    while admin.run(sql.SQL(WAITING)) == [(0,)]:
+        assert time.monotonic() < ends, "nobody waits for a lock"
+        time.sleep(0.01)
+
+
+@contextmanager
+def role_setting(admin: Served, setting: str) -> Iterator[None]:
+    """Sessions of the sink's role begin with a setting."""
+    role = admin.sink._connection.user
+    execute(admin, f"ALTER ROLE {role} SET {setting}")
+    try:
+        yield
+    finally:
+        execute(admin, f"ALTER ROLE {role} RESET {setting.partition(' ')[0]}")
+
+
+def test_a_deadlock_with_another_writer_is_tried_again(spark, postgres: Served, admin: Served, caplog) -> None:
+    """Postgres chooses the publication as the victim (40P01): the batch is published once the rival is done (F-P3)."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann(key=k) for k in (1, 2)], CUSTOMERS, 1, complete=True)])
+    batch = difference(spark, of, [ann("Bea", key=k) for k in (2, 1)], CUSTOMERS, 2)
+    touch = sql.SQL(f'UPDATE "{postgres.schema}".dim_customers SET credit = 9 WHERE id = {{}}')
+    with ThreadPoolExecutor(1) as pool, closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
+        cursor.execute(touch.format(sql.Literal(2)))  # rows come in the order of the key: 1 is taken, 2 awaited
+        publication = pool.submit(postgres.sink.publish, [batch])
+        until_somebody_waits(admin)
+        cursor.execute(touch.format(sql.Literal(1)))  # within deadlock_timeout, so that it is the other who looks first
+        rival.commit()
+        assert publication.result() == {of.name: Applied(0, 2, 0, 2)}
+    assert "40P01" in caplog.text
+    assert [row[1] for row in postgres.rows(of)] == ["Bea", "Bea"]
+
+
+def test_rows_are_taken_in_the_order_of_the_key(spark, postgres: Served, admin: Served) -> None:
+    """Upserts and deletes alike: a rival who goes the same way waits, and there is no deadlock, whatever the order in
+    which rows were staged and lie in the table.
+    """
+    of = customers(postgres.schema)
+    rows = [ann(key=k) for k in (5, 3, 4, 1, 2)]
+    postgres.sink.publish([difference(spark, of, rows, CUSTOMERS, 1, complete=True)])
+    taken = sql.SQL(f'SELECT id FROM "{postgres.schema}".dim_customers ORDER BY id FOR UPDATE SKIP LOCKED')
+    upserts, deletes = [ann("Bea", key=k) for k in (5, 4, 2, 3, 1)], [ann(op="delete", key=k) for k in (4, 5, 2, 3)]
+    for version, changed in enumerate((upserts, deletes), 2):
+        execute(postgres, "UPDATE $.dim_customers SET credit = 0 WHERE id IN (2, 3)")  # they lie behind the others now
+        with ThreadPoolExecutor(1) as pool, closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
+            cursor.execute(sql.SQL(f'SELECT FROM "{postgres.schema}".dim_customers WHERE id = 4 FOR UPDATE'))
+            publication = pool.submit(postgres.sink.publish, [difference(spark, of, changed, CUSTOMERS, version)])
+            until_somebody_waits(admin)
+            assert postgres.run(taken)[-1] == (5,)
+            assert {2, 3}.isdisjoint(key for (key,) in postgres.run(taken))
+            rival.rollback()
+            publication.result()
+    assert [row[0] for row in postgres.rows(of)] == [1]
+
+
+def test_a_serialization_failure_is_tried_again(spark, postgres: Served, admin: Served, caplog) -> None:
+    """Under repeatable read a row that a rival changed meanwhile ends the transaction (40001): done anew (F-P3)."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    touch = sql.SQL(f'UPDATE "{postgres.schema}".dim_customers SET credit = 9')
+    with role_setting(admin, "default_transaction_isolation = 'repeatable read'"):
+        batch = difference(spark, of, [ann("Bea")], CUSTOMERS, 2)
+        with ThreadPoolExecutor(1) as pool, closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
+            cursor.execute(touch)
+            publication = pool.submit(postgres.sink.publish, [batch])
+            until_somebody_waits(admin)
+            rival.commit()
+            assert publication.result() == {of.name: Applied(0, 1, 0, 2)}
+    assert "40001" in caplog.text
+
+
+def test_a_full_disk_is_waited_for_and_nothing_is_visible(spark, postgres: Served, caplog) -> None:
+    """SQLSTATE 53100 from the server: out of reach for now (F-P6); once there is room the same batch is published."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        """
+        CREATE FUNCTION $.no_room() RETURNS trigger LANGUAGE plpgsql
+            AS 'BEGIN RAISE EXCEPTION ''no room for %'', NEW.name USING ERRCODE = ''53100''; END';
+        CREATE TRIGGER no_room BEFORE INSERT ON $.dim_customers FOR EACH ROW WHEN (NEW.id = 3)
+            EXECUTE FUNCTION $.no_room()
+        """,
+    )
+    batch = difference(spark, of, [ann("Bea"), ann("Secret", key=3)], CUSTOMERS, 2)
+    with pytest.raises(Unreachable, match="disk full, SQLSTATE 53100") as caught:
+        postgres.sink.publish([batch])
+    assert "Secret" not in str(caught.value) + caplog.text
+    assert caplog.text.count("postgres_retry") == QUICK.retries
+    assert [row[:2] for row in postgres.rows(of)] == [(1, "Ann")]
+    execute(postgres, "DROP TRIGGER no_room ON $.dim_customers")
+    assert postgres.sink.publish([batch]) == {of.name: Applied(1, 1, 0, 2)}
+
+
+def test_a_target_that_only_reads_is_waited_for(spark, postgres: Served, admin: Served) -> None:
+    """A standby, or a server that was set to read only (25006): out of reach for now, and read all the same."""
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    batch = difference(spark, of, [ann("Bea")], CUSTOMERS, 2)
+    with role_setting(admin, "default_transaction_read_only = on"):
+        with pytest.raises(Unreachable, match="read only sql transaction"):
+            postgres.sink.publish([batch])
+        assert postgres.sink.progress(of).version == 1
+    assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
+
+
+def test_a_target_that_comes_back_is_published_to(spark, postgres: Served, caplog) -> None:
+    """Down at first, then there: the same call ends well (F-P1)."""
+    of = customers(postgres.schema)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    sink = PostgresSink(
+        replace(postgres.connection, host="127.0.0.1", port=port), backoff=Backoff(retries=60, first=0.1, longest=0.1)
+    )
+    with ThreadPoolExecutor(1) as pool:
+        batch = difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)
+        publication = pool.submit(sink.publish, [batch])
+        while "postgres_retry" not in caplog.text:
+            assert not publication.done()
+            time.sleep(0.01)
+        with CommitProxy(postgres.connection.host, postgres.connection.port, port):
+            assert publication.result() == {of.name: Applied(1, 0, 0, 1)}
+
+
+@pytest.mark.parametrize("deferrable", [False, True], ids=["at once", "deferrable"])
+def test_values_that_change_places_meet_a_unique_column(spark, postgres: Served, caplog, deferrable: bool) -> None:
+    """Two rows swap a value that is unique beside the key (F-P7): refused by name and warned of before where it is
+    checked row by row, equal where it is deferrable.
+    """
+    of = customers(postgres.schema)
+    postgres.sink.publish([difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 1, complete=True)])
+    kind = "DEFERRABLE" if deferrable else ""
+    execute(postgres, f"ALTER TABLE $.dim_customers ADD CONSTRAINT only_one UNIQUE (name) {kind}")
+    swap = difference(spark, of, [ann("Bob"), ann("Ann", key=2)], CUSTOMERS, 2)
+    sink = PostgresSink(postgres.connection, backoff=QUICK)
+    if deferrable:
+        assert sink.publish([swap]) == {of.name: Applied(0, 2, 0, 2)}
+        assert "target_constraints" not in caplog.text
+    else:
+        for _ in range(2):
+            with pytest.raises(TargetRefused, match="constraint only_one"):
+                sink.publish([swap])
+        assert caplog.text.count("target_constraints model=dim_customers checked_row_by_row=only_one") == 1
+    names = ["Bob", "Ann"] if deferrable else ["Ann", "Bob"]
+    assert [row[1] for row in postgres.rows(of)] == names
+
+
+def test_two_runs_at_once_publish_each_batch_once(spark, postgres: Served) -> None:
+    """Both stage into tables of one name (F-P10): one waits for the other, and no row of the one is the other's."""
+    of, other = customers(postgres.schema), model(postgres.schema, "other", {"id": "integer"})
+    one = [difference(spark, of, [ann(key=k) for k in range(20)], CUSTOMERS, 1, complete=True)]
+    two = [difference(spark, of, [ann("Two", key=k) for k in range(30)], CUSTOMERS, 2, complete=True)]
+    two.append(difference(spark, other, [(1, "upsert")], "id INT, _op STRING", 1, complete=True))
+    start = threading.Barrier(2)
+
+    def run(batch: list[Any]) -> dict[str, Applied]:
+        start.wait()
+        return PostgresSink(postgres.connection, backoff=Backoff(retries=4)).publish(batch)
+
+    with ThreadPoolExecutor(2) as pool:
+        done = [each.result() for each in [pool.submit(run, batch) for batch in (one, two)]]
+    assert {row[1] for row in postgres.rows(of)} == {"Two"}
+    assert len(postgres.rows(of)) == 30
+    assert [each[of.name].version for each in done] in ([1, 2], [2, 2])

@@ -1,0 +1,68 @@
+"""Values that need a form of their own in Postgres: lists, documents, times of day (types.md section 2)."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg2 import sql
+
+from replicator.errors import TargetRefused
+from replicator.protocols import Difference
+from replicator.spec import Applied, Progress
+from tests.contract.serving import Served, model
+
+pytestmark = [pytest.mark.spark, pytest.mark.stack]
+
+LISTS = {
+    "texts": ("text[]", "array('a,b', '{\"x\"}', NULL, '', 'NULL', ' é')", r'{"a,b","{\"x\"}",NULL,"","NULL"," é"}'),
+    "slash": ("text[]", r"array('\\')", r'{"\\"}'),
+    "short": ("varchar(3)[]", "array('abc')", "{abc}"),
+    "whole": ("bigint[]", "array(9223372036854775807, NULL, -1)", "{9223372036854775807,NULL,-1}"),
+    "vector": ("real[]", "array(float('1.5'), float('NaN'), float('-Infinity'))", "{1.5,NaN,-Infinity}"),
+    "doubles": ("double precision[]", "array(0.1D, 1e300D)", "{0.1,1e+300}"),
+    "exact": ("numeric(10,2)[]", "array(1.50BD, CAST(NULL AS DECIMAL(3,2)))", "{1.50,NULL}"),
+    "days": ("date[]", "array(DATE'0001-01-01', DATE'9999-12-31')", "{0001-01-01,9999-12-31}"),
+    "moments": ("timestamp[]", "array(TIMESTAMP_NTZ'2024-03-31 02:30:00.000001')", '{"2024-03-31 02:30:00.000001"}'),
+    "instants": ("timestamptz[]", "array(timestamp_micros(1))", '{"1970-01-01 00:00:00.000001+00"}'),
+    "times": ("time[]", "array(86400000000L)", "{24:00:00}"),
+    "bytes": ("bytea[]", "array(X'00ff', X'')", r'{"\\x00ff","\\x"}'),
+    "flags": ("boolean[]", "array(true, false)", "{t,f}"),
+    "empty": ("text[]", "CAST(array() AS ARRAY<STRING>)", "{}"),
+    "nothing": ("text[]", "CAST(NULL AS ARRAY<STRING>)", None),
+    "listed": ("jsonb", "array(1, NULL)", "[1, null]"),
+    "document": ("json", "named_struct('b', 1, 'a', CAST(NULL AS INT))", '{"b":1,"a":null}'),
+}  # fmt: skip
+
+
+def test_lists_and_documents_arrive_as_they_are(spark, postgres: Served) -> None:
+    """Each element as its type's text, NULLs and the order kept; published again nothing differs."""
+    of = model(postgres.schema, "lists", {"id": "integer"} | {name: kind for name, (kind, _, _) in LISTS.items()})
+    values = ", ".join(f"{value} AS {name}" for name, (_, value, _) in LISTS.items())
+    rows = spark.sql(f"SELECT 1 AS id, {values}, 'upsert' AS _op")
+    assert postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)]) == {
+        of.name: Applied(1, 0, 0, 1)
+    }
+    texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in LISTS)
+    found = postgres.run(sql.SQL("SELECT {} FROM {}").format(texts, sql.Identifier(postgres.schema, "lists")))
+    assert dict(zip(LISTS, found[0], strict=True)) == {name: text for name, (_, _, text) in LISTS.items()}
+    again = Difference(of, rows, Progress("g", 2))
+    assert postgres.sink.publish([again]) == {of.name: Applied(0, 0, 0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("text", "array('a')", "has no form"),
+        ("text[]", "'a'", "has no form"),
+        ("text[]", "array(array('a'))", "has no form"),
+        ("integer[]", "array(1.5D)", "would be rounded"),
+        ("numeric(3,1)[]", "array(1.55BD)", "would be rounded"),
+        ("varchar(2)[]", "array('abc')", "SQLSTATE 22001"),
+        ("smallint[]", "array(40000)", "SQLSTATE 22003"),
+    ],
+)
+def test_a_list_that_does_not_fit_is_refused(spark, postgres: Served, kind: str, value: str, told: str) -> None:
+    """No element is cut, rounded or turned into another kind of thing."""
+    of = model(postgres.schema, "lists", {"id": "integer", "list": kind})
+    rows = spark.sql(f"SELECT 1 AS id, {value} AS list, 'upsert' AS _op")
+    with pytest.raises(TargetRefused, match=told):
+        postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
