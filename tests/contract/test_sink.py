@@ -392,7 +392,8 @@ def test_rows_of_a_dead_run_in_staging_are_not_read(spark, postgres: Served) -> 
 def test_a_second_publisher_of_a_schema_is_kept_out(spark, postgres: Served) -> None:
     """Two at once: one waits, then says that it cannot."""
     of = customers(postgres.schema)
-    sink = PostgresSink(postgres.connection, backoff=Backoff(retries=0))
+    hasty = replace(postgres.connection, options={"lock_timeout": "200ms"})
+    sink = PostgresSink(hasty, backoff=Backoff(retries=0))
     with closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {of.target.schema}",))
         rival.commit()
@@ -423,6 +424,13 @@ def test_options_outside_the_list_are_refused(option: str) -> None:
     """Drivers have options that load classes or carry secrets."""
     with pytest.raises(ConfigError, match=option):
         PostgresConnection("db", 5432, "d", "u", options={option: "x"})
+
+
+@pytest.mark.parametrize("limit", ["10", "1 s", "1s -c search_path=x", "-1s", ""])
+def test_a_limit_that_is_no_time_is_refused(limit: str) -> None:
+    """It becomes a setting of the session: nothing else may ride along."""
+    with pytest.raises(ConfigError, match="no time"):
+        PostgresConnection("db", 5432, "d", "u", options={"lock_timeout": limit})
 
 
 def test_a_host_with_url_parts_is_refused() -> None:

@@ -7,6 +7,7 @@ from unittest.mock import sentinel
 import pytest
 from psycopg2 import errorcodes
 
+from replicator import modelfile
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first, waiting
@@ -166,6 +167,14 @@ def test_what_is_no_known_type_is_refused(written: str) -> None:
     """A type is put into SQL as it is: only words of a list may pass."""
     with pytest.raises(ConfigError):
         parse_type(written)
+
+
+@pytest.mark.parametrize("ending", ["", "[]"])
+def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
+    """What ``validate`` lets pass can be made in Postgres."""
+    kinds = [f"{kind}{ending}" for kind in modelfile._POSTGRES_TYPES]
+    assert [modelfile._postgres_type(kind) for kind in kinds] == kinds
+    assert all(str(parse_type(kind)).endswith(ending) for kind in kinds)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b"])

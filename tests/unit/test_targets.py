@@ -8,6 +8,7 @@ from replicator import registry, targets
 from replicator.errors import ConfigError
 from replicator.protocols import Sink
 from replicator.settingkeys import TargetKeys
+from replicator.sinks.memory import MemorySink
 
 
 def keys(**more: object) -> TargetKeys:
@@ -19,6 +20,18 @@ def test_every_kind_of_the_registry_is_made_from_the_same_keys(kind: str) -> Non
     """A new kind needs its module and its line: what makes targets names none."""
     made = targets.sink("warehouse", keys(kind=kind))
     assert all(callable(getattr(made, name)) for name in vars(Sink) if not name.startswith("_"))
+
+
+class Elsewhere(MemorySink):
+    """A kind that nothing of the package knows."""
+
+
+def test_a_new_kind_is_its_module_and_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the line in the registry the configuration may name it; without, the nearest spelling is told."""
+    with pytest.raises(ConfigError, match="there is no sink 'elsewhere'"):
+        targets.sink("warehouse", keys(kind="elsewhere"))
+    monkeypatch.setitem(registry.CLASSES["sink"], "elsewhere", f"{__name__}:Elsewhere")
+    assert isinstance(targets.sink("warehouse", keys(kind="elsewhere")), Elsewhere)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "postgre"}, {"host": "h/x"}, {"options": {"socketFactory": "x"}}])

@@ -32,12 +32,14 @@ OPTIONS: dict[str, str | None] = {
     "target_session_attrs": None,
     "tcp_user_timeout": None,
 }
+# settings of the server's session that may be given beside them, and what holds otherwise
+LIMITS = {"lock_timeout": "10s", "statement_timeout": "1h", "idle_in_transaction_session_timeout": "10min"}
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _HOST = re.compile(r"[A-Za-z0-9_.:-]+")
+_LIMIT = re.compile(r"[0-9]{1,9}(ms|s|min|h)")
 # texts become values in this session: nothing of the server's or the role's defaults may take part in that
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
-    "-c lock_timeout=10s -c statement_timeout=1h -c idle_in_transaction_session_timeout=10min "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
 # a server that is gone without a word is noticed after a minute
@@ -50,7 +52,8 @@ class PostgresConnection:
     """One PostgreSQL database. The password is in no text form of this value.
 
     ``sslmode`` is libpq's, by default the one that checks the server's name; ``options`` are libpq's names out of
-    ``OPTIONS``. Raises ConfigError for any other option, a mode that does not exist, a host that is no host name.
+    ``OPTIONS``, and times with their unit out of ``LIMITS``. Raises ConfigError for any other option, a time without
+    unit, a mode that does not exist, a host that is no host name.
     """
 
     host: str
@@ -66,10 +69,15 @@ class PostgresConnection:
             raise ConfigError(f"{self.host!r} is no host name or address", mend="Give host and port apart.")
         if self.sslmode not in SSL_MODES:
             raise ConfigError(f"sslmode {self.sslmode!r} does not exist", mend=f"Use one of {', '.join(SSL_MODES)}.")
-        unknown = sorted(set(self.options) - set(OPTIONS))
+        unknown = sorted(set(self.options) - set(OPTIONS) - set(LIMITS))
         if unknown:
-            known = ", ".join(OPTIONS)
+            known = ", ".join([*OPTIONS, *LIMITS])
             raise ConfigError(f"connection options not allowed: {', '.join(unknown)}", mend=f"Allowed are {known}.")
+        for name in sorted(set(self.options) & set(LIMITS)):
+            if not _LIMIT.fullmatch(self.options[name]):
+                raise ConfigError(
+                    f"{name}: {self.options[name]!r} is no time", mend="Write it as 500ms, 10s, 5min, 1h."
+                )
 
     @property
     def where(self) -> str:
@@ -77,20 +85,23 @@ class PostgresConnection:
         return f"{self.host}:{self.port}/{self.database}"
 
     def open(self) -> PgConnection:
-        """A new session: UTC, ISO dates, empty search path. A lock is awaited for 10 s, a statement for an hour, and
-        the server ends a transaction that has nothing to do for 10 minutes. Raises Unreachable.
+        """A new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise a lock is awaited for
+        10 s, a statement for an hour, and the server ends a transaction that has nothing to do for 10 minutes.
+
+        Raises Unreachable.
         """
+        limits = {name: self.options.get(name, usual) for name, usual in LIMITS.items()}
         settings: dict[str, Any] = {
             **_PATIENCE,
             "application_name": "replicator",
-            **self.options,
+            **{name: value for name, value in self.options.items() if name in OPTIONS},
             "host": self.host,
             "port": self.port,
             "dbname": self.database,
             "user": self.user,
             "password": self.password or None,
             "sslmode": self.sslmode,
-            "options": _SESSION,
+            "options": " ".join([_SESSION, *(f"-c {name}={value}" for name, value in limits.items())]),
         }
         try:
             session: PgConnection = psycopg2.connect(**settings)
@@ -104,7 +115,7 @@ class PostgresConnection:
     def jdbc(self) -> dict[str, str]:
         """Options of Spark's JDBC writer, credentials included: never log them."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        named = {OPTIONS[name]: value for name, value in self.options.items()}
+        named = {OPTIONS.get(name): value for name, value in self.options.items()}
         return {
             "connectTimeout": "10",
             "ApplicationName": "replicator",
