@@ -52,11 +52,17 @@ def test_a_deadlock_with_another_writer_is_tried_again(spark, postgres: Served, 
     postgres.sink.publish([difference(spark, of, [ann(key=k) for k in (1, 2)], CUSTOMERS, 1, complete=True)])
     batch = difference(spark, of, [ann("Bea", key=k) for k in (2, 1)], CUSTOMERS, 2)
     touch = sql.SQL(f'UPDATE "{postgres.schema}".dim_customers SET credit = 9 WHERE id = {{}}')
-    with ThreadPoolExecutor(1) as pool, closing(postgres.connection.open()) as rival, rival.cursor() as cursor:
+    with (
+        role_setting(admin, "deadlock_timeout = '3s'"),  # time for the rival to close the circle before anybody looks
+        ThreadPoolExecutor(1) as pool,
+        closing(admin.connection.open()) as rival,
+        rival.cursor() as cursor,
+    ):
+        cursor.execute("SET deadlock_timeout = '1min'")  # so that it is the publication that looks
         cursor.execute(touch.format(sql.Literal(2)))  # rows come in the order of the key: 1 is taken, 2 awaited
         publication = pool.submit(postgres.sink.publish, [batch])
         until_somebody_waits(admin)
-        cursor.execute(touch.format(sql.Literal(1)))  # within deadlock_timeout, so that it is the other who looks first
+        cursor.execute(touch.format(sql.Literal(1)))
         rival.commit()
         assert publication.result() == {of.name: Applied(0, 2, 0, 2)}
     assert "40P01" in caplog.text
