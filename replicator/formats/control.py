@@ -112,17 +112,14 @@ def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
     """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
     begin with ``_``, do not count. Raises Unreachable.
     """
-    files, place, _ = _file_system(spark, folder)
-    root, sizes = len(str(files.makeQualified(place).toString())), []
+    files, place, jvm = _file_system(spark, folder)
+    root = len(gateway.uri(files.makeQualified(place)))
     try:
-        found = files.listFiles(place, True)
-        while found.hasNext():
-            status = found.next()
-            inside = str(status.getPath().toString())[root:].split("/")
-            if not any(part.startswith((".", "_")) for part in inside):
-                sizes.append(int(status.getLen()))
+        listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
+        found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
         raise _unreachable(folder, error) from error
+    sizes = [size for uri, size, _ in found if not any(part.startswith((".", "_")) for part in uri[root:].split("/"))]
     return len(sizes), sum(sizes)
 
 
