@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replicator.spec import Applied
+    from replicator.spec import Applied, Table
 
 
 class ReplicatorError(Exception):
@@ -87,6 +87,11 @@ class ConnectorFailed(ReplicatorError):
 
 class TableMissing(ReplicatorError):
     """The table was never written."""
+
+    @classmethod
+    def of(cls, table: Table) -> TableMissing:
+        """Said of a table that is nowhere."""
+        return cls(f"table {table.name} does not exist yet", where=table.location)
 
 
 class TableStopped(ReplicatorError):

@@ -41,7 +41,7 @@ class DeltaFormat:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         is_newest = version in (None, int(snapshot.version()))
         files = self._log(table).plain_files(spark, snapshot) if is_newest else None
         if files is not None:
@@ -69,7 +69,7 @@ class DeltaFormat:
         """From the log, which also tells readers where the files are."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=partitions(snapshot))
 
     def size(self, spark: SparkSession, table: Table) -> int:
@@ -182,7 +182,7 @@ class DeltaFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """OPTIMIZE, then VACUUM."""
         if self.version(spark, table) is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             delta_upkeep.optimize(spark, table.location)

@@ -36,7 +36,7 @@ class HudiFormat:
         """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         commit = commits[-1] if version is None else self._at(table, version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
@@ -64,7 +64,7 @@ class HudiFormat:
         """From Hudi's properties of the table, and its own list of partitions."""
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return self._timelines[table.location].kept(
             spark, merge_on_read=commits[-1].note.kind == hudi_options.MERGE_ON_READ
         )
@@ -179,7 +179,7 @@ class HudiFormat:
         """
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             hudi_upkeep.run(spark, table.location, commits[-1].note.kind)

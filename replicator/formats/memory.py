@@ -38,7 +38,7 @@ class MemoryFormat:
         """All rows, deleted ones included, at a version or now."""
         stored = self._tables.get(table.location)
         if stored is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return gateway.frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
@@ -55,7 +55,7 @@ class MemoryFormat:
         """With the columns that it was made with."""
         stored = self._tables.get(table.location)
         if stored is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return Kept("memory", partition_by=stored.partition_by)
 
     def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
@@ -142,7 +142,7 @@ class MemoryFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
         """Nothing is kept in files."""
         if table.location not in self._tables:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return Maintained(0, 0, 0, 0)
 
     def _open(self, rows: DataFrame, table: Table) -> _Stored:
