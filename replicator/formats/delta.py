@@ -7,6 +7,7 @@ from creation (architecture section 4).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -15,11 +16,11 @@ from pyspark.sql import functions as F
 
 from replicator import gateway, names
 from replicator.errors import TableMissing
-from replicator.formats import control, delta_feed, delta_files, delta_upkeep, delta_write
+from replicator.formats import control, delta_feed, delta_files, delta_past, delta_upkeep, delta_write
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
@@ -53,6 +54,12 @@ class DeltaFormat:
         """The newest version, None if the table is missing."""
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else int(snapshot.version())
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """By the times of the log's files, of versions whose files are kept."""
+        if self.version(spark, table) is None:
+            raise TableMissing.of(table)
+        return delta_past.moment(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders with a Delta log."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import gateway, moments, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
-from replicator.formats.hudi_timeline import KEY, Commit, Note, Timeline
+from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.reshape import reshaped
 
 _GONE = "_hoodie_is_deleted"
@@ -49,6 +50,13 @@ class HudiFormat:
         """The newest version, None if the table is missing."""
         commits = self._commits(spark, table)
         return commits[-1].note.version if commits else None
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """By when commits were completed, of those whose files are kept."""
+        if not self._commits(spark, table):
+            raise TableMissing.of(table)
+        kept = [Moment(each.note.version, each.done) for each in self._timelines[table.location].retained]
+        return moments.chosen(table, kept, when, f"A table in Hudi keeps its last {RETAINED} commits.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders with a table of Hudi's."""
