@@ -30,6 +30,7 @@ def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: 
     feed = spark.read.format("delta").option("readChangeFeed", "true")
     try:
         rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
+        rows._jdf.queryExecution().executedPlan()  # noqa: SLF001 - not before does Delta compare the schemas
     except (PySparkException, Py4JJavaError):
         return None
     return rows.select(*map(names.spark, table.keys)).distinct()

@@ -349,6 +349,10 @@ def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
         assert states(rows.collect()) == {1: state(1, "X", "10"), 2: state(2, None, "10", {"b": ""})}
     assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 1)
     assert rows.where("c IS NOT NULL OR d IS NOT NULL").isEmpty()
+    changed = world.format.changed_keys(world.spark, table, -1, world.format.version(world.spark, table))
+    assert changed is None or {row["k"] for row in changed.collect()} <= {1, 2}, (
+        "what cannot be told is None, not an error"
+    )
 
 
 def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
