@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from replicator import gateway, moments, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
-from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline
+from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.reshape import reshaped
@@ -55,7 +55,7 @@ class HudiFormat:
         """By when commits were completed, of those whose files are kept."""
         if not self._commits(spark, table):
             raise TableMissing.of(table)
-        kept = [Moment(each.note.version, each.done) for each in self._timelines[table.location].retained]
+        kept = [Moment(each.note.version, clock(spark, each.done)) for each in self._timelines[table.location].retained]
         return moments.chosen(table, kept, when, f"A table in Hudi keeps its last {RETAINED} commits.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:

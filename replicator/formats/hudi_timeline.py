@@ -57,13 +57,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit of ours: its ``note``, when it was ``begun`` by Hudi's clock, which names it, when it was
-    ``done``, and what it ``wrote``: bytes by partition (the values of its columns).
+    """A completed commit of ours: its ``note``, when it was ``begun`` and ``done`` by Hudi's clock, of which the first
+    names it, and what it ``wrote``: bytes by partition (the values of its columns).
     """
 
     note: Note
     begun: str
-    done: datetime
+    done: str
     wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
@@ -97,7 +97,7 @@ class Timeline:
         found: dict[str, Commit | None] = {}
         for instant in timeline.getInstants():
             begun = str(instant.requestedTime())
-            found[begun] = self._known[begun] if begun in self._known else _commit(spark, timeline, instant)
+            found[begun] = self._known[begun] if begun in self._known else _commit(timeline, instant)
         self._known = found
         return [commit for commit in found.values() if commit is not None]
 
@@ -124,7 +124,7 @@ class Timeline:
         return builder.setConf(storage).setBasePath(self._location).build()
 
 
-def _commit(spark: SparkSession, timeline: Any, instant: Any) -> Commit | None:
+def _commit(timeline: Any, instant: Any) -> Commit | None:
     """None for a commit that is not ours, such as a compaction."""
     metadata = timeline.readCommitMetadata(instant)
     told = metadata.getMetadata(KEY)
@@ -134,13 +134,13 @@ def _commit(spark: SparkSession, timeline: Any, instant: Any) -> Commit | None:
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
-    return Commit(_note(json.loads(told)), str(instant.requestedTime()), _done(spark, instant), wrote)
+    return Commit(_note(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
 
 
-def _done(spark: SparkSession, instant: Any) -> datetime:
-    """When a commit was completed; Hudi writes such times in a zone that it alone knows."""
+def clock(spark: SparkSession, text: str) -> datetime:
+    """A time by Hudi's clock, which it writes in a zone that it alone knows."""
     times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
-    milliseconds = int(times.parseDateFromInstantTime(instant.getCompletionTime()).getTime())
+    milliseconds = int(times.parseDateFromInstantTime(text).getTime())
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
