@@ -108,7 +108,7 @@ def place(spark: SparkSession, settings: Settings, source: str) -> Place:
 
 def keeper(settings: Settings) -> Keeper:
     """The lake, for its upkeep."""
-    return Keeper(Lake(settings.lake.root), tables(settings), settings.formats)
+    return Keeper(Lake(settings.lake.root), tables(settings))
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:

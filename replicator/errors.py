@@ -4,7 +4,8 @@
     ├── ConfigError                    exit 2   a file or flag is wrong; a retry changes nothing
     │   ├── JarsMissing                         a JAR is absent or differs from its lock
     │   ├── JavaUnsuitable                      no Java 17 or 21
-    │   └── BadRecording                        a line of a recorded file is no Kafka record
+    │   ├── BadRecording                        a line of a recorded file is no Kafka record
+    │   └── VersionMissing                      a table was not there then, or that version is not kept any more
     ├── Unreachable                    exit 3   a service does not answer; retry later
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replicator.spec import Applied
+    from replicator.spec import Applied, Table
 
 
 class ReplicatorError(Exception):
@@ -74,6 +75,10 @@ class BadRecording(ConfigError):
     """A line of a recorded file is not a Kafka record as ``kcat -J`` prints it."""
 
 
+class VersionMissing(ConfigError):
+    """The version or the time that was asked for is none that the table has, or none that it still has."""
+
+
 class Unreachable(ReplicatorError):
     """A service does not answer: Kafka, Connect, Postgres, the object store."""
 
@@ -87,6 +92,11 @@ class ConnectorFailed(ReplicatorError):
 
 class TableMissing(ReplicatorError):
     """The table was never written."""
+
+    @classmethod
+    def of(cls, table: Table) -> TableMissing:
+        """Said of a table that is nowhere."""
+        return cls(f"table {table.name} does not exist yet", where=table.location)
 
 
 class TableStopped(ReplicatorError):

@@ -8,6 +8,7 @@ reads them (decision 0009).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _OFTEN = ("functions", "PythonUtils")
+_LOCAL = re.compile("^file:/+")
 
 
 class _Known:
@@ -53,6 +55,35 @@ def each(scala: Any) -> Iterator[Any]:
 def pair(scala: Any) -> tuple[Any, Any]:
     """The two halves of a pair of Scala's."""
     return scala._1(), scala._2()  # noqa: SLF001 - their names
+
+
+def uri(path: Any) -> str:
+    """A path of Hadoop's, escaped; a local one begins with one slash, whoever made it."""
+    return _LOCAL.sub("file:/", str(path.toUri().toString()))
+
+
+def statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
+    """URI (see :func:`uri`), bytes and time of change of each of Hadoop's file statuses in a sequence of Scala's.
+
+    A talk with the JVM per file would take longer than a listing: each field of all files comes as one text.
+    """
+    if found.isEmpty():
+        return []
+    java = of(spark).java.lang
+    named, handles = java.Class.forName, java.invoke.MethodHandles
+    status, path = named("org.apache.hadoop.fs.FileStatus"), named("org.apache.hadoop.fs.Path")
+
+    def getter(of_class: Any, name: str, kind: Any) -> Any:
+        return handles.publicLookup().findVirtual(of_class, name, java.invoke.MethodType.methodType(kind))
+
+    def every(handle: Any) -> list[str]:
+        function = java.invoke.MethodHandleProxies.asInterfaceInstance(named("scala.Function1"), handle)
+        return str(found.iterator().map(function).mkString("\n")).split("\n")
+
+    to_uri = getter(path, "toUri", named("java.net.URI"))
+    uris = every(handles.filterReturnValue(getter(status, "getPath", path), to_uri))
+    sizes, times = (every(getter(status, name, java.Long.TYPE)) for name in ("getLen", "getModificationTime"))
+    return [(_LOCAL.sub("file:/", u), int(size), int(at)) for u, size, at in zip(uris, sizes, times, strict=True)]
 
 
 def shortened(error: Exception) -> str:

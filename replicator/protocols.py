@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from replicator.landed import Landed
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Moment, Progress, Table
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -70,6 +72,14 @@ class TableFormat(Protocol):
 
     def version(self, spark: SparkSession, table: Table) -> int | None:
         """The newest version, None if the table is missing."""
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """The version of that number, or the newest one committed at or before that time (with a zone): :meth:`read`
+        can read it.
+
+        Versions are committed one after the other, at times that rise with them. Raises TableMissing, and
+        VersionMissing where it is not there yet, or not any more.
+        """
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Names of the folders below ``folder`` that hold a table, sorted; none if the folder is missing."""

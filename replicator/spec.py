@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ class Arrival:
     partition: tuple[str, ...]
     version: int
     size: int
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A version of a table, and when it was committed (with a zone)."""
+
+    version: int
+    at: datetime
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from replicator.catalog.aws import Service
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
 _PAGE = 1_000
 _SYSTEM, _USER = 1, 2
 """Athena's categories of errors; the third is "other"."""
-_NOT_LET_IN = frozenset(
-    {"AccessDeniedException", "ExpiredTokenException", "IncompleteSignature", "InvalidClientTokenId",
-     "InvalidSignatureException", "MissingAuthenticationToken", "UnrecognizedClientException"}
-)  # fmt: skip
-_REFUSED = frozenset({"InvalidRequestException", "MetadataException", "ResourceNotFoundException"})
+_REFUSED = frozenset(
+    {"InvalidRequestException", "MetadataException", "ParamValidationError", "ResourceNotFoundException"}
+)
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,16 @@ class Place:
     region: str | None = None
     endpoint: str | None = None
 
+    @property
+    def address(self) -> str:
+        """For people."""
+        return self.endpoint or f"Athena in {self.region or 'the default region'}"
+
 
 def client(place: Place) -> Any:
     """A client of boto3. Raises ConfigError without a region."""
-    import boto3  # noqa: PLC0415 - on demand
-    from botocore.config import Config  # noqa: PLC0415 - as above
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
-
-    config = Config(connect_timeout=5, read_timeout=60, retries={"mode": "standard", "max_attempts": 4})
-    try:
-        return boto3.client("athena", region_name=place.region, endpoint_url=place.endpoint, config=config)
-    except (BotoCoreError, ValueError) as error:
-        mend = "Set `athena.region`, or what AWS's own clients read."
-        raise ConfigError(f"Athena cannot be asked: {error}", mend=mend) from error
+    patience = {"connect_timeout": 5, "read_timeout": 60, "retries": {"mode": "standard", "max_attempts": 4}}
+    return _ATHENA.client(place.region, place.endpoint, **patience)
 
 
 class AthenaEngine:
@@ -80,7 +76,7 @@ class AthenaEngine:
         from replicator.catalog.athena_rows import batches  # noqa: PLC0415 - on demand, with pyarrow
         from replicator.catalog.texts import ArrowAnswer  # noqa: PLC0415 - as above
 
-        with _translated(self._place):
+        with _ATHENA.translated(self._place.address):
             execution = self._client.start_query_execution(**self._request(query))["QueryExecutionId"]
             done = self._finished(execution)
         self._told = _spent(done.get("Statistics", {}))
@@ -121,7 +117,7 @@ class AthenaEngine:
         # one row more for the header that the first page may begin with
         size = _PAGE if most is None else max(1, min(_PAGE, most + 1))
         pages = self._client.get_paginator("get_query_results")
-        with _translated(self._place):
+        with _ATHENA.translated(self._place.address):
             for page in pages.paginate(QueryExecutionId=execution, PaginationConfig={"PageSize": size}):
                 yield page["ResultSet"]
 
@@ -145,29 +141,12 @@ def _spent(statistics: Mapping[str, Any]) -> str:
     return f"Athena: {seconds:.1f} s, {statistics.get('DataScannedInBytes', 0):,} bytes scanned"
 
 
-@contextlib.contextmanager
-def _translated(place: Place) -> Iterator[None]:
-    """Errors of botocore as ours, by class and code."""
-    from botocore import exceptions as aws  # noqa: PLC0415 - on demand
-
-    where = place.endpoint or f"Athena in {place.region or 'the default region'}"
-    silent = (aws.HTTPClientError, aws.EndpointConnectionError, aws.ConnectionError)
-    try:
-        yield
-    except silent as error:
-        raise Unreachable(f"Athena does not answer: {error}", where=where, mend="Check it, then run again.") from error
-    except aws.ClientError as error:
-        raise _of_client(error, where) from error
-    except aws.BotoCoreError as error:
-        mend = "AWS's own chain is asked: the environment, a profile, the machine's role."
-        raise ConfigError(f"Athena cannot be asked: {error}", where=where, mend=mend) from error
-
-
-def _of_client(error: Any, where: str) -> ReplicatorError:
-    code, reason = str(error.response["Error"]["Code"]), str(error.response["Error"].get("Message", ""))
-    if code in _NOT_LET_IN:
-        return ConfigError(f"Athena does not let us in: {reason}", where=where, mend="Check credentials and rights.")
+def _refused(code: str, reason: str, where: str) -> ReplicatorError:
+    """The error of a code that only Athena has."""
     if code in _REFUSED:
         mend = "Check `athena.workgroup`, `athena.database` and `athena.output`."
         return ConfigError(f"Athena refuses the query: {reason}", where=where, mend=mend)
     return Unreachable(f"Athena fails ({code}): {reason}", where=where, mend="Try again.")
+
+
+_ATHENA = Service("Athena", "athena.region", "Check credentials and rights.", _refused)

@@ -6,12 +6,14 @@ delta-rs has a reader of its own, but it takes Spark's INT96 timestamps for nano
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from replicator import moments
 from replicator.catalog import extras
 from replicator.catalog.store import SPARK
-from replicator.errors import ReplicatorError
+from replicator.errors import ConfigError, ReplicatorError, VersionMissing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,17 +23,19 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
     from replicator.catalog.store import Store
+    from replicator.spec import Moment, Table
 
+_OWN_TIMES = "delta.enableInCommitTimestamps"
 _UNDERSTOOD = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
 
 
-def scan(store: Store, files: FileSystem, location: str) -> dataset.Dataset:
-    """All rows of the newest version, with the columns as stored; nothing is read but the log and files with deleted
-    rows. Raises ReplicatorError for a table that needs more than is understood here.
+def scan(store: Store, files: FileSystem, location: str, version: int | None = None) -> dataset.Dataset:
+    """All rows of a version, the newest without one, with the columns as stored; nothing is read but the log and files
+    with deleted rows. Raises ReplicatorError for a table that needs more than is understood here.
     """
     from pyarrow import dataset  # noqa: PLC0415 - on demand, as all of this module
 
-    table = extras.load("deltalake").DeltaTable(store.url(location), storage_options=store.options())
+    table = _opened(store, location, version)
     _refuse_unknown(table, location)
     fragments = list(_fragments(table, files, store.path(location)))
     kept = _kept(table)
@@ -40,6 +44,35 @@ def scan(store: Store, files: FileSystem, location: str) -> dataset.Dataset:
     whole = dataset.FileSystemDataset(plain, schema, _format(), files)
     rest = [_without_deleted(fragment, schema, kept[name]) for name, fragment in fragments if name in kept]
     return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
+
+
+def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) -> Moment:
+    """The version that is meant, with all its files. Raises VersionMissing, and ConfigError for a time where Delta was
+    told to keep times elsewhere than by its log's files.
+    """
+    from pyarrow import fs  # noqa: PLC0415 - as above
+
+    path = store.path(table.location)
+    if isinstance(when, datetime) and _opened(store, table.location).metadata().configuration.get(_OWN_TIMES) == "true":
+        raise ConfigError(
+            f"{table.name} keeps the times of its commits inside of them", where=table.location, mend="Give a version."
+        )
+    log = files.get_file_info(fs.FileSelector(f"{path}/_delta_log"))
+    known = moments.of_delta((each.base_name, each.mtime_ns // 1_000_000) for each in log if each.mtime_ns is not None)
+    found = moments.chosen(table, known, when, moments.KEEP)
+    if found.version == known[-1].version:
+        return found
+    paths = [f"{path}/{relative}" for relative, _ in _actions(_opened(store, table.location, found.version))]
+    if any(each.type is fs.FileType.NotFound for each in files.get_file_info(paths)):
+        what = f"{moments.told(found)} of {table.name} has files no more"
+        raise VersionMissing(
+            what, where=table.location, mend=f"{moments.KEEP} With `--engine spark` you are told which is left."
+        )
+    return found
+
+
+def _opened(store: Store, location: str, version: int | None = None) -> Any:
+    return extras.load("deltalake").DeltaTable(store.url(location), version, storage_options=store.options())
 
 
 def _refuse_unknown(table: Any, location: str) -> None:
@@ -66,14 +99,19 @@ def _format() -> dataset.ParquetFileFormat:
 
 def _fragments(table: Any, files: FileSystem, path: str) -> Iterator[tuple[str, dataset.Fragment]]:
     """Every file of the table: its name, and how it is read."""
+    for relative, action in _actions(table):
+        where = _partition(action.get("partition") or {})
+        yield relative.rpartition("/")[2], _format().make_fragment(f"{path}/{relative}", files, where)
+
+
+def _actions(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every file of the table: its path below the table, and what the log says of it."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
     added = pa.table(table.get_add_actions())
     wanted = [column for column in ("path", "partition") if column in added.column_names]
     for action in added.select(wanted).to_pylist():
-        relative = unquote(action["path"])  # the log has names as parts of a URL
-        where = _partition(action.get("partition") or {})
-        yield relative.rpartition("/")[2], _format().make_fragment(f"{path}/{relative}", files, where)
+        yield unquote(action["path"]), action  # the log has names as parts of a URL
 
 
 def _partition(values: Mapping[str, Any]) -> Any:

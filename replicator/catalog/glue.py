@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 
-import boto3
-import botocore.config
-import botocore.exceptions
-
-from replicator.errors import CatalogRefused, ConfigError, Unreachable
+from replicator.catalog.aws import Service
+from replicator.errors import CatalogRefused
 
 ADDED, REMOVED = 100, 25
 """So many partitions Glue takes in one call."""
 
-_PATIENCE = {"connect_timeout": 5.0, "read_timeout": 60.0, "retries": {"mode": "standard", "total_max_attempts": 8}}
+_PATIENCE: dict[str, Any] = {
+    "connect_timeout": 5.0,
+    "read_timeout": 60.0,
+    "retries": {"mode": "standard", "total_max_attempts": 8},
+}
 _MISSING, _THERE = "EntityNotFoundException", "AlreadyExistsException"
-_DENIED = frozenset(
-    {"AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "InvalidSignatureException",
-     "ExpiredTokenException", "GlueEncryptionException", "MissingAuthenticationTokenException"}
-)  # fmt: skip
-_LATER = frozenset(
-    {"ThrottlingException", "InternalServiceException", "OperationTimeoutException", "ServiceUnavailable"}
-)
 
 
 class GlueCatalog:
-    """One database of Glue's. Credentials come from boto3's own chain: environment, profile, role.
+    """One database of Glue's.
 
     Every method raises Unreachable where Glue does not answer, ConfigError where it lets nobody in, and CatalogRefused
     where it refuses what it is told of one table.
@@ -35,15 +28,12 @@ class GlueCatalog:
 
     def __init__(self, database: str, region: str | None = None, endpoint: str | None = None) -> None:
         self.database = database
-        with _translated(database):
-            self._client = boto3.client(
-                "glue", region_name=region, endpoint_url=endpoint, config=botocore.config.Config(**_PATIENCE)
-            )
+        self._client = _GLUE.client(region, endpoint, **_PATIENCE)
         self._fields = frozenset(self._client.meta.service_model.shape_for("TableInput").members)
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Every table and view by its name, as its ``TableInput`` would be; none where the database is missing."""
-        with _translated(self.database):
+        with _GLUE.translated(self.database):
             pages = self._client.get_paginator("get_tables").paginate(DatabaseName=self.database)
             try:
                 found = [table for page in pages for table in page["TableList"]]
@@ -53,7 +43,7 @@ class GlueCatalog:
 
     def exists(self) -> bool:
         """Whether the database is there."""
-        with _translated(self.database):
+        with _GLUE.translated(self.database):
             try:
                 self._client.get_database(Name=self.database)
             except self._client.exceptions.EntityNotFoundException:
@@ -62,22 +52,22 @@ class GlueCatalog:
 
     def make(self) -> None:
         """Make the database."""
-        with _translated(self.database):
+        with _GLUE.translated(self.database):
             self._client.create_database(DatabaseInput={"Name": self.database})
 
     def create(self, table: Mapping[str, Any]) -> None:
         """A new table or view."""
-        with _translated(self._where(table["Name"])):
+        with _GLUE.translated(self._where(table["Name"])):
             self._client.create_table(DatabaseName=self.database, TableInput=table)
 
     def update(self, table: Mapping[str, Any]) -> None:
         """The table of that name as it shall be."""
-        with _translated(self._where(table["Name"])):
+        with _GLUE.translated(self._where(table["Name"])):
             self._client.update_table(DatabaseName=self.database, TableInput=table)
 
     def drop(self, name: str) -> None:
         """Forget a table with its partitions; its files stay. Nothing happens if it is not there."""
-        with _translated(self._where(name)):
+        with _GLUE.translated(self._where(name)):
             try:
                 self._client.delete_table(DatabaseName=self.database, Name=name)
             except self._client.exceptions.EntityNotFoundException:
@@ -85,7 +75,7 @@ class GlueCatalog:
 
     def partitions(self, name: str) -> dict[tuple[str, ...], dict[str, Any]]:
         """The ``StorageDescriptor`` of each partition of a table, by its values."""
-        with _translated(self._where(name)):
+        with _GLUE.translated(self._where(name)):
             pages = self._client.get_paginator("get_partitions").paginate(DatabaseName=self.database, TableName=name)
             return {tuple(each["Values"]): each["StorageDescriptor"] for page in pages for each in page["Partitions"]}
 
@@ -93,7 +83,7 @@ class GlueCatalog:
         """New partitions (``PartitionInput``); those that are there already stay as they are."""
         at = {"DatabaseName": self.database, "TableName": name}
         for some in _portions(partitions, ADDED):
-            with _translated(self._where(name)):
+            with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_create_partition(**at, PartitionInputList=some)
             self._check(name, answer, _THERE)
 
@@ -102,7 +92,7 @@ class GlueCatalog:
         at = {"DatabaseName": self.database, "TableName": name}
         for some in _portions(partitions, ADDED):
             told = [{"PartitionValueList": each["Values"], "PartitionInput": each} for each in some]
-            with _translated(self._where(name)):
+            with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_update_partition(**at, Entries=told)
             self._check(name, answer)
 
@@ -111,7 +101,7 @@ class GlueCatalog:
         at = {"DatabaseName": self.database, "TableName": name}
         for some in _portions(values, REMOVED):
             told = [{"Values": list(each)} for each in some]
-            with _translated(self._where(name)):
+            with _GLUE.translated(self._where(name)):
                 answer = self._client.batch_delete_partition(**at, PartitionsToDelete=told)
             self._check(name, answer, _MISSING)
 
@@ -130,36 +120,8 @@ def _portions(every: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
         yield every[at : at + size]
 
 
-@contextmanager
-def _translated(where: str) -> Iterator[None]:
-    """Errors of botocore as ours, by their codes."""
-    try:
-        yield
-    except botocore.exceptions.ClientError as error:
-        raise _told(error, where) from error
-    except (botocore.exceptions.NoRegionError, botocore.exceptions.InvalidRegionError) as error:
-        raise ConfigError("It is not said in which region Glue is.", mend="Set catalog.region.") from error
-    except (
-        botocore.exceptions.NoCredentialsError,
-        botocore.exceptions.PartialCredentialsError,
-        botocore.exceptions.CredentialRetrievalError,
-        botocore.exceptions.ProfileNotFound,
-    ) as error:
-        mend = "Give them as to any AWS tool: variables, a profile, or a role."
-        raise ConfigError("There are no AWS credentials.", mend=mend) from error
-    except botocore.exceptions.ParamValidationError as error:
-        raise CatalogRefused(f"Glue would not take it: {error}", where=where) from error
-    except botocore.exceptions.BotoCoreError as error:
-        mend = "Check the network and catalog.endpoint, then run again."
-        raise Unreachable(f"Glue does not answer: {type(error).__name__}.", where=where, mend=mend) from error
-
-
-def _told(error: botocore.exceptions.ClientError, where: str) -> Exception:
-    about: Mapping[str, str] = error.response.get("Error", {})
-    code, message = about.get("Code", "?"), about.get("Message", "")
-    if code in _DENIED:
-        mend = "Give these credentials the permissions of docs/catalog.md."
-        return ConfigError(f"Glue lets us not in: {code}: {message}", where=where, mend=mend)
-    if code in _LATER:
-        return Unreachable(f"Glue is busy: {code}", where=where, mend="Run again.")
+def _refused(code: str, message: str, where: str) -> CatalogRefused:
     return CatalogRefused(f"Glue refuses: {code}: {message}", where=where, mend="Mend it there, then run again.")
+
+
+_GLUE = Service("Glue", "catalog.region", "Give these credentials the permissions of docs/catalog.md.", _refused)

@@ -7,21 +7,26 @@ could change the lake. Files, the network and variables of the process are close
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from replicator.catalog import delta_scan, extras, hudi_scan, tables
+from replicator.catalog.past import Past
 from replicator.catalog.store import SPARK
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError, ReplicatorError, VersionMissing
 from replicator.transforms.shown import shown
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyarrow.fs import FileSystem
 
     from replicator.catalog.engine import Answer, Dialect
     from replicator.catalog.store import Store
     from replicator.lake import Lake
-    from replicator.spec import Table
+    from replicator.spec import Moment, Table
 
 _BATCH = 10_000
 _SETTINGS = (
@@ -34,17 +39,20 @@ _SETTINGS = (
 
 
 class LocalEngine:
-    """``Engine`` on DuckDB, for one lake. A table is opened once, at the version that it has then."""
+    """``Engine`` on DuckDB, for one lake: as it was ``when``, or as it is. A table is opened once, at the version that
+    it has then.
+    """
 
     dialect: Dialect = "duckdb"
     guards_itself = False
 
-    def __init__(self, store: Store, lake: Lake) -> None:
+    def __init__(self, store: Store, lake: Lake, when: int | datetime | None = None) -> None:
         self._duckdb = extras.load("duckdb")
         self._store = store
         self._files: FileSystem = store.files()
         self._listing = tables.Listing(store, self._files, lake)
         self._silver = self._listing.silver()
+        self._past = Past(when, self._moment)
         # spilt by queries that need more than memory; it lives as long as the connection
         self._spill = tempfile.TemporaryDirectory(prefix="replicator-sql-", ignore_cleanup_errors=True)
         self._connection: Any = self._duckdb.connect()
@@ -64,41 +72,42 @@ class LocalEngine:
 
         known = dict(tables.views(self._silver, self._listing.gold()))
         for name, table in known.items():
-            if name not in self._opened and tables.is_named(name, query):
-                self._open(name, table)
+            is_wanted = name not in self._opened and tables.is_named(name, query)
+            if is_wanted and self._past.opens(name, table, partial(self._open, name)):
                 self._opened.add(name)
         return ArrowAnswer(self._asked(query, known, _BATCH if most is None else max(1, min(_BATCH, most))))
 
     def told(self) -> str | None:
-        """Nothing."""
-        return None
+        """Which versions it read, where older ones were asked for."""
+        return self._past.told()
 
     def _asked(self, query: str, known: Mapping[str, Table], batch: int) -> Any:
         try:
             return self._connection.sql(query).to_arrow_reader(batch)
         except self._duckdb.CatalogException as error:
+            self._past.explain(_first_line(error))
             there = ", ".join(sorted(known)) or "no tables in this lake yet"
             raise ConfigError(_first_line(error), mend=f"There are: {there}.") from error
         except self._duckdb.Error as error:
             raise ConfigError(_first_line(error)) from error
 
-    def _open(self, name: str, table: Table) -> None:
-        kind = self._listing.kind(table.location)
-        reader: Callable[[str, Table], None] = self._open_hudi if kind == "hudi" else self._open_delta
-        try:
-            reader(name, table)
-        except ReplicatorError:
-            raise
-        except Exception as error:
-            # the libraries below have no common root of their errors
-            raise ReplicatorError(
-                f"table {table.name} cannot be read without Spark: {_first_line(error)}",
-                where=table.location,
-                mend=SPARK,
-            ) from error
+    def _moment(self, table: Table, when: int | datetime) -> Moment:
+        if self._listing.kind(table.location) == "hudi":
+            raise VersionMissing(
+                f"{table.name} is in Hudi: its older versions are not read here", where=table.location, mend=SPARK
+            )
+        with _reading(table):
+            return delta_scan.moment(self._store, self._files, table, when)
 
-    def _open_delta(self, name: str, table: Table) -> None:
-        rows = delta_scan.scan(self._store, self._files, table.location)
+    def _open(self, name: str, table: Table, version: int | None) -> None:
+        with _reading(table):
+            if self._listing.kind(table.location) == "hudi":
+                self._open_hudi(name, table)
+            else:
+                self._open_delta(name, table, version)
+
+    def _open_delta(self, name: str, table: Table, version: int | None) -> None:
+        rows = delta_scan.scan(self._store, self._files, table.location, version)
         at_rest = f"{name} at rest"
         self._connection.register(at_rest, rows)
         self._connection.execute(f"CREATE TEMP VIEW {_quoted(name)} AS {_select(at_rest, rows.schema.names)}")
@@ -108,6 +117,19 @@ class LocalEngine:
         self._connection.register("arriving", rows)
         self._connection.execute(f"CREATE TEMP TABLE {_quoted(name)} AS {_select('arriving', rows.schema.names)}")
         self._connection.unregister("arriving")
+
+
+@contextmanager
+def _reading(table: Table) -> Iterator[None]:
+    """Errors of the libraries below, which have no common root, as ours."""
+    try:
+        yield
+    except ReplicatorError:
+        raise
+    except Exception as error:
+        raise ReplicatorError(
+            f"table {table.name} cannot be read without Spark: {_first_line(error)}", where=table.location, mend=SPARK
+        ) from error
 
 
 def _select(source: str, stored: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from replicator.cli import (
     catalog,
     config,
     dead_letters,
+    diff,
     doctor,
     epoch,
     explain,
@@ -51,6 +52,7 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
 app.add_typer(schema.app, name="schema")
+app.command()(diff.diff)
 app.command()(doctor.doctor)
 app.command()(explain.explain)
 app.command()(jars.jars)

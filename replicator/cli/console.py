@@ -37,12 +37,17 @@ def print_json(value: Any) -> None:
     print_text(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | None]]) -> None:
     """A table on stdout; None is shown as a dim NULL."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(Text(column), overflow="fold")
     for row in rows:
-        table.add_row(*(Text("NULL", style="dim") if cell is None else Text(cell) for cell in row))
+        table.add_row(
+            *(
+                Text("NULL", style="dim") if cell is None else Text(cell) if isinstance(cell, str) else cell
+                for cell in row
+            )
+        )
     console = out()
     console.print(table, soft_wrap=False)

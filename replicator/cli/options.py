@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from replicator import moments
 from replicator import settings as configuration
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
@@ -42,6 +44,14 @@ Declare = Annotated[
     Optional[Path],  # noqa: UP045 - as above
     typer.Option("--declare", help="With --lake: YAML with column types, as for run --recorded.", metavar="FILE"),
 ]
+AsOf = Annotated[
+    Optional[str],  # noqa: UP045 - as above
+    typer.Option(
+        "--as-of",
+        help="A version or a time (UTC) at which every table is seen: 7, 2026-11-21T10:00, -2h, '2 hours ago'.",
+        metavar="V|TIME",
+    ),
+]
 DEFAULT_ENV = "local"
 
 
@@ -57,6 +67,16 @@ class Rows(str, Enum):
 def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     """The configuration of an environment, or with *lake* the defaults over that lake."""
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
+
+
+def time(text: str) -> int | datetime:
+    """A version or a time. Raises ConfigError."""
+    return moments.asked(text, datetime.now(timezone.utc))
+
+
+def when(text: str | None) -> int | datetime | None:
+    """The same, where one is given."""
+    return None if text is None else time(text)
 
 
 def store(settings: Settings) -> Store:

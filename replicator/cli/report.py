@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replicator.cli import console, options
+from replicator.catalog import extras
+from replicator.cli import console, options, wholefile
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from replicator.operate.report.collect import Report
     from replicator.settings import Settings
-
-_EXTRA = {"jinja2", "plotly"}
 
 
 def report(
@@ -31,11 +28,11 @@ def report(
     as_json: options.Json = False,
 ) -> None:
     """Write one HTML page: sales, the star schema, and how far the pipeline is. It needs no network to be looked at."""
-    html = _renderer()
+    page = extras.load("replicator.operate.report.page", "report")  # before anything is asked
     if not output.parent.is_dir() or output.is_dir():
         raise ConfigError(f"{output} cannot be written", mend="Give --output FILE in a folder that there is.")
     found = _ask(context, options.settings(env, conf, lake))
-    _replace(output, html(found))
+    wholefile.written(output, lambda path: _write(path, page.html(found)))
     for trouble in found.troubles:
         console.narrate(f"{trouble.table}: {trouble.why}", style="red")
     if as_json:
@@ -47,18 +44,9 @@ def report(
         raise typer.Exit(1)
 
 
-def _renderer() -> Callable[[Report], str]:
-    """What makes a page. Raises ConfigError where its libraries are not installed, before anything is asked."""
-    try:
-        from replicator.operate.report import page
-    except ModuleNotFoundError as error:
-        if error.name not in _EXTRA:
-            raise
-        raise ConfigError(
-            f"`report` needs {error.name}, which is not installed",
-            mend="pip install 'lakehouse-replicator[report]'",
-        ) from error
-    return page.html
+def _write(path: Path, html: str) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(html)
 
 
 def _ask(context: typer.Context, settings: Settings) -> Report:
@@ -71,14 +59,3 @@ def _ask(context: typer.Context, settings: Settings) -> Report:
     sources = assemble.refinements(spark, settings, SourceSpec("", ""))
     ground = collect.Ground(assemble.surroundings(spark, settings), sources, assemble.runs(spark, settings))
     return collect.report(spark, ground, datetime.now(timezone.utc))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the whole file at once: who opens the page meanwhile gets the old one. Raises ConfigError."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with new.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        new.replace(path)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}", mend="Give another --output FILE.") from error

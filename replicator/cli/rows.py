@@ -9,12 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from replicator.cli import wholefile
 from replicator.cli.console import narrate, print_table
 from replicator.cli.options import Rows
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from replicator.catalog.engine import Answer
 
@@ -48,9 +49,9 @@ def write(answer: Answer, form: Rows, most: int | None, output: Path | None = No
     if form in (Rows.json, Rows.parquet):
         _refuse_twins(answer.columns)
     if form is Rows.parquet and output is not None:
-        more, written = _whole(output, lambda path: _write_parquet(answer, path, most))
+        more, written = wholefile.written(output, lambda path: _write_parquet(answer, path, most))
     elif output is not None:
-        more, written = _whole(output, lambda path: _write_file(answer, form, most, path))
+        more, written = wholefile.written(output, lambda path: _write_file(answer, form, most, path))
     else:
         more, written = _write(answer, form, most, sys.stdout)
     if output is not None:
@@ -63,20 +64,6 @@ def _refuse_twins(columns: Sequence[str]) -> None:
     twins = [name for name, count in Counter(columns).items() if count > 1]
     if twins:
         raise ConfigError(f"two columns are called {twins[0]!r}", mend="Give one of them another name with AS.")
-
-
-def _whole(output: Path, written: Callable[[Path], tuple[bool, int]]) -> tuple[bool, int]:
-    beside = output.with_name(f"{output.name}.part")
-    try:
-        beside.touch()
-    except OSError as error:
-        raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(output)) from error
-    try:
-        done = written(beside)
-        beside.replace(output)
-    finally:
-        beside.unlink(missing_ok=True)
-    return done
 
 
 def _write_file(answer: Answer, form: Rows, most: int | None, path: Path) -> tuple[bool, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import is_instance_of
@@ -11,12 +12,15 @@ from pyspark.sql import types as T
 
 from replicator import gateway
 from replicator.catalog import tables
+from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
 from replicator.cli.views import gold_tables, named, silver_tables
 from replicator.errors import ConfigError
+from replicator.transforms.shown import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
 
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,25 +36,23 @@ _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 _NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
 _DESCRIBE = f"{_PLANS}.DescribeRelation"
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
-_JSON = {"ignoreNullFields": "false"} | {
-    # else what is behind the milliseconds is cut off
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
-}
 
 
 class SparkEngine:
-    """``Engine`` on Spark, for one lake."""
+    """``Engine`` on Spark, for one lake: as it was ``when``, or as it is."""
 
     dialect: Dialect = "spark"
     guards_itself = True
 
-    def __init__(self, spark: SparkSession, tables_of: TableFormat, lake: Lake) -> None:
+    def __init__(
+        self, spark: SparkSession, tables_of: TableFormat, lake: Lake, when: int | datetime | None = None
+    ) -> None:
         self._spark = spark.newSession()
+        self._past = Past(when, partial(tables_of.moment, self._spark))
         self._tables_of = tables_of
         self._lake = lake
         self._silver = silver_tables(self._spark, tables_of, lake)
-        _close_doors(self._spark)
+        close_doors(self._spark)
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -61,13 +63,13 @@ class SparkEngine:
         """One query; of more than ``most`` rows nothing is computed that need not be."""
         refuse_commands(self._spark, query)
         gold = gold_tables(self._spark, self._tables_of, self._lake)
-        known = named(self._spark, self._tables_of, dict(tables.views(self._silver, gold)), query)
-        rows = _rows(self._spark, query, known)
+        known = named(self._spark, self._tables_of, dict(tables.views(self._silver, gold)), query, self._past)
+        rows = _rows(self._spark, query, known, self._past)
         return SparkAnswer(rows if most is None else rows.limit(most))
 
     def told(self) -> str | None:
-        """Nothing."""
-        return None
+        """Which versions it read, where older ones were asked for."""
+        return self._past.told()
 
 
 class SparkAnswer:
@@ -89,7 +91,7 @@ class SparkAnswer:
 
     def objects(self) -> Iterator[str]:
         """Partition by partition."""
-        lines = self._rows.select(F.to_json(F.struct("*"), _JSON)).toLocalIterator()
+        lines = self._rows.select(F.to_json(F.struct("*"), JSON)).toLocalIterator()
         return (line for (line,) in lines)
 
     def batches(self) -> pa.RecordBatchReader:
@@ -125,7 +127,7 @@ def first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _close_doors(spark: SparkSession) -> None:
+def close_doors(spark: SparkSession) -> None:
     """Paths are no tables here, and no function runs Java (reliability.md section 12)."""
     spark.conf.set("spark.sql.runSQLOnFiles", "false")
     jvm = gateway.of(spark)
@@ -134,11 +136,13 @@ def _close_doors(spark: SparkSession) -> None:
         functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
-def _rows(spark: SparkSession, query: str, known: list[str]) -> DataFrame:
+def _rows(spark: SparkSession, query: str, known: list[str], past: Past) -> DataFrame:
     try:
         return spark.sql(query)
     except AnalysisException as error:
         missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
+        if missing:
+            past.explain(first_line(error))
         mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
         raise ConfigError(first_line(error), mend=mend) from error
 
@@ -156,7 +160,7 @@ def _text(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.base64(column)
     if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
-        return F.to_json(column, _JSON)
+        return F.to_json(column, JSON)
     return column.cast("string")
 
 

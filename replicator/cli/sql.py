@@ -16,6 +16,7 @@ from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from replicator.catalog.engine import Dialect, Engine
     from replicator.catalog.question import Question
@@ -64,6 +65,7 @@ def sql(
         Optional[int],  # noqa: UP045 - as above
         typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
     ] = None,
+    as_of: options.AsOf = None,
     as_json: options.Json = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
@@ -77,7 +79,7 @@ def sql(
     question = _question(query, saved, folder, dialect or engine, dialect is not None, parameters or ())
     chosen = rows.form_of(options.Rows.json if as_json else form, output)
     most = rows.most_of(chosen, limit)
-    asked = _engine(context, engine, options.settings(env, conf, lake))
+    asked = _engine(context, engine, options.settings(env, conf, lake), options.when(as_of))
     answer = asked.ask(_in_its_words(question, asked), None if most is None else most + 1)
     rows.write(answer, chosen, most, output)
     if told := asked.told():
@@ -120,22 +122,25 @@ def _in_its_words(question: Question, engine: Engine) -> str:
     return asked(question, engine.dialect, engine.databases, guards_itself=engine.guards_itself)
 
 
-def _engine(context: typer.Context, name: Engines, settings: Settings) -> Engine:
+def _engine(context: typer.Context, name: Engines, settings: Settings, when: int | datetime | None) -> Engine:
     from replicator.lake import Lake
 
     at = Lake(settings.lake.root)
     if name is Engines.athena:
         from replicator.catalog import athena
 
+        if when is not None:
+            mend = "Ask with `--engine spark` or `--engine duckdb`."
+            raise ConfigError("Athena reads no older versions of Delta's tables.", mend=mend)
         database = settings.athena.database or settings.catalog.database
         place = athena.Place(**settings.athena.model_dump() | {"database": database})
         return athena.AthenaEngine(athena.client(place), place)
     if name is Engines.duckdb:
         from replicator.catalog.local import LocalEngine
 
-        return LocalEngine(options.store(settings), at)
+        return LocalEngine(options.store(settings), at, when)
     from replicator import assemble
     from replicator.cli.spark_sql import SparkEngine
     from replicator.session import session
 
-    return SparkEngine(session(settings, debug=options.debugging(context)), assemble.tables(settings), at)
+    return SparkEngine(session(settings, debug=options.debugging(context)), assemble.tables(settings), at, when)

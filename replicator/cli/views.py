@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from replicator import names
+from replicator.catalog.past import Past
 from replicator.catalog.tables import is_named, views
+from replicator.errors import ConfigError
 from replicator.formats import control
 from replicator.transforms.live import live
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from replicator.protocols import TableFormat
     from replicator.spec import Table
 
-__all__ = ["gold_tables", "named", "register", "silver_tables", "views"]
+__all__ = ["found", "gold_tables", "named", "register", "silver_tables", "views"]
 
 
 def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str) -> list[str]:
@@ -27,15 +30,34 @@ def register(spark: SparkSession, tables_of: TableFormat, lake: Lake, query: str
     The names are those of ``catalog.tables.views``. Tables that the query does not mention are not even opened.
     """
     tables = views(silver_tables(spark, tables_of, lake), gold_tables(spark, tables_of, lake))
-    return named(spark, tables_of, dict(tables), query)
+    return named(spark, tables_of, dict(tables), query, Past(None, partial(tables_of.moment, spark)))
 
 
-def named(spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str) -> list[str]:
-    """The same, of tables that are known already."""
+def named(
+    spark: SparkSession, tables_of: TableFormat, tables: Mapping[str, Table], query: str, past: Past
+) -> list[str]:
+    """The same, of tables that are known already, as they were then."""
+
+    def view(name: str, table: Table, version: int | None) -> None:
+        live(tables_of.read(spark, table, version)).createOrReplaceTempView(names.spark(name))
+
     for name, table in tables.items():
         if is_named(name, query):
-            live(tables_of.read(spark, table)).createOrReplaceTempView(names.spark(name))
+            past.opens(name, table, partial(view, name))
     return sorted(tables)
+
+
+def found(spark: SparkSession, tables_of: TableFormat, lake: Lake, name: str) -> Table:
+    """The table that ``sql`` knows by a name, or ``[<source>/]<database or schema>.<table>``. Raises ConfigError."""
+    silver = silver_tables(spark, tables_of, lake)
+    known = dict(views(silver, gold_tables(spark, tables_of, lake)))
+    same = {view: table for view, table in known.items() if name.casefold() == view.casefold()}
+    long = {f"{source}/{full}": table for source, full, table in silver if name in (full, f"{source}/{full}")}
+    if len(places := {table.location: table for table in (same or long).values()}) == 1:
+        return next(iter(places.values()))
+    what = f"{name!r} may be any of several tables" if places else f"there is no table {name!r}"
+    listed = ", ".join(sorted(long or known)) or "no tables in this lake yet"
+    raise ConfigError(f"{what}.", mend=f"There are: {listed}.")
 
 
 def silver_tables(spark: SparkSession, tables_of: TableFormat, lake: Lake) -> list[tuple[str, str, Table]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -108,22 +109,32 @@ def exists(spark: SparkSession, path: str) -> bool:
         raise _unreachable(path, error) from error
 
 
+def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
+    """Paths below a folder of the files there at any depth, and when each was changed, in epoch milliseconds. Raises
+    Unreachable.
+    """
+    return [(path, changed) for path, _, changed in _listed(spark, folder)]
+
+
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
     """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
     begin with ``_``, do not count. Raises Unreachable.
     """
-    files, place, _ = _file_system(spark, folder)
-    root, sizes = len(str(files.makeQualified(place).toString())), []
+    found = _listed(spark, folder)
+    sizes = [size for path, size, _ in found if not any(part.startswith((".", "_")) for part in path.split("/"))]
+    return len(sizes), sum(sizes)
+
+
+def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
+    """Path below the folder, bytes and time of change of each file in it."""
+    files, place, jvm = _file_system(spark, folder)
+    root = len(unquote(gateway.uri(files.makeQualified(place)))) + 1
     try:
-        found = files.listFiles(place, True)
-        while found.hasNext():
-            status = found.next()
-            inside = str(status.getPath().toString())[root:].split("/")
-            if not any(part.startswith((".", "_")) for part in inside):
-                sizes.append(int(status.getLen()))
+        listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
+        found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
         raise _unreachable(folder, error) from error
-    return len(sizes), sum(sizes)
+    return [(unquote(uri)[root:], size, changed) for uri, size, changed in found]
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:

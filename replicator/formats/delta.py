@@ -6,24 +6,21 @@ from creation (architecture section 4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from delta.tables import DeltaTable
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from replicator import gateway, names
-from replicator.errors import StaleWriter, TableMissing
-from replicator.formats import control, delta_commit, delta_files, delta_merge, delta_upkeep
-from replicator.formats.delta_log import AddedFile, Log
+from replicator.errors import TableMissing
+from replicator.formats import control, delta_feed, delta_files, delta_past, delta_upkeep, delta_write
+from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
 
@@ -31,7 +28,6 @@ _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "fa
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 _REWRITTEN_BYTES = 8 << 20
 """Up to here a table is written anew rather than merged into."""
-_TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 
 
 class DeltaFormat:
@@ -46,11 +42,11 @@ class DeltaFormat:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         is_newest = version in (None, int(snapshot.version()))
         files = self._log(table).plain_files(spark, snapshot) if is_newest else None
         if files is not None:
-            return _rows(spark, table, snapshot, files)
+            return delta_write.rows_of(spark, table, self._log(table), snapshot, files)
         reader = spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
 
@@ -58,6 +54,12 @@ class DeltaFormat:
         """The newest version, None if the table is missing."""
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else int(snapshot.version())
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """By the times of the log's files, of versions whose files are kept."""
+        if self.version(spark, table) is None:
+            raise TableMissing.of(table)
+        return delta_past.moment(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders with a Delta log."""
@@ -74,9 +76,8 @@ class DeltaFormat:
         """From the log, which also tells readers where the files are."""
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
-        parted = tuple(_partitions(snapshot))
-        return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=parted)
+            raise TableMissing.of(table)
+        return Kept("delta", int(snapshot.protocol().minReaderVersion()), partition_by=partitions(snapshot))
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, as the log adds up."""
@@ -84,21 +85,8 @@ class DeltaFormat:
         return 0 if state is None else state.size
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """Distinct keys in the change data feed of (after, upto]; None when it is gone or broken by a new schema."""
-        try:
-            images = self._images(spark, table, after, upto)
-        except PySparkException:  # the log names files that a VACUUM took
-            return None
-        if images is not None:
-            return images.distinct()
-        if self._has_lost_files(spark, table, after, upto):
-            return None
-        feed = spark.read.format("delta").option("readChangeFeed", "true")
-        try:
-            rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
-        except (PySparkException, Py4JJavaError):
-            return None
-        return rows.select(*map(names.spark, table.keys)).distinct()
+        """From the files of those commits, or Delta's change data feed; None where a new schema broke that, too."""
+        return delta_feed.changed_keys(spark, table, self._log(table), after, upto)
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From the log's ``add`` actions."""
@@ -132,8 +120,7 @@ class DeltaFormat:
         before = self.version(spark, table)
         if progress is not None and self._covered(spark, table, progress):
             return Applied(0, 0, 0, before if before is not None else -1)
-        self._insert(rows, table, progress, _LOG)
-        return self._inserted(spark, table, before)
+        return self._insert(rows, table, progress, _LOG)
 
     @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
@@ -141,11 +128,10 @@ class DeltaFormat:
         spark = changes.sparkSession
         before = self.version(spark, table)
         if before is None:
-            self._insert(changes, table, progress, _SILVER)
-            applied = self._inserted(spark, table, before)
-            self._describe(spark, table)
+            applied = self._insert(changes, table, progress, _SILVER)
+            delta_write.describe(spark, table, self._log(table))
             return applied
-        self._describe(spark, table)
+        delta_write.describe(spark, table, self._log(table))
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         snapshot = self._snapshot(spark, table)
@@ -164,13 +150,11 @@ class DeltaFormat:
         before = self.version(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if before is None:
-            self._insert(upserts, table, progress, _LOG)
-            return self._inserted(spark, table, before)
+            return self._insert(upserts, table, progress, _LOG)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         if difference.isEmpty():
-            self._insert(upserts.limit(0), table, progress, _LOG)
-            return self._inserted(spark, table, before)
+            return self._insert(upserts.limit(0), table, progress, _LOG)
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
         merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
@@ -185,7 +169,7 @@ class DeltaFormat:
         wanted = reshaped(rows, evolution)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer.partitionBy(*_partitions(self._snapshot(spark, table))).save(table.location)
+            writer.partitionBy(*partitions(self._snapshot(spark, table))).save(table.location)
             return
         last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
@@ -205,140 +189,27 @@ class DeltaFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """OPTIMIZE, then VACUUM."""
         if self.version(spark, table) is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             delta_upkeep.optimize(spark, table.location)
         delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
-    def _images(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
-        """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
-        snapshot = self._snapshot(spark, table)
-        commits = self._log(table).commits(spark, after, upto)
-        if snapshot is None or commits is None or _partitions(snapshot) or not delta_files.are_plain(snapshot):
-            return None
-        files = [path for commit in commits for path in commit.changed or ()]
-        if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
-            return None
-        columns = delta_files.schema(snapshot)
-        keys = StructType([columns[key] for key in table.keys])
-        return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
-
-    def _has_lost_files(self, spark: SparkSession, table: Table, after: int, upto: int) -> bool:
-        """Whether a VACUUM took what the feed needs, which Delta would find out in the middle of a query. The oldest
-        files go first.
-        """
-        commits = self._log(table).commits(spark, after, upto) or ()
-        oldest = next((commit for commit in commits if commit.files or commit.removed), None)
-        if oldest is None:
-            return False
-        needed = oldest.changed or [*oldest.removed, *(file.path for file in oldest.files)]
-        return not all(control.exists(spark, path) for path in needed)
-
-    def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
-        """All of a small table is written anew, a large one is left to Delta's MERGE."""
-        spark, before = merging.changes.sparkSession, int(snapshot.version())
-        files = self._rewritable(spark, table, snapshot)
-        if files is None:
-            with _transaction(spark, progress):
-                delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
-            return self._merged(spark, table, before)
-        stored = _rows(spark, table, snapshot, files)
-        with gateway.checkpointed(delta_merge.settled(stored, merging)) as settled:
-            counts = {row["action"]: row["count"] for row in settled.groupBy("action").count().collect()}
-            metrics = {metric: counts.get(action, 0) for action, metric in delta_merge.METRICS.items()}
-            replaced = [file.action for file in files]
-            delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics)
-        return self._merged(spark, table, before)
-
-    def _rewritable(self, spark: SparkSession, table: Table, snapshot: Any) -> Sequence[AddedFile] | None:
-        """The files of a table that is small enough to be written anew, and whose change feed can be."""
-        if _partitions(snapshot) or _property(snapshot, "delta.enableChangeDataFeed") != "true":
-            return None
-        files = self._log(table).plain_files(spark, snapshot)
-        return None if files is None or sum(file.size for file in files) > self._rewritten_bytes else files
-
-    def _insert(self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]) -> None:
-        spark = rows.sparkSession
-        snapshot = self._snapshot(spark, table)
-        if snapshot is not None and progress is not None and _same(rows.schema, delta_files.schema(snapshot)):
-            delta_commit.append(rows, snapshot, progress)
-            return
-        options = dict(properties)
-        if progress is not None:
-            options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
-        writer = rows.write.format("delta").mode("append").options(**options)
-        (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
-
-    def _describe(self, spark: SparkSession, table: Table) -> None:
-        """Set the properties that the table lacks: a writer's options can name none but Delta's own."""
-        snapshot = self._snapshot(spark, table) if table.properties else None
-        if snapshot is None:
-            return
-        missing = {name: value for name, value in table.properties if _property(snapshot, name) != value}
-        if missing:
-            told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
-            spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
-
     def _covered(self, spark: SparkSession, table: Table, progress: Progress) -> bool:
         recorded = self.progress(spark, table, progress.input)
         return recorded is not None and recorded.version >= progress.version
 
-    def _inserted(self, spark: SparkSession, table: Table, before: int | None) -> Applied:
-        version, metrics = self._committed(spark, table, before)
-        return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
+    def _insert(
+        self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]
+    ) -> Applied:
+        return delta_write.insert(rows, table, self._log(table), progress, properties)
 
-    def _merged(self, spark: SparkSession, table: Table, before: int | None) -> Applied:
-        version, metrics = self._committed(spark, table, before)
-        inserted, updated, deleted = (metrics.get(f"numTargetRows{w}", 0) for w in ("Inserted", "Updated", "Deleted"))
-        return Applied(inserted, updated, deleted, version)
-
-    def _committed(self, spark: SparkSession, table: Table, before: int | None) -> tuple[int, dict[str, int]]:
-        """The version and metrics of the commit just made. Delta skips a write it takes for a repetition: that must
-        never pass for success (reliability.md section 3, 6).
-        """
-        version = self.version(spark, table)
-        if version is None or (before is not None and version <= before):
-            raise StaleWriter(f"the commit to {table.name} left no new version", where=table.location)
-        commits = Log(table.location, table.partition_by).commits(spark, version - 1, version)
-        return version, commits[0].metrics if commits else {}
+    def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
+        return delta_write.merge(table, self._log(table), snapshot, merging, progress, self._rewritten_bytes)
 
     def _log(self, table: Table) -> Log:
-        return self._logs.setdefault(table.location, Log(table.location, table.partition_by))
+        return self._logs.setdefault(table.location, Log(table.location))
 
     def _snapshot(self, spark: SparkSession, table: Table) -> Any | None:
         return self._log(table).snapshot(spark)
-
-
-def _rows(spark: SparkSession, table: Table, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
-    """The rows of files that alone are the table; Spark puts the columns of partitions behind all others."""
-    columns = delta_files.schema(snapshot)
-    rows = delta_files.read(spark, table.location, [file.path for file in files], columns)
-    return rows.select(*map(names.spark, columns.names)) if _partitions(snapshot) else rows
-
-
-def _property(snapshot: Any, name: str) -> str | None:
-    found = snapshot.metadata().configuration().get(name)
-    return str(found.get()) if found.isDefined() else None
-
-
-def _partitions(snapshot: Any) -> list[str]:
-    return [str(column) for column in gateway.each(snapshot.metadata().partitionColumns())]
-
-
-def _same(rows: StructType, stored: StructType) -> bool:
-    """Whether rows have the table's columns, in any order."""
-    return {f.name: f.dataType.simpleString() for f in rows} == {f.name: f.dataType.simpleString() for f in stored}
-
-
-@contextmanager
-def _transaction(spark: SparkSession, progress: Progress) -> Iterator[None]:
-    """MERGE takes its ``txn`` from the session only: set it for one statement and take it back whatever happens."""
-    spark.conf.set(_TXN_APP, progress.input)
-    spark.conf.set(_TXN_VERSION, progress.version)
-    try:
-        yield
-    finally:
-        spark.conf.unset(_TXN_APP)
-        spark.conf.unset(_TXN_VERSION)

@@ -82,9 +82,9 @@ class State:
 class Log:
     """The log of the table at one location. Commits never change, so those read once are kept."""
 
-    def __init__(self, location: str, partition_by: tuple[str, ...]) -> None:
+    def __init__(self, location: str) -> None:
         self._location = location
-        self._partition_by = partition_by
+        self._partition_by: tuple[str, ...] | None = None
         self._known: dict[int, Commit] = {}
         self._state: State | None = None
 
@@ -93,6 +93,12 @@ class Log:
         nothing = gateway.of(spark).scala.Option.apply(None)
         snapshot = self._log(spark).update(False, nothing, nothing)
         return snapshot if snapshot.version() >= 0 else None
+
+    def partition_by(self, spark: SparkSession) -> tuple[str, ...]:
+        """The columns that part the table; asked for once, and again after a commit that tells of the table itself."""
+        if self._partition_by is None:
+            self._partition_by = partitions(self.snapshot(spark))
+        return self._partition_by
 
     def state(self, spark: SparkSession) -> State | None:
         """The newest state, None if there is no table.
@@ -118,6 +124,7 @@ class Log:
         known = self._state
         if known is None or known.identity != identity or known.version > version:
             known = State(identity, -1, 0, {}, {}) if version < _FIRST_CHECKPOINT else None
+            self._partition_by = None
         self._state = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
         return self._state
 
@@ -179,6 +186,8 @@ class Log:
                 changes_rows = changes_rows or bool(action.dataChange())
             elif kind == "AddCDCFile":
                 images.append(self._absolute(spark, action.path()))
+            elif kind == "Metadata":
+                self._partition_by = None
             elif kind == "SetTransaction":
                 transactions[str(action.appId())] = int(action.version())
             elif kind == "CommitInfo" and action.operationMetrics().isDefined():
@@ -191,7 +200,7 @@ class Log:
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         values = action.partitionValues()
-        partition = tuple(str(values.apply(column)) for column in self._partition_by)
+        partition = tuple(str(values.apply(column)) for column in self.partition_by(spark))
         path, is_new = self._absolute(spark, action.path()), bool(action.dataChange())
         return AddedFile(version, path, partition, action.size(), is_new, action)
 
@@ -201,6 +210,11 @@ class Log:
 
     def _log(self, spark: SparkSession) -> Any:
         return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
+
+
+def partitions(snapshot: Any) -> tuple[str, ...]:
+    """The partition columns of one of Delta's snapshot objects."""
+    return tuple(str(column) for column in gateway.each(snapshot.metadata().partitionColumns()))
 
 
 def _if_few(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import gateway, moments, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
-from replicator.formats.hudi_timeline import KEY, Commit, Note, Timeline
+from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.reshape import reshaped
 
 _GONE = "_hoodie_is_deleted"
@@ -36,7 +37,7 @@ class HudiFormat:
         """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         commit = commits[-1] if version is None else self._at(table, version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
@@ -49,6 +50,13 @@ class HudiFormat:
         """The newest version, None if the table is missing."""
         commits = self._commits(spark, table)
         return commits[-1].note.version if commits else None
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """By when commits were completed, of those whose files are kept."""
+        if not self._commits(spark, table):
+            raise TableMissing.of(table)
+        kept = [Moment(each.note.version, clock(spark, each.done)) for each in self._timelines[table.location].retained]
+        return moments.chosen(table, kept, when, f"A table in Hudi keeps its last {RETAINED} commits.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders with a table of Hudi's."""
@@ -64,7 +72,7 @@ class HudiFormat:
         """From Hudi's properties of the table, and its own list of partitions."""
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return self._timelines[table.location].kept(
             spark, merge_on_read=commits[-1].note.kind == hudi_options.MERGE_ON_READ
         )
@@ -179,7 +187,7 @@ class HudiFormat:
         """
         commits = self._commits(spark, table)
         if not commits:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             hudi_upkeep.run(spark, table.location, commits[-1].note.kind)

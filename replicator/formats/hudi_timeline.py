@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import unquote
 
@@ -56,12 +57,13 @@ class Note:
 
 @dataclass(frozen=True)
 class Commit:
-    """A completed commit of ours: its ``note``, when it was ``begun`` by Hudi's clock, which names it, and what it
-    ``wrote``: bytes by partition (the values of its columns).
+    """A completed commit of ours: its ``note``, when it was ``begun`` and ``done`` by Hudi's clock, of which the first
+    names it, and what it ``wrote``: bytes by partition (the values of its columns).
     """
 
     note: Note
     begun: str
+    done: str
     wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
@@ -132,7 +134,14 @@ def _commit(timeline: Any, instant: Any) -> Commit | None:
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)
         wrote[_values(str(path))] = size
-    return Commit(_note(json.loads(told)), str(instant.requestedTime()), wrote)
+    return Commit(_note(json.loads(told)), str(instant.requestedTime()), str(instant.getCompletionTime()), wrote)
+
+
+def clock(spark: SparkSession, text: str) -> datetime:
+    """A time by Hudi's clock, which it writes in a zone that it alone knows."""
+    times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
+    milliseconds = int(times.parseDateFromInstantTime(text).getTime())
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
 
 
 def _note(told: dict[str, Any]) -> Note:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import gateway, names
+from replicator import gateway, moments, names
 from replicator.errors import TableMissing
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
 
@@ -25,6 +26,7 @@ class _Stored:
     schema: T.StructType
     partition_by: tuple[str, ...] = ()
     versions: list[list[Row]] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list)
     progress: dict[str, int] = field(default_factory=dict)
 
 
@@ -38,13 +40,20 @@ class MemoryFormat:
         """All rows, deleted ones included, at a version or now."""
         stored = self._tables.get(table.location)
         if stored is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return gateway.frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
         """The newest version, None if the table is missing."""
         stored = self._tables.get(table.location)
         return None if stored is None else len(stored.versions) - 1
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:  # noqa: ARG002
+        """By this process's clock."""
+        stored = self._tables.get(table.location)
+        if stored is None:
+            raise TableMissing.of(table)
+        return moments.chosen(table, stored.moments, when, "Nothing goes.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
         """Tables whose location is directly below the folder."""
@@ -55,7 +64,7 @@ class MemoryFormat:
         """With the columns that it was made with."""
         stored = self._tables.get(table.location)
         if stored is None:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return Kept("memory", partition_by=stored.partition_by)
 
     def size(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
@@ -142,7 +151,7 @@ class MemoryFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
         """Nothing is kept in files."""
         if table.location not in self._tables:
-            raise TableMissing(f"table {table.name} does not exist yet", where=table.location)
+            raise TableMissing.of(table)
         return Maintained(0, 0, 0, 0)
 
     def _open(self, rows: DataFrame, table: Table) -> _Stored:
@@ -152,6 +161,9 @@ class MemoryFormat:
         return progress is not None and stored.progress.get(progress.input, -1) >= progress.version
 
     def _commit(self, stored: _Stored, rows: list[Row], progress: Progress | None) -> None:
+        now = datetime.now(timezone.utc)
+        after = stored.moments[-1].at + timedelta(microseconds=1) if stored.moments else now
+        stored.moments.append(Moment(len(stored.versions), max(now, after)))
         stored.versions.append(rows)
         if progress is not None:
             stored.progress[progress.input] = progress.version

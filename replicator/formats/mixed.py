@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from replicator.errors import TableStopped
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import DataFrame, SparkSession
 
     from replicator.protocols import TableFormat
-    from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Progress, Table
+    from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 
 
 class MixedFormat:
@@ -35,6 +37,10 @@ class MixedFormat:
         if newest is None and self._found.pop(table.location, None) is not None:
             return self._of(spark, table).version(spark, table)
         return newest
+
+    def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
+        """As the table's format does."""
+        return self._of(spark, table).moment(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders that hold a table of any format."""

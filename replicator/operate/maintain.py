@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError, ReplicatorError
-from replicator.lake import Lake
+from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
 from replicator.spec import Maintained, Table
 from replicator.stages import engine
@@ -29,11 +29,10 @@ class Upkeep:
 
 @dataclass(frozen=True)
 class Keeper:
-    """A lake and the format that its tables are in; ``formats`` are the names of those that it may hold."""
+    """A lake and the format that its tables are in."""
 
     lake: Lake
     tables_of: TableFormat
-    formats: Sequence[str]
 
     def tables(self, spark: SparkSession) -> list[tuple[str, Table]]:
         """Every table with its layer, in the order of the layers."""
@@ -46,11 +45,9 @@ class Keeper:
         lake = self.lake
         for folder in self._folders(spark, lake.silver_root(source)):
             yield "silver", lake.silver(source, names.decode_table(folder))
-        for folder in self._folders(spark, lake.history_root(source)):
-            yield "history", lake.history(source, names.decode_table(folder))
-        for format_ in self.formats:
-            for folder in self._folders(spark, lake.twins_root(format_, source)):
-                yield "twin", lake.twin(source, names.decode_table(folder), format_)
+        for ending, root, of in lake.companions():
+            for folder in self._folders(spark, f"{root}/{names.encode(source)}"):
+                yield "history" if ending == HISTORY else "twin", of(source, names.decode_table(folder))
         for table in (lake.dead_letters(source), lake.dropped_letters(source)):
             if self.tables_of.version(spark, table) is not None:
                 yield "dead letters", table

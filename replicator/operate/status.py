@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -75,8 +75,9 @@ def looks(spark: SparkSession, at: Surroundings) -> Iterator[Look]:
     """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
     for source in map(names.decode, at.format.tables(spark, at.lake.bronze_root())):
         yield Look("bronze", source, partial(_bronze, spark, at, source))
+        upto = cache(partial(_upto, spark, at, source))
         for name in map(names.decode_table, at.format.tables(spark, at.lake.silver_root(source))):
-            yield Look("silver", f"{source}/{name}", partial(_silver, spark, at, source, name))
+            yield Look("silver", f"{source}/{name}", partial(_silver, spark, at, source, name, upto))
     for model in at.models:
         yield Look("gold", model.name, partial(_gold, spark, at, model))
     configured = {model.name for model in at.models}
@@ -123,16 +124,23 @@ def _behind_kafka(spark: SparkSession, at: Surroundings, source: str) -> int | N
     return sum(max(0, end - int(have.get(place, 0))) for place, end in ends.items())
 
 
-def _silver(spark: SparkSession, at: Surroundings, source: str, name: str) -> list[Standing]:
+def _upto(spark: SparkSession, at: Surroundings, source: str) -> tuple[str, int | None]:
+    """The identity and the newest version of a source's bronze."""
     bronze = at.lake.bronze(source)
-    identity, newest = at.format.identity(spark, bronze), at.format.version(spark, bronze)
+    return at.format.identity(spark, bronze) or "", at.format.version(spark, bronze)
+
+
+def _silver(
+    spark: SparkSession, at: Surroundings, source: str, name: str, upto: Callable[[], tuple[str, int | None]]
+) -> list[Standing]:
+    identity, newest = upto()
     found = []
     of_name = [("silver", at.lake.silver(source, name), ~F.col("_deleted"))]
     past = at.lake.history(source, name)
     if at.format.version(spark, past) is not None:
         of_name.append(("history", past, history.holds()))
     for layer, table, is_shown in of_name:
-        progress = at.format.progress(spark, table, identity or "")
+        progress = at.format.progress(spark, table, identity)
         behind = None
         if progress is not None and newest is not None:
             behind = _unread(spark, at, source, name, progress.version, newest)

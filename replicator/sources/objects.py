@@ -32,7 +32,6 @@ _READING = {
 
 _NOT_THERE = "java.io.FileNotFoundException"
 _HIDDEN = re.compile(r"/(?:[.]|_[^/=]*(?:/|$))")
-_LOCAL = re.compile("^file:/+")
 
 
 @dataclass(frozen=True)
@@ -78,13 +77,13 @@ class ObjectsSource:
         """
         try:
             index = _listed(spark, self.root)
-            found = _statuses(spark, index)
+            found = gateway.statuses(spark, index.allFiles())
             files = _texts(spark, index)
         except Py4JJavaError as error:
             if str(error.java_exception.getClass().getName()) == _NOT_THERE:
                 return ObjectsListing((), (), None, {})
             raise self._unlisted(error) from error
-        root = unquote(_LOCAL.sub("file:/", str(index.rootPaths().head().toUri().toString())))
+        root = unquote(gateway.uri(index.rootPaths().head()))
         return self._sorted_out(found, files, root)
 
     def _sorted_out(self, found: Sequence[tuple[str, int, int]], files: DataFrame, root: str) -> ObjectsListing:
@@ -148,29 +147,3 @@ def _texts(spark: SparkSession, index: Any) -> DataFrame:
     session = spark._jsparkSession  # noqa: SLF001
     relation = datasources.HadoopFsRelation(index, columns(), value, nothing, text, options, session)
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
-
-
-def _statuses(spark: SparkSession, index: Any) -> list[tuple[str, int, int]]:
-    """URI, bytes and time of each file of an index.
-
-    A talk with the JVM per file would take longer than the listing: each field of all files comes as one text.
-    """
-    jvm = gateway.of(spark)
-    statuses = index.allFiles()
-    if statuses.isEmpty():
-        return []
-    java, named = jvm.java.lang, jvm.java.lang.Class.forName
-    status, path = named("org.apache.hadoop.fs.FileStatus"), named("org.apache.hadoop.fs.Path")
-    handles = java.invoke.MethodHandles
-
-    def getter(of: Any, name: str, kind: Any) -> Any:
-        return handles.publicLookup().findVirtual(of, name, java.invoke.MethodType.methodType(kind))
-
-    def each(handle: Any) -> list[str]:
-        function = java.invoke.MethodHandleProxies.asInterfaceInstance(named("scala.Function1"), handle)
-        return str(statuses.iterator().map(function).mkString("\n")).split("\n")
-
-    uri = getter(path, "toUri", named("java.net.URI"))
-    uris = each(handles.filterReturnValue(getter(status, "getPath", path), uri))
-    sizes, times = (each(getter(status, name, java.Long.TYPE)) for name in ("getLen", "getModificationTime"))
-    return [(_LOCAL.sub("file:/", u), int(size), int(at)) for u, size, at in zip(uris, sizes, times, strict=True)]

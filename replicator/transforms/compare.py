@@ -1,17 +1,22 @@
-"""Two tables that must be equal: which of their keys are not, and in which columns."""
+"""Two tables that must be equal, or two versions of one: which of their keys are not, and in which columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.transforms import merge
+from replicator.transforms.shown import JSON
 
+_HERE = "_ here"
 SIDES = merge.Sides(stored="one", change="other")
 MISSING, EXTRA, DIFFERING = "missing", "extra", "differing"
+KINDS = ADDED, REMOVED, CHANGED = "added", "removed", "changed"
 
 
 def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -24,7 +29,7 @@ def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFr
     shared = [column for column in one.columns if column not in keys and column not in unlike(one, other)]
     left, right = _plain(one, [*keys, *shared]), _plain(other, [*keys, *shared])
     both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
-    gone, new = SIDES.of_change("_here").isNull(), SIDES.of_stored("_here").isNull()
+    gone, new = SIDES.of_change(_HERE).isNull(), SIDES.of_stored(_HERE).isNull()
     named = [F.when(~_same(column), F.lit(names.decode(column))) for column in shared]
     told = F.when(~(gone | new), F.array_compact(F.array(*named, F.lit(None).cast("string"))))
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
@@ -32,6 +37,38 @@ def differences(one: DataFrame, other: DataFrame, keys: Sequence[str]) -> DataFr
     verdict = F.when(F.col("_gone"), MISSING).when(F.col("_new"), EXTRA).when(F.size("columns") > 0, DIFFERING)
     marked = found.select(*map(names.spark, keys), verdict.alias("verdict"), "columns")
     return marked.where(F.col("verdict").isNotNull())
+
+
+def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """One row per key that is not the same in two versions of a table: ``at STRUCT`` of the key columns, ``change``
+    (``added``, ``removed``, ``changed``), and ``key``, ``before``, ``after MAP<STRING,STRING>``: values as JSON by
+    column, of a changed row those that differ; NULL where the row is not there.
+
+    A column that only one version has is NULL in the other, one whose type changed is compared by its values' texts.
+    Keys are unique and not NULL in either version.
+    """
+    kinds = dict(before.dtypes), dict(after.dtypes)
+    columns = [column for column in dict.fromkeys([*before.columns, *after.columns]) if column not in keys]
+    left, right = before.withColumn(_HERE, F.lit(True)), after.withColumn(_HERE, F.lit(True))
+    both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
+    was, is_ = SIDES.of_stored(_HERE).isNotNull(), SIDES.of_change(_HERE).isNotNull()
+    differs = {column: ~_alike(column, *kinds) for column in columns}
+    one = reduce(or_, differs.values(), F.lit(False))
+    change = F.when(~was, ADDED).when(~is_, REMOVED).when(one, CHANGED)
+    key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
+
+    def values(of: Callable[[str], Column], kind: Mapping[str, str], is_there: Column) -> Column:
+        cells = [F.when(~(was & is_) | differs[c], _cell(c, of(c))) for c in columns if c in kind]
+        nothing = F.lit(None).cast("struct<column:string,value:string>")
+        return F.when(is_there, F.map_from_entries(F.array_compact(F.array(*cells, nothing))))
+
+    return both.where(change.isNotNull()).select(
+        F.struct(*key).alias("at"),
+        change.alias("change"),
+        F.map_from_entries(F.array(*[_cell(k, column) for k, column in zip(keys, key, strict=True)])).alias("key"),
+        values(SIDES.of_stored, kinds[0], was).alias("before"),
+        values(SIDES.of_change, kinds[1], is_).alias("after"),
+    )
 
 
 def unlike(one: DataFrame, other: DataFrame) -> Mapping[str, tuple[str | None, str | None]]:
@@ -45,12 +82,36 @@ def _plain(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The columns in types that can be compared."""
     kinds = dict(rows.dtypes)
 
-    def comparable(column: str) -> Column:
-        value = F.col(names.spark(column))
-        is_map = kinds[column].startswith("map<")
-        return (F.array_sort(F.map_entries(value)) if is_map else value).alias(column)
+    comparable = [_comparable(F.col(names.spark(column)), kinds[column]).alias(column) for column in columns]
+    return rows.select(*comparable, F.lit(True).alias(_HERE))
 
-    return rows.select(*map(comparable, columns), F.lit(True).alias("_here"))
+
+def _comparable(value: Column, kind: str) -> Column:
+    return F.array_sort(F.map_entries(value)) if kind.startswith("map<") else value
+
+
+def _alike(column: str, was: Mapping[str, str], is_: Mapping[str, str]) -> Column:
+    """Whether both versions say the same in a column that one of them has."""
+    if column not in is_:
+        return SIDES.of_stored(column).isNull()
+    if column not in was:
+        return SIDES.of_change(column).isNull()
+    sides = SIDES.of_stored(column), SIDES.of_change(column)
+    if was[column] != is_[column]:
+        one, other = map(_json, sides)
+    else:
+        one, other = (_comparable(side, was[column]) for side in sides)
+    return one.eqNullSafe(other)
+
+
+def _cell(column: str, value: Column) -> Column:
+    return F.struct(F.lit(column).alias("column"), _json(value).alias("value"))
+
+
+def _json(value: Column) -> Column:
+    """A value as JSON: Spark writes none that stands alone."""
+    text = F.to_json(F.struct(value.alias("v")), JSON)
+    return text.substr(F.lit(len('{"v":') + 1), F.length(text) - len('{"v":}'))
 
 
 def _same(column: str) -> Column:

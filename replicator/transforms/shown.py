@@ -14,6 +14,14 @@ START, END = "__START_AT", "__END_AT"
 """The first two columns of a history, which tell its intervals from places that begin none."""
 
 
+JSON = {"ignoreNullFields": "false"} | {
+    # else what is behind the milliseconds is cut off
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
+"""How Spark writes values as JSON, for people and programs."""
+
+
 @dataclass(frozen=True)
 class Shown:
     """Stored columns with the names that they go by, and the condition on rows in SQL that every engine here reads;

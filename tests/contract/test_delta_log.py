@@ -43,7 +43,7 @@ def is_planned_by_delta(rows: DataFrame) -> bool:
 def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     """Appends, updates, deletes, an overwrite and a table made anew: size and progress are Delta's."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
-    log = Log(table.location, ())
+    log = Log(table.location)
     assert log.state(spark) is None
     for number in range(3):
         rows = spark.createDataFrame([(number, "a"), (number + 10, "b")], "id INT, x STRING")
@@ -130,7 +130,7 @@ def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     for number in range(5):
         format_.append(spark.createDataFrame([(number, "a")], "id INT, x STRING"), table, Progress("p", number))
     assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint*.parquet"))
-    late = Log(table.location, ())
+    late = Log(table.location)
     check(late, spark)
     format_.append(spark.createDataFrame([(99, "a")], "id INT, x STRING"), table, Progress("p", 99))
     check(late, spark)

@@ -6,17 +6,20 @@ Commits are dear, so that a history of many keys is written once per implementat
 from __future__ import annotations
 
 import random
+import re
 import shutil
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import TableMissing
+from replicator.errors import TableMissing, VersionMissing
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.memory import MemoryFormat
@@ -346,6 +349,10 @@ def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
         assert states(rows.collect()) == {1: state(1, "X", "10"), 2: state(2, None, "10", {"b": ""})}
     assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 1)
     assert rows.where("c IS NOT NULL OR d IS NOT NULL").isEmpty()
+    changed = world.format.changed_keys(world.spark, table, -1, world.format.version(world.spark, table))
+    assert changed is None or {row["k"] for row in changed.collect()} <= {1, 2}, (
+        "what cannot be told is None, not an error"
+    )
 
 
 def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
@@ -439,8 +446,44 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
     assert world.changed(table, applied.version - 1, applied.version) == [2]
     since = world.format.changed_keys(world.spark, table, 0, applied.version)
     assert since is None or sorted(row["k"] for row in since.collect()) == [1, 2]
+    try:
+        assert world.format.moment(world.spark, table, 0).version == 0
+        assert world.states("kept", 0) == {1: state(1, "X", "10"), 2: state(2, "X", "10")}
+    except VersionMissing as gone:
+        oldest = int(re.search(r"The oldest that is left is version (\d+) of", str(gone))[1])
+        assert world.format.moment(world.spark, table, oldest).version == oldest
+        assert world.states("kept", oldest)[2] == state(2, "X", "10")
     with pytest.raises(TableMissing):
         world.format.maintain(world.spark, world.table("never made"), 168)
+
+
+def test_a_version_goes_by_its_number_and_by_its_time(world: World) -> None:
+    """Of a time it is the newest that was committed by then; what was never there is told with what there is."""
+    name, table, marks = "past", world.table("past"), []
+    for seq in ("10", "20", "30"):
+        marks.append(_mark())
+        world.apply(name, [(1, upsert(seq, int(seq), "X"))])
+    marks.append(_mark())
+    moments = [world.format.moment(world.spark, table, version) for version in range(3)]
+    assert [each.version for each in moments] == [0, 1, 2]
+    assert all(early < each.at < late for early, each, late in zip(marks[:-1], moments, marks[1:], strict=True))
+    at = [*marks[1:], moments[1].at, moments[1].at - timedelta(milliseconds=1)]
+    assert [world.format.moment(world.spark, table, time).version for time in at] == [0, 1, 2, 1, 0]
+    assert world.states(name, 1) == {1: state(20, "X", "20")}
+    with pytest.raises(VersionMissing, match=r"has no version 3 .* The newest is version 2 of 20\d\d-"):
+        world.format.moment(world.spark, table, 3)
+    with pytest.raises(VersionMissing, match=r"past was not there at .* It begins with version 0 of 20\d\d-"):
+        world.format.moment(world.spark, table, marks[0])
+    with pytest.raises(TableMissing):
+        world.format.moment(world.spark, world.table("never made"), 0)
+
+
+def _mark() -> datetime:
+    """A time that no commit shares, whatever fractions of a second its clock has."""
+    time.sleep(0.02)
+    now = datetime.now(timezone.utc)
+    time.sleep(0.02)
+    return now
 
 
 def test_upkeep_appends_nothing(world: World) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, NoCredentialsError, NoRegionError
 from botocore.stub import Stubber
 from moto import mock_aws
 
@@ -397,9 +398,9 @@ def test_glue_that_lets_nobody_in_is_a_matter_of_configuration():
         ("ThrottlingException", Unreachable),
         ("ResourceNumberLimitExceededException", CatalogRefused),
     ):
-        error = glue.botocore.exceptions.ClientError({"Error": {"Code": code, "Message": "no"}}, "GetTables")
-        assert type(glue._told(error, "lakehouse")) is kind
-    with pytest.raises(ConfigError, match=r"catalog\.region"), glue._translated("lakehouse"):
-        raise glue.botocore.exceptions.NoRegionError
-    with pytest.raises(ConfigError, match="no AWS credentials"), glue._translated("lakehouse"):
-        raise glue.botocore.exceptions.NoCredentialsError
+        with pytest.raises(kind, match=code), glue._GLUE.translated("lakehouse"):
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetTables")
+    with pytest.raises(ConfigError, match=r"catalog\.region"), glue._GLUE.translated("lakehouse"):
+        raise NoRegionError
+    with pytest.raises(ConfigError, match="no AWS credentials"), glue._GLUE.translated("lakehouse"):
+        raise NoCredentialsError

@@ -19,7 +19,7 @@ from replicator import settings
 from replicator.catalog import tables
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
-from replicator.errors import ConfigError, ReplicatorError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, Unreachable, VersionMissing
 from replicator.lake import Lake
 from tests.cli import said
 
@@ -94,6 +94,30 @@ def test_gold_is_shown_as_it_is(root):
 def test_tables_go_by_the_names_that_they_have_in_spark(root):
     """Both names of a silver table, in any case; a query may name a table twice."""
     assert ask(root, "SELECT count(*) FROM SHOP__sales__Orders a JOIN orders b USING (id)")[1] == [("2",)]
+
+
+def test_an_older_version_is_read_while_its_files_are_there(tmp_path):
+    """By number; what a vacuum took is refused before a row is written, and so is Hudi."""
+    place = Lake(str(tmp_path)).gold("t").location
+    for value in (1, 2, 3):
+        deltalake.write_deltalake(place, pa.table({"x": [value]}), mode="overwrite")
+
+    def then(version, query="SELECT x FROM t"):
+        return [
+            tuple(row)
+            for row in LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path)), version).ask(query, None).texts()
+        ]
+
+    assert [then(version) for version in range(3)] == [[("1",)], [("2",)], [("3",)]]
+    deltalake.DeltaTable(place).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert then(2) == [("3",)]
+    with pytest.raises(VersionMissing, match=r"version 1 of .* has files no more.*maintenance\.keep"):
+        then(1)
+    hudi = Path(Lake(str(tmp_path)).gold("h").location) / ".hoodie"
+    hudi.mkdir(parents=True)
+    (hudi / "hoodie.properties").touch()
+    with pytest.raises(VersionMissing, match=r"h is in Hudi.*--engine spark"):
+        then(0, "SELECT * FROM h")
 
 
 def test_a_table_that_the_query_does_not_name_is_not_opened(tmp_path):

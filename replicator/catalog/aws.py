@@ -1,0 +1,87 @@
+"""Clients of AWS's services by boto3, and their errors as ours: by botocore's classes and by AWS's codes.
+
+Credentials come from boto3's own chain: environment, profile, role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
+
+_NOT_LET_IN = frozenset(
+    {"AccessDenied", "AccessDeniedException", "ExpiredTokenException", "GlueEncryptionException", "IncompleteSignature",
+     "InvalidClientTokenId", "InvalidSignatureException", "MissingAuthenticationToken",
+     "MissingAuthenticationTokenException", "UnrecognizedClientException"}
+)  # fmt: skip
+_LATER = frozenset(
+    {"InternalServerException", "InternalServiceException", "OperationTimeoutException", "ServiceUnavailable",
+     "ThrottlingException", "TooManyRequestsException"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Service:
+    """One of AWS's services: how people call it, where the configuration says its region, and what to do about rights.
+
+    ``refused`` is the error of any other code than those that every service has: from the code, AWS's message, and
+    where.
+    """
+
+    name: str
+    region: str
+    rights: str
+    refused: Callable[[str, str, str], ReplicatorError]
+
+    def client(self, region: str | None, endpoint: str | None, **config: Any) -> Any:
+        """A client of boto3; without a region and an endpoint AWS's own chain decides. Raises ConfigError."""
+        import boto3  # noqa: PLC0415 - on demand
+        from botocore.config import Config  # noqa: PLC0415 - as above
+
+        with self.translated(endpoint or self.name):
+            try:
+                return boto3.client(
+                    self.name.lower(), region_name=region, endpoint_url=endpoint, config=Config(**config)
+                )
+            except ValueError as error:
+                raise ConfigError(f"{self.name} cannot be asked: {error}", where=endpoint) from error
+
+    @contextmanager
+    def translated(self, where: str) -> Iterator[None]:
+        """Errors of botocore inside of the block as ours."""
+        from botocore import exceptions as aws  # noqa: PLC0415 - on demand
+
+        credentials = (
+            aws.NoCredentialsError,
+            aws.PartialCredentialsError,
+            aws.CredentialRetrievalError,
+            aws.ProfileNotFound,
+        )
+        try:
+            yield
+        except aws.ClientError as error:
+            raise self._of_code(error, where) from error
+        except aws.NoRegionError as error:
+            raise ConfigError(f"It is not said in which region {self.name} is.", mend=f"Set {self.region}.") from error
+        except credentials as error:
+            mend = "Give them as to any AWS tool: variables, a profile, or a role."
+            raise ConfigError("There are no AWS credentials.", mend=mend) from error
+        except aws.ParamValidationError as error:
+            raise self.refused(type(error).__name__, str(error), where) from error
+        except (aws.HTTPClientError, aws.ConnectionError, aws.IncompleteReadError) as error:
+            what = f"{self.name} does not answer: {error}"
+            raise Unreachable(what, where=where, mend="Check the network and its endpoint, then run again.") from error
+        except aws.BotoCoreError as error:
+            raise ConfigError(f"{self.name} cannot be asked: {error}", where=where) from error
+
+    def _of_code(self, error: Any, where: str) -> ReplicatorError:
+        about = error.response.get("Error", {})
+        code, message = str(about.get("Code", "?")), str(about.get("Message", ""))
+        if code in _NOT_LET_IN:
+            return ConfigError(f"{self.name} does not let us in: {code}: {message}", where=where, mend=self.rights)
+        if code in _LATER:
+            return Unreachable(f"{self.name} is busy: {code}: {message}", where=where, mend="Try again.")
+        return self.refused(code, message, where)

@@ -1,0 +1,147 @@
+"""``replicator diff``: which rows of a table changed from one version to another."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+from rich.text import Text
+
+from replicator import moments
+from replicator.cli import console, options
+from replicator.cli.rows import MOST_SHOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from replicator.operate.diff import Changes
+    from replicator.protocols import TableFormat
+    from replicator.settings import Settings
+    from replicator.spec import Table
+
+_STYLES = {"added": "green", "removed": "red", "changed": "yellow"}
+_NULL = "null"
+
+
+def diff(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="A table as sql knows it: orders, orders__history, fact_orders.")],
+    since: Annotated[
+        str, typer.Option("--from", help="A version or a time (UTC): 7, 2026-11-21T10:00, -2h.", metavar="V|TIME")
+    ],
+    until: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--to", help="Another one; the newest version without it.", metavar="V|TIME"),
+    ] = None,
+    where: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--where", help="Only rows that meet this before or after.", metavar="SQL"),
+    ] = None,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045 - as above
+        typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
+    ] = None,
+    key: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--key", help="The key of a gold table that no model here describes.", metavar="COLUMN,..."),
+    ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Rows as stored: deleted ones and columns of ours too.")] = False,
+    summary: Annotated[bool, typer.Option("--summary", help="Print how many rows changed, and none of them.")] = False,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 1 where something differs.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+) -> None:
+    """Show what differs between two versions of a table of silver or gold, or a history: one line per key."""
+    from replicator import assemble
+    from replicator.operate import diff as operate
+    from replicator.session import session
+
+    settings = options.settings(env, conf, lake)
+    spark, tables_of = session(settings, debug=options.debugging(context), brief=True), assemble.tables(settings)
+    named = _table(spark, tables_of, settings, table, key)
+    asked = operate.Question(named, options.time(since), options.when(until), where, raw)
+    with operate.changes(spark, tables_of, asked) as found:
+        console.narrate(_sentence(named, found))
+        if summary:
+            _summarize(named, found, as_json=as_json)
+        else:
+            most = MOST_SHOWN if limit is None and not as_json else limit
+            _print(found.rows, most, as_json=as_json)
+            if most is not None and sum(found.counts.values()) > most:
+                console.narrate(f"the first {most} keys; there are more: --limit N", style="yellow")
+        differs = any(found.counts.values())
+    if exit_code and differs:
+        raise typer.Exit(1)
+
+
+def _table(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
+    """The table; of gold with its key, as given or as its model has it."""
+    from replicator.cli.views import found
+    from replicator.lake import Lake
+
+    table = found(spark, tables_of, Lake(settings.lake.root), name)
+    of_model = next((model.key for model in settings.models if model.name == table.name), ())
+    return replace(table, keys=of_model if key is None else tuple(part.strip() for part in key.split(",")))
+
+
+def _sentence(table: Table, found: Changes) -> str:
+    counts = ", ".join(f"{count} {kind}" for kind, count in found.counts.items())
+    return f"{table.name}, {moments.told(found.before)} -> {moments.told(found.after)}: {counts}"
+
+
+def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
+    if not as_json:
+        console.print_table(("change", "rows"), [(kind, str(count)) for kind, count in found.counts.items()])
+        return
+    ends = {"from": found.before, "to": found.after}
+    told = {name: {"version": each.version, "at": each.at.isoformat()} for name, each in ends.items()}
+    console.print_text(json.dumps({"table": table.name, **told, **found.counts}))
+
+
+def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
+    ordered = rows.orderBy("at")
+    shown = (ordered if most is None else ordered.limit(most)).select("change", "key", "before", "after")
+    if not as_json:
+        console.print_table(("change", "key", "row"), [_line(row) for row in shown.toLocalIterator()])
+        return
+    for row in shown.toLocalIterator():
+        cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
+        console.print_text(f'{{"change": "{row["change"]}", {cells}}}')
+
+
+def _object(values: Mapping[str, str] | None) -> str:
+    """Values that are JSON already, as an object: no digit of a number is lost on the way."""
+    if values is None:
+        return _NULL
+    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values.items()) + "}"
+
+
+def _line(row: Row) -> tuple[Text, Text, Text]:
+    style = _STYLES[row["change"]]
+    key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"].items())
+    return Text(row["change"], style), Text(key), Text(", ").join(_cells(row, style))
+
+
+def _cells(row: Row, style: str) -> Iterator[Text]:
+    if row["change"] != "changed":
+        values = row["after"] or row["before"] or {}
+        return (Text(f"{name}={_plain(text)}", style) for name, text in values.items())
+    before, after = row["before"], row["after"]
+    return (
+        Text.assemble(
+            f"{name}: ", (_plain(before.get(name, _NULL)), "red"), " \u2192 ", (_plain(after.get(name, _NULL)), "green")
+        )
+        for name in dict.fromkeys([*before, *after])
+    )
+
+
+def _plain(text: str) -> str:
+    """A JSON value for people: a text without quotes."""
+    value: Any = json.loads(text) if text.startswith('"') else text
+    return "NULL" if text == _NULL else str(value)

@@ -1,0 +1,61 @@
+"""Which keys of a Delta table changed between two versions: from the files of its commits where those alone tell, else
+by Delta's change data feed.
+"""
+
+from __future__ import annotations
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from replicator import gateway, names
+from replicator.formats import control, delta_files
+from replicator.formats.delta_log import Log
+from replicator.spec import Table
+
+
+def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: int) -> DataFrame | None:
+    """Distinct keys of rows that commits of (after, upto] changed; None when the feed is gone or broken by a new
+    schema.
+    """
+    try:
+        images = _images(spark, table, log, after, upto)
+    except PySparkException:  # the log names files that a VACUUM took
+        return None
+    if images is not None:
+        return images.distinct()
+    if _has_lost_files(spark, log, after, upto):
+        return None
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    try:
+        rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
+        rows._jdf.queryExecution().executedPlan()  # noqa: SLF001 - not before does Delta compare the schemas
+    except (PySparkException, Py4JJavaError):
+        return None
+    return rows.select(*map(names.spark, table.keys)).distinct()
+
+
+def _images(spark: SparkSession, table: Table, log: Log, after: int, upto: int) -> DataFrame | None:
+    """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
+    snapshot, commits = log.snapshot(spark), log.commits(spark, after, upto)
+    if snapshot is None or commits is None or log.partition_by(spark) or not delta_files.are_plain(snapshot):
+        return None
+    files = [path for commit in commits for path in commit.changed or ()]
+    if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
+        return None
+    columns = delta_files.schema(snapshot)
+    keys = StructType([columns[key] for key in table.keys])
+    return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
+
+
+def _has_lost_files(spark: SparkSession, log: Log, after: int, upto: int) -> bool:
+    """Whether a VACUUM took what the feed needs, which Delta would find out in the middle of a query. The oldest files
+    go first.
+    """
+    commits = log.commits(spark, after, upto) or ()
+    oldest = next((commit for commit in commits if commit.files or commit.removed), None)
+    if oldest is None:
+        return False
+    needed = oldest.changed or [*oldest.removed, *(file.path for file in oldest.files)]
+    return not all(control.exists(spark, path) for path in needed)

@@ -1,0 +1,112 @@
+"""What changed in a table from one version to another: rows, not files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import ConfigError
+from replicator.protocols import TableFormat
+from replicator.spec import Moment, Table
+from replicator.stages import tuning
+from replicator.transforms import compare, history
+from replicator.transforms.layout import key_of
+from replicator.transforms.live import live
+
+
+@dataclass(frozen=True)
+class Question:
+    """Two versions of a table: numbers or times, without a second one the newest. ``where`` is a condition in SQL that
+    one of a row's two states must meet; ``raw`` looks at rows as they are stored, the deleted ones included.
+    """
+
+    table: Table
+    since: int | datetime
+    until: int | datetime | None = None
+    where: str | None = None
+    raw: bool = False
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What differs between two versions: ``rows`` as ``compare.changes`` describes them, and how many of each kind."""
+
+    before: Moment
+    after: Moment
+    rows: DataFrame
+    counts: Mapping[str, int]
+
+
+@contextmanager
+def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Iterator[Changes]:
+    """The changes of a table, for the time of the block. Raises TableMissing, VersionMissing, and ConfigError for a
+    condition that is none, or a table whose key is not known.
+
+    The feed of changes tells which keys to look at, as far as it reaches; else both versions are read whole.
+    """
+    session = tuning.session_for(spark, tables_of.size(spark, asked.table))
+    before = tables_of.moment(spark, asked.table, asked.since)
+    until = tables_of.version(spark, asked.table) if asked.until is None else asked.until
+    after = tables_of.moment(spark, asked.table, 0 if until is None else until)
+    table = _keyed(tables_of.read(session, asked.table, after.version), asked.table)
+    one, other = (tables_of.read(session, table, each.version) for each in (before, after))
+    with ExitStack() as kept:
+        changed = tables_of.changed_keys(session, table, *sorted((before.version, after.version)))
+        if changed is not None:
+            keys = kept.enter_context(tuning.kept(changed))
+            one, other = (_only(side, keys, table.keys) for side in (one, other))
+        rows = kept.enter_context(tuning.kept(_compared(one, other, table.keys, asked)))
+        counts = {row["change"]: row["count"] for row in rows.groupBy("change").count().collect()}
+        yield Changes(before, after, rows, {kind: counts.get(kind, 0) for kind in compare.KINDS})
+
+
+def _compared(one: DataFrame, other: DataFrame, keys: tuple[str, ...], asked: Question) -> DataFrame:
+    if not asked.raw:
+        keys = tuple(_shown(other, key) for key in keys)
+        one, other = live(one), live(other)
+    if asked.where is not None:
+        wanted = _where(one, asked.where, keys).union(_where(other, asked.where, keys))
+        one, other = _only(one, wanted, keys), _only(other, wanted, keys)
+    return compare.changes(one, other, keys)
+
+
+def _keyed(rows: DataFrame, table: Table) -> Table:
+    """The table with its key: silver and what lies beside it note their own."""
+    found = key_of(rows.schema)
+    if history.KEY in rows.columns:
+        found = (*found, history.KEY)
+    if found:
+        return replace(table, keys=found)
+    unknown = [key for key in table.keys if key not in rows.columns]
+    if unknown or not table.keys:
+        what = f"{table.name} has no column {unknown[0]!r}" if unknown else f"the key of {table.name} is not known here"
+        mend = f"Add --key COLUMN,...; there are: {', '.join(rows.columns)}."
+        raise ConfigError(
+            what, where=table.location, mend=mend if unknown else f"{mend} With --env NAME, its model tells."
+        )
+    return table
+
+
+def _shown(rows: DataFrame, key: str) -> str:
+    """The name that users see a key column by."""
+    return str(rows.schema[key].metadata.get("name") or names.decode(key)) if "_deleted" in rows.columns else key
+
+
+def _only(rows: DataFrame, keys: DataFrame, of: tuple[str, ...]) -> DataFrame:
+    return rows.join(keys, list(of), how="left_semi")
+
+
+def _where(rows: DataFrame, condition: str, keys: tuple[str, ...]) -> DataFrame:
+    """The keys of rows that meet the condition."""
+    try:
+        return rows.where(F.expr(condition)).select(*map(names.spark, keys))
+    except (AnalysisException, ParseException) as error:
+        first = next(line.strip() for line in str(error).splitlines() if line.strip())
+        raise ConfigError(f"--where {condition!r}: {first}") from error
