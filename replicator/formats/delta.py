@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import gateway, names
+from replicator import failpoints, gateway, names
 from replicator.errors import StaleWriter, TableMissing
 from replicator.formats import control, delta_commit, delta_files, delta_merge, delta_upkeep
 from replicator.formats.delta_log import AddedFile, Log
@@ -209,6 +209,7 @@ class DeltaFormat:
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             delta_upkeep.optimize(spark, table.location)
+        failpoints.hit("delta.optimized")
         delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
