@@ -108,8 +108,9 @@ def parse(text: str) -> Failpoint:
 
 def hit(name: str) -> None:
     """The code has come to a point of :data:`POINTS`."""
-    if _Armed.watcher is not None:
-        _Armed.watcher(name)
+    watcher = _Armed.watcher
+    if watcher is not None:
+        watcher(name)
 
 
 def arm(watcher: Watcher | None) -> None:

@@ -161,7 +161,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=60, help="for each part")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"there is no part {sorted(unknown)[0]!r}: {', '.join(PARTS)}")
+        parser.error(f"there is no part {min(unknown)!r}: {', '.join(PARTS)}")
     return options
 
 

@@ -41,7 +41,8 @@ _SHOP = """
 name: shop
 tables:
   shop.customers: {{keys: [id], columns: {{id: int, name: string}}{customers}}}
-  shop.orders: {{keys: [id], columns: {{id: int, customer: int, total: int}}, stored_as_scd_type: 2, purge_after: 1 day}}
+  shop.orders:
+    {{keys: [id], columns: {{id: int, customer: int, total: int}}, stored_as_scd_type: 2, purge_after: 1 day}}
 """
 _TILL = """
 name: till
