@@ -59,17 +59,20 @@ columns: {buyer: {type: integer, nullable: false, description: Key.}, name: {typ
 publish: {target: warehouse, schema: torture, table: dim_buyers}
 """
 _SALES_SQL = """
-SELECT s.id AS sale, s.amount AS amount, o.total AS total, c.name AS name
+SELECT s.id AS sale, s.ordered AS ordered, o.customer AS customer, s.amount AS amount, o.total AS total, c.name AS name
 FROM {sales} AS s
 LEFT JOIN {orders} AS o ON o.id = s.ordered
 LEFT JOIN {customers} AS c ON c.id = o.customer
 """
 _SALES = """
-description: One row per sale.
+description: One row per sale; refreshed in the rows that are touched, unlike dim_buyers, which is compared whole.
 key: [sale]
 inputs: {sales: till/till.sales, orders: shop/shop.orders, customers: shop/shop.customers}
+lineage: {sales: [sale], orders: [ordered], customers: [customer]}
 columns:
   sale: {type: integer, nullable: false, description: Key.}
+  ordered: {type: integer, description: The order.}
+  customer: {type: integer, description: Of the order.}
   amount: {type: integer, description: Pieces.}
   total: {type: integer, description: Of the order.}
   name: {type: text, description: Of the buyer.}
