@@ -40,6 +40,7 @@ class Sweep:
     """What the options say, and what was found: sentences of what differs, and points that were not come to."""
 
     seed: int
+    first: int
     rounds: int
     until: float
     folder: Path
@@ -65,9 +66,9 @@ class Sweep:
 def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> bool:
     """Deaths at the n-th hit of a run, and once more while the next recovers; whether n went beyond the last hit."""
     dice = random.Random(f"{sweep.seed} deaths")
-    number = 0
-    while number < sweep.rounds and not sweep.is_over:
-        number += 1
+    for number in range(sweep.first, sweep.first + sweep.rounds):
+        if sweep.is_over:
+            break
         world.feed()
         died = world.run(spark, at_hit(number), layers)
         again = world.run(spark, at_hit(dice.randint(1, number)), layers, recovering=True) if died else None
@@ -138,16 +139,17 @@ def main() -> int:
     """Run the parts that are named, each in a process of its own: a JVM has its extensions for life."""
     options = _options()
     if len(options.parts) > 1:
-        told = ["--seed", f"{options.seed}", "--rounds", f"{options.rounds}", "--minutes", f"{options.minutes}"]
+        told = [f"--{name}={getattr(options, name)}" for name in ("seed", "first", "rounds", "minutes")]
         command = [sys.executable, "-m", "tests.torture.long", *told]
         return max(subprocess.run([*command, part], check=False).returncode for part in options.parts)
     [part] = options.parts
-    _tell(f"{part}: seed {options.seed}, at most {options.rounds} rounds, {options.minutes} minutes")
+    told = f"n from {options.first}, {options.rounds} of them at most, {options.minutes} minutes"
+    _tell(f"{part}: seed {options.seed}, {told}")
     folder = Path(tempfile.mkdtemp(prefix=f"replicator-torture-{part}-"))
     servers = Stack(folder / "stack")
     until = time.monotonic() + 60 * options.minutes
     try:
-        return 0 if PARTS[part](Sweep(options.seed, options.rounds, until, folder, servers)) else 1
+        return 0 if PARTS[part](Sweep(options.seed, options.first, options.rounds, until, folder, servers)) else 1
     finally:
         servers.down()
         shutil.rmtree(folder, ignore_errors=True)
@@ -157,7 +159,8 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.torture.long", description="The long sweep of crashes.")
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}; all without one")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the source and of the second deaths")
-    parser.add_argument("--rounds", type=int, default=1_000, help="no n-th hit beyond this one")
+    parser.add_argument("--first", type=int, default=1, help="the first n of the deaths at n-th hits")
+    parser.add_argument("--rounds", type=int, default=1_000, help="so many n")
     parser.add_argument("--minutes", type=float, default=60, help="for each part")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
