@@ -6,7 +6,7 @@ TIMED := infra/timed
 STAMP := .venv/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test lock clean
+.PHONY: help env jars stack stack-down demo check test torture lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -40,6 +40,10 @@ check: env ## style, types, imports, and the tests that need no server
 test: check jars ## check, and every other test
 	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or stack) and not hudi"
 	@$(TIMED) "tests with Hudi" $(BIN)/python -m pytest -q -n 2 --dist loadfile -m hudi
+
+TORTURE ?= # such as --seed 7 --minutes 10 drivers; see CONTRIBUTING.md
+torture: jars ## kill a run at every point, again while it recovers, and compare everything (TORTURE="--minutes 10")
+	@$(TIMED) "the long sweep" $(BIN)/python -m tests.torture.long $(TORTURE)
 
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in

@@ -139,6 +139,21 @@ def variable(name: str) -> str | None:
     return _environ().get(name) or None
 
 
+def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
+    """What ``$REPLICATOR_FAILPOINT`` arms (``replicator/failpoints.py``); None where it is not set or empty.
+
+    Raises ConfigError unless ``$REPLICATOR_FAILPOINTS_ALLOWED`` is ``yes``: no production has both by accident.
+    """
+    variables = _environ() if environment is None else environment
+    wanted = variables.get("REPLICATOR_FAILPOINT") or None
+    if wanted is not None and variables.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
+        raise ConfigError(
+            "REPLICATOR_FAILPOINT is set, which makes a run die on purpose, and nobody has allowed it",
+            mend="Unset it. For a test of crashes set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
+        )
+    return wanted
+
+
 def put(values: Mapping[str, str]) -> None:
     """Give child processes (the JVM, Python workers) these variables."""
     os.environ.update(values)  # noqa: TID251 - this module is where the environment is touched

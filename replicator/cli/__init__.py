@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from replicator import __version__, gateway
+from replicator import __version__, failpoints, gateway, settings
 from replicator.cli import (
     catalog,
     config,
@@ -97,6 +97,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:
+        _arm(settings.failpoint())
         app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:
         _explain(f"error: {error}", error, debug=invocation.debug)
@@ -110,6 +111,13 @@ def main() -> None:
         hint = "" if invocation.debug else " Add --debug for the whole trace."
         _explain(f"error: {gateway.shortened(error)}.{hint}", error, debug=invocation.debug)
         sys.exit(1)
+
+
+def _arm(text: str | None) -> None:
+    """Make this process die at a failpoint, and say so."""
+    if text is not None:
+        failpoints.arm(failpoints.parse(text))
+        narrate(f"failpoint {text} is armed", style="yellow")
 
 
 def _is_out_of_reach(error: Exception) -> bool:

@@ -12,42 +12,44 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import gateway
+from replicator import failpoints, gateway
 from replicator.errors import Unreachable
 
 _SUFFIX = ".json"
+_BESIDE = ".new"
+_CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
 
 
 class JsonControl:
-    """``Control`` as JSON files: one small object per path, written whole."""
+    """``Control`` as JSON files: one small object per path, written whole.
+
+    A new object is written beside its place first, then takes the place of the old one, which is deleted for it. What
+    lies beside a place that is empty is the object, if it is a whole one; else its writer died before it was.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
     def get(self, path: str) -> dict[str, Any] | None:
         """The object, None if the file is missing."""
-        if not exists(self._spark, path):
-            path = f"{path}.new"  # a crash between delete and rename in `put`
-            if not exists(self._spark, path):
-                return None
-        files, place, jvm = _file_system(self._spark, path)
-        stream = files.open(place)
-        try:
-            text = jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
-        return dict(json.loads(text))
+        if exists(self._spark, path):
+            return dict(json.loads(self._text(path)))
+        return self._left_beside(path)
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
         files, place, jvm = _file_system(self._spark, path)
-        beside = jvm.org.apache.hadoop.fs.Path(f"{path}.new")
+        beside = jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}")
+        if not exists(self._spark, path) and self._left_beside(path) is not None:
+            files.rename(beside, place)  # else the only copy would be written over
         stream = files.create(beside, True)
         try:
+            failpoints.hit("control.row_begun")
             stream.write(bytearray(json.dumps(value, sort_keys=True).encode()))
         finally:
             stream.close()
         files.delete(place, False)
+        failpoints.hit("control.row_beside")
         files.rename(beside, place)
 
     def under(self, folder: str) -> tuple[str, ...]:
@@ -55,13 +57,39 @@ class JsonControl:
         files, place, _ = _file_system(self._spark, folder)
         if not exists(self._spark, folder):
             return ()
-        found = [str(status.getPath().getName()) for status in files.listStatus(place)]
-        return tuple(sorted(name.removesuffix(_SUFFIX) for name in found if name.endswith(_SUFFIX)))
+        found = {str(status.getPath().getName()) for status in files.listStatus(place)}
+        whole = {name for name in found if name.endswith(_SUFFIX)}
+        beside = {name.removesuffix(_BESIDE) for name in found if name.endswith(f"{_SUFFIX}{_BESIDE}")} - whole
+        whole |= {name for name in beside if self._left_beside(f"{folder}/{name}") is not None}
+        return tuple(sorted(name.removesuffix(_SUFFIX) for name in whole))
 
     def remove(self, path: str) -> None:
-        """Delete the file."""
-        files, place, _ = _file_system(self._spark, path)
+        """Delete the file, and before it what lies beside its place."""
+        files, place, jvm = _file_system(self._spark, path)
+        files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}"), False)
         files.delete(place, False)
+
+    def _left_beside(self, path: str) -> dict[str, Any] | None:
+        """The object of a writer that died between delete and rename in :meth:`put`; None where it died earlier."""
+        beside = f"{path}{_BESIDE}"
+        if not exists(self._spark, beside):
+            return None
+        try:
+            return dict(json.loads(self._text(beside)))
+        except ValueError:  # cut off
+            return None
+        except Py4JJavaError as error:
+            if str(error.java_exception.getClass().getName()) == _CUT_OFF:
+                return None
+            raise
+
+    def _text(self, path: str) -> str:
+        files, place, jvm = _file_system(self._spark, path)
+        stream = files.open(place)
+        try:
+            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
 
 
 class MemoryControl:

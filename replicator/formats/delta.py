@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import failpoints, gateway, names
 from replicator.errors import TableMissing
 from replicator.formats import control, delta_feed, delta_files, delta_past, delta_upkeep, delta_write
 from replicator.formats.delta_log import Log, partitions
@@ -193,6 +193,7 @@ class DeltaFormat:
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             delta_upkeep.optimize(spark, table.location)
+        failpoints.hit("delta.optimized")
         delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 

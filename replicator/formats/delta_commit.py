@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import gateway
+from replicator import failpoints, gateway
 from replicator.spec import Progress
 
 
@@ -23,6 +23,7 @@ def append(rows: DataFrame, snapshot: Any, progress: Progress) -> None:
     spark = rows.sparkSession
     with _begun(spark, snapshot, progress) as transaction:
         files = list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
+        failpoints.hit("delta.append_written")
         _commit(spark, transaction, files, progress, _appending(spark))
 
 
@@ -39,6 +40,7 @@ def rewrite(
         if any(metrics.values()):
             written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
+        failpoints.hit("delta.rewrite_written")
         transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
         _commit(spark, transaction, actions, progress, _merging(spark))
 

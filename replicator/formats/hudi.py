@@ -15,7 +15,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, moments, names
+from replicator import failpoints, gateway, moments, names
 from replicator.errors import StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
 from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline, clock
@@ -261,7 +261,9 @@ class HudiFormat:
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
         options = hudi_options.write(table.location, rows.columns, note, operation) | {KEY: note.text()}
+        failpoints.hit("hudi.commit_noted")
         rows.write.format("hudi").options(**options).mode("append").save(table.location)
+        failpoints.hit("hudi.committed")
         return note
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator import gateway
+from replicator import failpoints, gateway
 from replicator.formats import hudi_options
 
 
@@ -18,6 +18,7 @@ def run(spark: SparkSession, location: str, kind: str) -> None:
     else:
         _call(spark, "run_clustering", location, "execute")
         _call(spark, "run_clustering", location, "scheduleAndExecute")
+    failpoints.hit("hudi.serviced")
     client = _client(spark, location)
     try:
         client.clean()

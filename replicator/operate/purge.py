@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError
 from replicator.operate.history import find_table
 from replicator.spec import Progress
@@ -101,6 +101,7 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
     read = _read(spark, at, name, identity)
     with tuning.kept(gone.withColumn("_op", F.lit("delete"))) as difference:
         horizons.save(spark, at, name, table, Horizon(seq, read))
+        failpoints.hit("purge.horizon_saved")
         version = at.silver.version(spark, table)
         at.silver.put(difference, table, Progress(f"{identity}/purge", 0 if version is None else version + 1))
 

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replicator import failpoints
 from replicator.errors import (
     CheckpointBehindTable,
     OffsetsLost,
@@ -118,7 +119,7 @@ class Stream:
         if error is not None:
             raise self._translated(error)
 
-    def _translated(self, error: StreamingQueryException) -> ReplicatorError:
+    def _translated(self, error: StreamingQueryException) -> BaseException:
         return self.writer.failure or translate(error, self.ingestion.source)
 
 
@@ -172,7 +173,7 @@ class _BatchWriter:
         self._application: str | None = None
         self._known_ids: dict[str, str] = {}
         self.written = 0
-        self.failure: ReplicatorError | None = None
+        self.failure: ReplicatorError | failpoints.Killed | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -180,6 +181,9 @@ class _BatchWriter:
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
             raise
+        except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
+            self.failure = killed
+            raise RuntimeError(str(killed)) from killed
 
     def _write(self, batch: DataFrame, number: int) -> None:
         spark, at = batch.sparkSession, self._ingestion
@@ -189,7 +193,9 @@ class _BatchWriter:
             self._application = self._start(spark, number)
             self._refuse_repetition(records, number)
         self._same_topics(ids)
+        failpoints.hit("bronze.batch_checked")
         self.written += at.format.append(records, at.table, Progress(self._application, number)).inserted
+        failpoints.hit("bronze.batch_appended")
 
     def _start(self, spark: SparkSession, number: int) -> str:
         """The app id of this checkpoint, after F-C2: a fresh, restored or foreign checkpoint must not go on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import failpoints
 from replicator.errors import DeadLetterShare
 from replicator.spec import Evolution
 from replicator.stages.account import Account
@@ -29,6 +30,7 @@ def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
         letters = letters.join(at.bronze.read(spark, dropped).select(*given_up), given_up, how="left_anti")
     if not letters.isEmpty():
         at.bronze.append(letters.withColumn("first_seen", F.current_timestamp()), table, None)
+        failpoints.hit("silver.letters_buried")
 
 
 def complete(spark: SparkSession, at: Refinement) -> None:

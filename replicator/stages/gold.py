@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress
 from replicator.stages import cut, refresh_plan, tuning
@@ -128,8 +128,11 @@ def _commit(model: Model, at: Warehouse, work: Work, difference: DataFrame) -> A
     table = at.lake.gold(model.name, model.key)
     with tuning.kept(difference) as rows:
         at.control.put(at.lake.inputs(model.name, work.number), work.control)
+        failpoints.hit("gold.inputs_noted")
         applied = at.gold.put(rows, table, Progress(model.name, work.number))
+    failpoints.hit("gold.merged")
     at.control.remove(at.lake.inputs(model.name, work.number - 1))
+    failpoints.hit("gold.model_done")
     return applied
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import landed
+from replicator import failpoints, landed
 from replicator.errors import BronzeReplaced, ObjectRefused, TableStopped, TopicsMissing
 from replicator.lake import Lake
 from replicator.landed import Landed, Place, Plan, Seen
@@ -163,6 +163,7 @@ def _append(at: Intake, objects: DataFrame, whole: Sequence[Landed]) -> int:
     known, spark = at.known, objects.sparkSession
     fresh = bronze.rows(lines.records(objects), {}).sortWithinPartitions("topic", "partition", "offset")
     rows = 0
+    failpoints.hit("landing.objects_read")
     if not fresh.isEmpty():
         rows = at.format.append(fresh, at.table, Progress(at.application, known.appends + 1)).inserted
         if not rows:
@@ -170,6 +171,7 @@ def _append(at: Intake, objects: DataFrame, whole: Sequence[Landed]) -> int:
             return 0
         known.appends, known.bronze = known.appends + 1, at.format.identity(spark, at.table)
     known.seen.update((each.place, Seen(each.path, each.size, each.modified)) for each in whole)
+    failpoints.hit("landing.objects_appended")
     return rows
 
 

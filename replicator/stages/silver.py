@@ -11,6 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import failpoints
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME, SourceSpec
 from replicator.stages import compaction, cut, dead_letters, epochs, regained, rewind, routing, shaping, tuning
@@ -170,9 +171,11 @@ def _applied(tick: _Tick) -> list[Account]:
     """Take the tables one after the other."""
     watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
     shared = _shared(tick)
+    failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
     if shared.routes != tick.routes:
         at.control.put(at.lake.routes(at.source.name), shared.routes.value())
+        failpoints.hit("silver.routes_saved")
     orders, stops = shared.orders, {}
     if tick.again is None:
         stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
@@ -181,6 +184,7 @@ def _applied(tick: _Tick) -> list[Account]:
         for share in shared.shares
     }
     if tick.again is None:
+        failpoints.hit("silver.tables_done")
         failed = {table for table, account in done.items() if account.error is not None}
         _remember(watch, found, shared.routes, orders, failed)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]

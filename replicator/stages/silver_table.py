@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
 from replicator.spec import BY_POSITION, Table
 from replicator.stages import dead_letters, engine, history_table, horizons, regained, schema_change, truncates
@@ -164,9 +165,11 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     _evolve(share, table, batch)
     if batch.truncated.watermark is not None and batch.truncated.count:
         truncates.save(share, batch.truncated)
+        failpoints.hit("silver.truncate_marked")
     if share.declaration.has_history and batch.good + batch.truncated.count:
         whole = batch.truncated.count > 0 and share.declaration.truncate == "apply"
         history_table.keep(share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=whole)
+        failpoints.hit("silver.history_kept")
     good = good.where(~F.col("_purged")).drop("_purged")
     if batch.truncated.watermark is not None:
         good = truncate.survivors(good, batch.truncated.watermark)
@@ -182,7 +185,9 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         if batch.purged is not None and batch.partial:
             stored = at.silver.read(spark, table)
             folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
+        failpoints.hit("silver.changes_folded")
         result = at.silver.apply(described(folded, batch.layout), table, share.progress)
+        failpoints.hit("silver.merged")
         applied = min(batch.good, max(0, result.written - removed))
     by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
@@ -193,8 +198,10 @@ def _evolve(share: Share, table: Table, batch: Batch) -> None:
     """Effect 2."""
     if batch.schema.ledger is not None:
         schema_change.save(share, batch.schema.ledger)
+        failpoints.hit("silver.ledger_saved")
     if batch.schema.plan.evolution:
         share.at.silver.evolve(share.spark, table, batch.schema.plan.evolution)
+        failpoints.hit("silver.evolved")
     if share.regained:
         regained.forget(share, batch.layout)
 
@@ -206,5 +213,6 @@ def _commit_progress(share: Share) -> None:
         return
     if share.declaration.has_history:
         history_table.commit_progress(share)
+        failpoints.hit("silver.history_kept")
     nothing = at.silver.read(share.spark, share.table).limit(0)
     at.silver.append(nothing, share.table, share.progress)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import names
+from replicator import failpoints, names
 from replicator.errors import ReplicatorError
 from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
@@ -79,7 +79,9 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
         else:
             difference = kept.enter_context(tuning.kept(_those(changed, rows, keys)))
         count = difference.count()
+        failpoints.hit("twins.compared")
         applied = silver.put(difference, twin, Progress(identity, upto))
+        failpoints.hit("twins.followed")
     return Followed(twin.name, count, applied.written)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from replicator import failpoints
+from replicator.failpoints import Killed, parse
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.protocols import Control
 
@@ -37,3 +40,24 @@ def test_the_objects_of_a_folder_are_listed_without_those_below(control: Control
     for name in ("b", "a", "below/c"):
         control.put(f"{tmp_path}/kept/{name}.json", {})
     assert control.under(f"{tmp_path}/kept") == ("a", "b")
+
+
+def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark, tmp_path: Path) -> None:
+    """A JSON file, whatever the order of deaths: what was there is read, or what was to come; the next write counts."""
+    control = JsonControl(spark)
+    for number, deaths in enumerate(product(("control.row_begun", "control.row_beside"), repeat=3)):
+        path, known = f"{tmp_path}/kept/{number}.json", [None]
+        for value, point in enumerate(deaths):
+            with failpoints.watched(parse(f"{point}:raise:1")), pytest.raises(Killed):
+                control.put(path, {"value": value})
+            known.append({"value": value})
+            found = JsonControl(spark).get(path)
+            assert found == (known[-1] if point == "control.row_beside" else known[-2]), deaths[: value + 1]
+            known[-1] = found
+            assert (str(number) in control.under(f"{tmp_path}/kept")) == (found is not None)
+        control.put(path, {"value": "last"})
+        assert JsonControl(spark).get(path) == {"value": "last"}
+        with failpoints.watched(parse("control.row_beside:raise:1")), pytest.raises(Killed):
+            control.put(path, {"value": "more"})
+        control.remove(path)
+        assert JsonControl(spark).get(path) is None

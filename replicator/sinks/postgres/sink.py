@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg2
 from psycopg2 import sql
 
+from replicator import failpoints
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
@@ -93,9 +94,12 @@ class PostgresSink:
                     if ledger.covers(recorded, difference.progress):
                         applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
                     else:
+                        failpoints.hit("publish.tables_made")
                         staged.append(self._stage(cursor, difference))
+                        failpoints.hit("publish.model_staged")
             with self._translated("the batch"):
                 session.autocommit = False
+            failpoints.hit("publish.all_staged")
             return applied | self._commit_what_is_taken(session, staged, refusals)
 
     def _warn_once(self, cursor: Cursor, model: Model) -> None:
@@ -120,7 +124,9 @@ class PostgresSink:
                 return {}
             try:
                 applied = self._write(session, going)
+                failpoints.hit("publish.before_commit")
                 self._commit(session, going)
+                failpoints.hit("publish.committed")
             except TargetRefused as error:
                 refusals.note(self._with_column(session, error, going))
             else:

@@ -1,0 +1,154 @@
+"""Named places in the code where a run can be made to die, so that what a crash leaves is tested (reliability.md P3).
+
+A point lies between two effects; its sentence in :data:`POINTS` says which of them has happened. Names are stable. A
+new step with an effect gets a point: one line in :data:`POINTS`, one ``failpoints.hit(...)`` behind the effect, and
+what makes it happen in ``tests/torture``; a point that the sweep never hits is a failed test.
+
+Nothing here looks at the environment, and a run in which nothing is armed pays one comparison per point.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from replicator.errors import ConfigError
+from replicator.yamlfile import nearest
+
+POINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "bronze.batch_checked": "A micro-batch from Kafka was checked; bronze has nothing of it (K-B1).",
+        "bronze.batch_appended": "Bronze has the micro-batch; Spark's commit log does not (K-B3).",
+        "landing.objects_read": "New objects were read and judged; bronze has nothing of them.",
+        "landing.objects_appended": "Bronze has a batch of objects; the next batch was not begun.",
+        "silver.range_read": "A range of bronze was surveyed; nothing of it is written anywhere (K-S1).",
+        "silver.routes_saved": "The control row of routes knows the range's topics; no table has the range.",
+        "silver.letters_buried": "Dead letters of the range are written; its table has not moved (K-S5).",
+        "silver.ledger_saved": "The ledger has the table's new columns; the table does not (K-S6).",
+        "silver.evolved": "The table has its new columns; none of the rows that brought them (K-S6).",
+        "silver.truncate_marked": "The truncate watermark is in the control row; the rows are still live.",
+        "silver.history_kept": "The history has the range; its table does not.",
+        "silver.changes_folded": "All is ready for the merge, and every effect before it has happened (K-S2).",
+        "silver.merged": "The table has rows and progress; nobody was told (K-S7).",
+        "silver.tables_done": "Every table has the range; how far the partitions have got is not noted.",
+        "twins.compared": "What a twin lacks is known; the twin is as before.",
+        "twins.followed": "The twin has rows and progress; nobody was told.",
+        "gold.inputs_noted": "The control row of a refresh is written; the merge that makes it count is not (K-G3).",
+        "gold.merged": "The model has rows and progress; the control row of the refresh before is still there.",
+        "gold.model_done": "One model is done with; those behind it are not (K-G1, K-G2).",
+        "publish.tables_made": "Schema, ledger and table of a model are there; nothing is staged (K-T1).",
+        "publish.model_staged": "A model is staged, perhaps not the next one (K-T2).",
+        "publish.all_staged": "Every model is staged; the transaction has not begun (K-T3).",
+        "publish.before_commit": "Rows and ledger are written in a transaction that is open (K-T4).",
+        "publish.committed": "The transaction is committed; nobody was told (K-T6).",
+        "delta.append_written": "Data files of an append lie there; no commit names them (K-B2).",
+        "delta.rewrite_written": "A small table's new files lie there; the log has the old ones (K-S3).",
+        "delta.optimized": "Small files were written together; the old ones are still there (K-M1).",
+        "purge.horizon_saved": "How far deleted rows are gone is in the control row; the rows are there (K-M4).",
+        "hudi.commit_noted": "What a commit says of itself is known; Hudi has begun nothing (K-H1).",
+        "hudi.committed": "Hudi has completed a commit; nobody was told (K-H3).",
+        "hudi.serviced": "Compaction or clustering is done; cleaning is not (K-H4).",
+        "control.row_begun": "The file of a new control row is open; nothing is in it.",
+        "control.row_beside": "A control row lies beside its place, from which the old one is gone.",
+    }
+)
+"""Every point with what has happened there and what has not."""
+
+_FORM = re.compile(r"([a-z_.]+):(kill|raise|hang|sleep)(?:=(\d+(?:\.\d+)?))?:([1-9]\d{0,8})")
+_SLEEP_SECONDS = 5.0
+
+Watcher = Callable[[str], None]
+
+
+class Killed(BaseException):
+    """A process that is as good as dead: no ``except Exception`` goes on after it."""
+
+
+@dataclass
+class Failpoint:
+    """A point that is armed: at its ``nth`` hit ``action`` happens, once. ``seconds`` is for ``sleep``."""
+
+    name: str
+    action: str
+    nth: int
+    seconds: float = _SLEEP_SECONDS
+    hits: int = 0
+    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def __call__(self, name: str) -> None:
+        """Take note of a hit of any point."""
+        if name != self.name:
+            return
+        with self._turn:
+            self.hits += 1
+            fires = self.hits == self.nth
+        if fires:
+            _ACTIONS[self.action](self)
+
+
+def parse(text: str) -> Failpoint:
+    """``name:action:nth``, such as ``silver.merged:kill:2``; ``sleep=0.5`` says for how long. Raises ConfigError."""
+    match = _FORM.fullmatch(text)
+    if match is None or (match[3] and match[2] != "sleep"):
+        raise ConfigError(
+            f"a failpoint is name:action:nth, not {text!r}",
+            mend="Actions are kill, raise, hang and sleep; nth counts from 1.",
+        )
+    if match[1] not in POINTS:
+        raise ConfigError(f"there is no failpoint {match[1]!r}{nearest(match[1], POINTS)}")
+    return Failpoint(match[1], match[2], int(match[4]), float(match[3] or _SLEEP_SECONDS))
+
+
+def hit(name: str) -> None:
+    """The code has come to a point of :data:`POINTS`."""
+    watcher = _Armed.watcher
+    if watcher is not None:
+        watcher(name)
+
+
+def arm(watcher: Watcher | None) -> None:
+    """Have every hit told to this; None: to nobody any more."""
+    _Armed.watcher = watcher
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Have every hit told to this for the time of the block."""
+    arm(watcher)
+    try:
+        yield
+    finally:
+        arm(None)
+
+
+class _Armed:
+    watcher: Watcher | None = None
+
+
+def _kill(_: Failpoint) -> None:
+    """SIGKILL to the process group: a driver's JVM and its Python workers are in it."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _raise(at: Failpoint) -> None:
+    raise Killed(f"killed at hit {at.nth} of {at.name}")
+
+
+def _hang(_: Failpoint) -> None:
+    threading.Event().wait()
+
+
+def _sleep(at: Failpoint) -> None:
+    time.sleep(at.seconds)
+
+
+_ACTIONS: Mapping[str, Callable[[Failpoint], None]] = MappingProxyType(
+    {"kill": _kill, "raise": _raise, "hang": _hang, "sleep": _sleep}
+)

@@ -1,0 +1,183 @@
+"""The long sweep: ``python -m tests.torture.long``, or ``make torture``.
+
+Three parts, each with a lake of its own. In the process of the sweep, over Delta and PostgreSQL, then over Hudi: for
+n = 1, 2, ... a run dies at its n-th hit, the next at one of its first n while it recovers, the third comes to its end,
+and everything is compared; until n is more than a run has. With real drivers over Kafka, objects and PostgreSQL: every
+point is armed in turn, and SIGKILL takes driver and JVM there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.local import Stack
+from replicator import session, settings
+from replicator.failpoints import POINTS
+from tests.builders import exact_session
+from tests.torture.compare import differences, unlike_rebuilt
+from tests.torture.origin import EVOLVES_EVERY, Origin
+from tests.torture.reaper import at_hit
+from tests.torture.world import LAYERS, World
+
+OF_HUDI = ("hudi.", "twins.")
+VERBS = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
+"""Points that ``replicator run`` does not come to."""
+
+
+@dataclass
+class Sweep:
+    """What the options say, and what was found: sentences of what differs, and points that were not come to."""
+
+    seed: int
+    first: int
+    rounds: int
+    until: float
+    folder: Path
+    servers: Stack
+    differences: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.until
+
+    def world(self, name: str, **more: Any) -> World:
+        """A lake with a source of its own."""
+        place = self.folder / name
+        place.mkdir()
+        return World(place, Origin(self.seed), **more)
+
+    def compare(self, spark: Any, world: World, when: str) -> None:
+        """Note what differs."""
+        self.differences += [f"{when}: {found}" for found in differences(exact_session(spark), world)]
+
+
+def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> bool:
+    """Deaths at the n-th hit of a run, and once more while the next recovers; whether n went beyond the last hit."""
+    dice = random.Random(f"{sweep.seed} deaths")
+    for number in range(sweep.first, sweep.first + sweep.rounds):
+        if sweep.is_over:
+            break
+        world.feed()
+        died = world.run(spark, at_hit(number), layers)
+        again = world.run(spark, at_hit(dice.randint(1, number)), layers, recovering=True) if died else None
+        assert not again or world.run(spark, layers=layers, recovering=True) is None
+        sweep.compare(spark, world, f"killed at hit {number} ({died}), then at {again}")
+        _tell(f"  hit {number}: {died}, then {again}")
+        if died is None:
+            return True
+    return False
+
+
+def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
+    """Every point with a batch that makes the tables, and with one that changes them; those that were never come to."""
+    points = [name for name in POINTS if not name.startswith(OF_HUDI)]
+    left = set(points)
+    for _ in range(EVOLVES_EVERY):
+        if not left or sweep.is_over:
+            break
+        world.feed()
+        wanted = [name for name in points if name in left or world.origin.batches <= 2]
+        running = [name for name in wanted if name not in VERBS]
+        left -= set(world.sigkill(running, "run", is_over=lambda: sweep.is_over))
+        for name in (name for name in wanted if name in VERBS):
+            left -= set(world.sigkill([name], *VERBS[name]))
+        sweep.compare(spark, world, f"SIGKILL, batch {world.origin.batches}")
+    return sorted(left)
+
+
+def _in_delta(sweep: Sweep) -> bool:
+    world = sweep.world("delta", postgres=sweep.servers.up(["postgres"], owner=os.getpid()).postgres)
+    return _by_number(sweep, world, ("delta",), LAYERS, but=OF_HUDI)
+
+
+def _in_hudi(sweep: Sweep) -> bool:
+    but = tuple(name for name in POINTS if not name.startswith(OF_HUDI))
+    return _by_number(sweep, sweep.world("hudi", mixed=True), ("delta", "hudi"), ("bronze", "silver", "upkeep"), but)
+
+
+def _by_number(
+    sweep: Sweep, world: World, formats: tuple[str, ...], layers: Sequence[str], but: tuple[str, ...]
+) -> bool:
+    spark = _spark(formats)
+    whole = by_number(sweep, spark, world, layers)
+    sweep.differences += unlike_rebuilt(exact_session(spark), world)
+    _tell(world.toll.table())
+    missed = world.toll.never_hit(but=but)
+    return _verdict(sweep, missed, "" if whole else "the last hit of a run was not reached: give more time")
+
+
+def _in_drivers(sweep: Sweep) -> bool:
+    at = sweep.servers.up(["kafka", "postgres"], owner=os.getpid())
+    world = sweep.world("drivers", kafka=at.kafka, postgres=at.postgres)
+    missed = by_sigkill(sweep, world, _spark(("delta",)))
+    _tell(world.toll.table())
+    return _verdict(sweep, missed, "")
+
+
+def _verdict(sweep: Sweep, missed: Sequence[str], unfinished: str) -> bool:
+    told = [*sweep.differences, *(f"never hit: {name}" for name in missed), *([unfinished] if unfinished else [])]
+    _tell("\n".join(told) or "nothing differs, every point was hit")
+    return not told
+
+
+PARTS: dict[str, Callable[[Sweep], bool]] = {"delta": _in_delta, "hudi": _in_hudi, "drivers": _in_drivers}
+
+
+def main() -> int:
+    """Run the parts that are named, each in a process of its own: a JVM has its extensions for life."""
+    options = _options()
+    if len(options.parts) > 1:
+        told = [f"--{name}={getattr(options, name)}" for name in ("seed", "first", "rounds", "minutes")]
+        command = [sys.executable, "-m", "tests.torture.long", *told]
+        return max(subprocess.run([*command, part], check=False).returncode for part in options.parts)
+    [part] = options.parts
+    told = f"n from {options.first}, {options.rounds} of them at most, {options.minutes} minutes"
+    _tell(f"{part}: seed {options.seed}, {told}")
+    folder = Path(tempfile.mkdtemp(prefix=f"replicator-torture-{part}-"))
+    servers = Stack(folder / "stack")
+    until = time.monotonic() + 60 * options.minutes
+    try:
+        return 0 if PARTS[part](Sweep(options.seed, options.first, options.rounds, until, folder, servers)) else 1
+    finally:
+        servers.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.torture.long", description="The long sweep of crashes.")
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}; all without one")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the source and of the second deaths")
+    parser.add_argument("--first", type=int, default=1, help="the first n of the deaths at n-th hits")
+    parser.add_argument("--rounds", type=int, default=1_000, help="so many n")
+    parser.add_argument("--minutes", type=float, default=60, help="for each part")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {min(unknown)!r}: {', '.join(PARTS)}")
+    return options
+
+
+def _spark(formats: tuple[str, ...]) -> Any:
+    """As tests have it: small and quick."""
+    quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
+    quick |= {"spark.driver.extraJavaOptions": session.BRIEF_JVM}
+    return session.session(settings.bare(None).model_copy(update={"spark": quick, "formats": formats}))
+
+
+def _tell(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - for people
+
+
+if __name__ == "__main__":
+    sys.exit(main())
