@@ -127,6 +127,19 @@ class TableFormat(Protocol):
         commits the progress.
         """
 
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        """Put these rows, with their columns and what is noted about them, in the place of all that the table has, and
+        part it as ``table.partition_by`` says. One commit: readers see the old rows or the new ones, never none.
+
+        One row per key. The table keeps its identity, its versions go on, and what it records of other inputs stays; a
+        missing one is made. ``inserted`` counts all rows. :meth:`changed_keys` over it tells every key or None; a
+        progress already recorded makes it a no-op. Raises SchemaRefused where a table of the format keeps its key or
+        its partitions.
+        """
+
+    def drop(self, spark: SparkSession, table: Table) -> None:
+        """Remove the table with all its versions; nothing happens if it is not there."""
+
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns (behind the table's own, before the system columns), widen types and move columns to other
         names, in ``_column_seq`` too; existing rows keep their values, new columns are NULL there, columns what is

@@ -144,6 +144,15 @@ def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
     return [(path, changed) for path, _, changed in _listed(spark, folder)]
 
 
+def remove(spark: SparkSession, folder: str) -> None:
+    """Delete a folder with all that is in it; nothing happens if it is not there. Raises Unreachable."""
+    files, place, _ = _file_system(spark, folder)
+    try:
+        files.delete(place, True)
+    except Py4JJavaError as error:
+        raise _unreachable(folder, error) from error
+
+
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
     """How many files lie below a folder at any depth, and their bytes; hidden files and folders, and those whose names
     begin with ``_``, do not count. Raises Unreachable.

@@ -161,6 +161,27 @@ class DeltaFormat:
         return self._merge(table, self._snapshot(spark, table), merging, progress)
 
     @in_turn
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        """An overwrite of rows, columns and partitions."""
+        spark = rows.sparkSession
+        before = self.version(spark, table)
+        if before is None:
+            return self._insert(rows, table, progress, _LOG)
+        if self._covered(spark, table, progress):
+            return Applied(0, 0, 0, before)
+        self._logs.pop(table.location, None)  # it remembers the partitions
+        return delta_write.overwrite(rows, table, before, progress)
+
+    @in_turn
+    def drop(self, spark: SparkSession, table: Table) -> None:
+        """The folder, and what is remembered of its log."""
+        control.remove(spark, table.location)
+        self._logs.pop(table.location, None)
+        jvm = gateway.of(spark)
+        place = jvm.org.apache.hadoop.fs.Path(table.location)
+        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(spark._jsparkSession, place)  # noqa: SLF001
+
+    @in_turn
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Add columns by ALTER TABLE; widen and move by rewriting the table in one commit, since this line of Delta
         cannot widen decimals in place.

@@ -19,6 +19,8 @@ def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: 
     """Distinct keys of rows that commits of (after, upto] changed; None when the feed is gone or broken by a new
     schema.
     """
+    if any(commit.replaces for commit in log.commits(spark, after, upto) or ()):
+        return None
     try:
         images = _images(spark, table, log, after, upto)
     except PySparkException:  # the log names files that a VACUUM took

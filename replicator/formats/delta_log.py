@@ -41,8 +41,8 @@ class AddedFile:
 @dataclass(frozen=True)
 class Commit:
     """One commit: its files, paths that it ``removed``, paths whose rows are what it ``changed``, its operation's
-    metrics (only whole numbers), the ``txn`` actions by app id, and by how many bytes the table grew. None where the
-    log alone does not say.
+    metrics (only whole numbers), the ``txn`` actions by app id, by how many bytes the table grew, and whether it
+    ``replaces`` rows under other columns. None where the log alone does not say.
     """
 
     version: int
@@ -52,6 +52,7 @@ class Commit:
     metrics: dict[str, int]
     transactions: dict[str, int]
     growth: int | None
+    replaces: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class Log:
         metrics: dict[str, int] = {}
         transactions: dict[str, int] = {}
         removed: dict[str, int | None] = {}
-        changes_rows = False
+        changes_rows = changes_columns = False
         images: list[str] = []
         for action in gateway.each(actions):
             kind = action.getClass().getSimpleName()
@@ -188,6 +189,7 @@ class Log:
                 images.append(self._absolute(spark, action.path()))
             elif kind == "Metadata":
                 self._partition_by = None
+                changes_columns = True
             elif kind == "SetTransaction":
                 transactions[str(action.appId())] = int(action.version())
             elif kind == "CommitInfo" and action.operationMetrics().isDefined():
@@ -196,7 +198,8 @@ class Log:
         growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
         appended = None if changes_rows else tuple(file.path for file in files if file.is_new)
         changed = tuple(images) or appended
-        return Commit(version, tuple(files), frozenset(removed), changed, metrics, transactions, growth)
+        replaces = changes_columns and changes_rows
+        return Commit(version, tuple(files), frozenset(removed), changed, metrics, transactions, growth, replaces)
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         values = action.partitionValues()

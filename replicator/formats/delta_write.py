@@ -42,6 +42,16 @@ def insert(
     return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
 
 
+def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress) -> Applied:
+    """All rows, columns and partitions of a table anew, behind the version ``before``."""
+    spark = rows.sparkSession
+    options = {"overwriteSchema": "true", "txnAppId": progress.input, "txnVersion": str(progress.version)}
+    writer = rows.write.format("delta").mode("overwrite").options(**options)
+    writer.partitionBy(*table.partition_by).save(table.location)
+    version, metrics = _committed(spark, table, Log(table.location), before)
+    return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
+
+
 def merge(table: Table, log: Log, snapshot: Any, merging: Merging, progress: Progress, rewritten_bytes: int) -> Applied:
     """What ``delta_merge`` says, to the newest snapshot; a table of up to ``rewritten_bytes`` is written anew."""
     spark = merging.changes.sparkSession

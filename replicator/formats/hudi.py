@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, moments, names
-from replicator.errors import StaleWriter, TableMissing, TableStopped
+from replicator.errors import SchemaRefused, StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
 from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
@@ -165,6 +165,33 @@ class HudiFormat:
             return self._put(
                 hudi_rows.told(self._of_keys(spark, table, kept), kept, table.keys), table, progress, commits
             )
+
+    @in_turn
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        """All rows in one commit; Hudi notes the key and the partitions of a table once and for all."""
+        spark = rows.sparkSession
+        commits = self._commits(spark, table)
+        if not commits:
+            return self.append(rows, table, progress)
+        last = commits[-1].note
+        if _covers(commits, progress):
+            return Applied(0, 0, 0, last.version)
+        if (table.keys, table.partition_by) != (last.keys, last.partition_by):
+            raise SchemaRefused(
+                "a table in Hudi keeps the key and the partitions that it was made with",
+                where=table.name,
+                mend="Remove the table's folder: the next run builds it again, and readers find no table until then.",
+            )
+        with gateway.checkpointed(rows) as kept:
+            count = kept.count()
+            note = self._write(kept, table, hudi_options.OVERWRITE, progress, commits)
+        return Applied(count, 0, 0, note.version)
+
+    @in_turn
+    def drop(self, spark: SparkSession, table: Table) -> None:
+        """The folder, and what is remembered of its timeline."""
+        control.remove(spark, table.location)
+        self._timelines.pop(table.location, None)
 
     @in_turn
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator import gateway, moments, names
-from replicator.errors import TableMissing
+from replicator.errors import TableMissing, VersionMissing
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
@@ -20,11 +20,12 @@ from replicator.transforms.reshape import reshaped
 
 @dataclass
 class _Stored:
-    """All versions of one table; version n is ``versions[n]``."""
+    """All versions of one table; version n is ``versions[n]``. Those before ``begins`` had other columns."""
 
     identity: str
     schema: T.StructType
     partition_by: tuple[str, ...] = ()
+    begins: int = 0
     versions: list[list[Row]] = field(default_factory=list)
     moments: list[Moment] = field(default_factory=list)
     progress: dict[str, int] = field(default_factory=dict)
@@ -41,6 +42,8 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
+        if version is not None and version < stored.begins:
+            raise VersionMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
         return gateway.frame(spark, stored.versions[-1 if version is None else version], stored.schema)
 
     def version(self, spark: SparkSession, table: Table) -> int | None:  # noqa: ARG002
@@ -53,7 +56,7 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
-        return moments.chosen(table, stored.moments, when, "Nothing goes.")
+        return moments.chosen(table, stored.moments[stored.begins :], when, "Nothing goes.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
         """Tables whose location is directly below the folder."""
@@ -97,6 +100,8 @@ class MemoryFormat:
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Keys of the rows that are in one version and not, or not the same, in the other."""
+        if after < self._tables[table.location].begins:
+            return None
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
         entries = [
             F.map_entries(c).alias(c) if kind.startswith("map") else F.col(names.spark(c)) for c, kind in new.dtypes
@@ -134,6 +139,22 @@ class MemoryFormat:
         kept = self.read(rows.sparkSession, table).join(difference.select(*table.keys), list(table.keys), "left_anti")
         result = kept.select(*stored.schema.names).unionByName(rows)
         return self._replace(stored, result.select(*stored.schema.names).collect(), table, progress)
+
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        """The rows with their schema; versions before are not kept."""
+        if table.location not in self._tables:
+            return self.append(rows, table, progress)
+        stored = self._tables[table.location]
+        if self._covered(stored, progress):
+            return Applied(0, 0, 0, len(stored.versions) - 1)
+        found = rows.collect()
+        stored.schema, stored.partition_by, stored.begins = rows.schema, table.partition_by, len(stored.versions)
+        self._commit(stored, found, progress)
+        return Applied(len(found), 0, 0, stored.begins)
+
+    def drop(self, spark: SparkSession, table: Table) -> None:  # noqa: ARG002
+        """Forget it."""
+        self._tables.pop(table.location, None)
 
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """Reshape the newest rows in place."""

@@ -92,6 +92,15 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(difference.sparkSession, table).put(difference, table, progress)
 
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        """As the table's format does."""
+        return self._of(rows.sparkSession, table).replace(rows, table, progress)
+
+    def drop(self, spark: SparkSession, table: Table) -> None:
+        """As the table's format does; the next one there may be in another."""
+        self._of(spark, table).drop(spark, table)
+        self._found.pop(table.location, None)
+
     def evolve(self, spark: SparkSession, table: Table, evolution: Evolution) -> None:
         """As the table's format does."""
         self._of(spark, table).evolve(spark, table, evolution)

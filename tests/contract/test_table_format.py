@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import TableMissing, VersionMissing
+from replicator.errors import SchemaRefused, TableMissing, VersionMissing
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.memory import MemoryFormat
@@ -379,6 +379,54 @@ def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
             1: ("X", None),
             2: (None, {"b": ""}),
         }
+
+
+def test_rows_under_other_columns_take_the_place_of_all_in_one_commit(world: World) -> None:
+    """Identity, versions and the progress of other inputs go on; once per progress; what changed is every key or
+    nobody knows; later changes join as ever.
+    """
+    name, table = "replaced", world.table("replaced")
+    world.apply(name, [(1, upsert("10", 1, "X")), (2, upsert("10", 2, "Y"))])
+    identity = world.format.identity(world.spark, table)
+    ddl = f"k INT, b INT, c STRING, {merge.SYSTEM_DDL}"
+    rows = world.frame((2, 7, "c", "10", False, {"b": ""}, 1), (3, 8, None, "11", False, None, 1), ddl=ddl)
+    rows = rows.withMetadata("k", {"name": "k", "key": 0})
+    for _ in range(2):
+        applied = world.format.replace(rows, table, Progress("rebuild", 1))
+        found = world.format.read(world.spark, table)
+        assert (applied.version, world.format.identity(world.spark, table)) == (1, identity)
+        assert found.dtypes[:3] == [("k", "int"), ("b", "int"), ("c", "string")]
+        assert found.columns[3:] == list(merge.SYSTEM_COLUMNS)
+        assert found.schema["k"].metadata == {"name": "k", "key": 0}
+        by_key = {row["k"]: (row["b"], row["c"], row["_seq"], row["_column_seq"]) for row in found.collect()}
+        assert by_key == {2: (7, "c", "10", {"b": ""}), 3: (8, None, "11", None)}
+        assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 1)
+        assert world.format.progress(world.spark, table, "rebuild") == Progress("rebuild", 1)
+    changed = world.format.changed_keys(world.spark, table, 0, 1)
+    assert changed is None or sorted(row["k"] for row in changed.collect()) == [1, 2, 3]
+    world.format.apply(world.frame((3, 9, "z", "20", False, None, 2), ddl=ddl), table, Progress("bronze", 2))
+    assert sorted(row["b"] for row in world.format.read(world.spark, table).collect()) == [7, 9]
+    assert world.changed(table, 1, 2) == [3]
+
+
+def test_a_key_and_partitions_are_replaced_or_refused_and_a_dropped_table_is_gone(world: World) -> None:
+    """A format that notes them for ever says so and leaves the rows; without a table the first version is made anew."""
+    table = world.table("rekeyed")
+    world.format.put(world.frame((1, "a", "upsert"), ddl="k INT, v STRING, _op STRING"), table, Progress("model", 0))
+    other = Table("rekeyed", table.location, ("v",), ("k",), merge_on_read=world.merge_on_read)
+    rows = world.frame((1, "a"), (1, "b"))
+    if isinstance(world.format, HudiFormat):
+        with pytest.raises(SchemaRefused, match="keeps the key"):
+            world.format.replace(rows, other, Progress("rebuild", 1))
+        assert world.rows(table) == [(1, "a")]
+    else:
+        assert world.format.replace(rows, other, Progress("rebuild", 1)).version == 1
+        assert world.rows(other) == [(1, "a"), (1, "b")]
+        assert world.format.kept(world.spark, other).partition_by == ("k",)
+    for _ in range(2):
+        world.format.drop(world.spark, table)
+        assert world.format.version(world.spark, table) is None
+    assert world.format.replace(rows.limit(1), other, Progress("rebuild", 1)).version == 0
 
 
 def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: World) -> None:
