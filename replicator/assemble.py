@@ -98,6 +98,11 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
     return tuple(Refinement(source, delta, silver, control, lake, share) for _, source in every)
 
 
+def warehouse(spark: SparkSession, settings: Settings) -> Warehouse:
+    """Where models are, and their inputs."""
+    return Warehouse(tables(settings), _delta(), _control(spark), Lake(settings.lake.root))
+
+
 def place(spark: SparkSession, settings: Settings, source: str) -> Place:
     """A source where ``epoch`` works on it. Raises ConfigError for a name that the configuration does not have."""
     known = [each.name for each in settings.sources]

@@ -22,6 +22,7 @@
         ├── DeadLetterShare                     too many rejects in one batch (R5)
         ├── Residue                             the account does not add up (R1)
         ├── SchemaRefused                       a change of types that silver cannot follow (G3)
+        ├── WouldLose                           a rebuild would take away what bronze does not have any more
         ├── ChecksFailed                        a model breaks its own rule
         ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
         └── TargetRefused                       the serving database said no, for good
@@ -182,6 +183,12 @@ class SchemaRefused(TableStopped):
     """The records' types cannot be reached from the table's by widening."""
 
     code = "SCHEMA_REFUSED"
+
+
+class WouldLose(TableStopped):
+    """A rebuild would take rows or values away that bronze cannot prove to be wrong: it does not reach back to them."""
+
+    code = "WOULD_LOSE"
 
 
 class ChecksFailed(TableStopped):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from replicator import names
@@ -11,6 +11,8 @@ from replicator.spec import Table
 
 HISTORY = "__history"
 """What the name of a history table ends with, behind its table's."""
+
+_SHADOWS = ("silver", "history", "dead_letters")
 
 TWINS = ("delta", "hudi")
 """Formats that a copy of a silver table may be in; its name ends with ``__<format>``."""
@@ -120,6 +122,14 @@ class Lake:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def rebuild(self, source: str, table: str) -> str:
+        """Control row of a rebuild of one silver table that is under way: what it reads, and for what."""
+        return self._join("_replicator", "rebuild", f"{_one_name(source, table)}.json")
+
+    def shadow_roots(self) -> tuple[str, ...]:
+        """The folders with one folder per table that a rebuild has made."""
+        return tuple(self._join("_replicator", "rebuild", kind) for kind in _SHADOWS)
+
     def runs_root(self) -> str:
         """The folder with one control row per run."""
         return self._join("_replicator", "runs")
@@ -138,3 +148,54 @@ class Lake:
 
     def _join(self, *parts: str) -> str:
         return "/".join((self.root.rstrip("/"), *parts))
+
+
+@dataclass(frozen=True)
+class Shadow(Lake):
+    """A lake in which one silver table of a source is made once more: the table, its history, the source's dead letters
+    and what is known of this table alone lie aside; everything else is where it is in the lake.
+    """
+
+    source: str
+    table: str
+
+    def silver(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
+        """The table once more; another one as it is."""
+        found = super().silver(source, table, keys)
+        return self._aside(found, "silver") if self._is_of(source, table) else found
+
+    def history(self, source: str, table: str, keys: tuple[str, ...] = ()) -> Table:
+        """Its history once more."""
+        found = super().history(source, table, keys)
+        return self._aside(found, "history") if self._is_of(source, table) else found
+
+    def dead_letters(self, source: str) -> Table:
+        """What could not be applied this time."""
+        return self._aside(super().dead_letters(source), "dead_letters")
+
+    def truncates(self, source: str, table: str) -> str:
+        """Of the table that is made."""
+        return self._row("truncates") if self._is_of(source, table) else super().truncates(source, table)
+
+    def horizon(self, source: str, table: str) -> str:
+        """Of the table that is made: none of its rows are purged."""
+        return self._row("horizon") if self._is_of(source, table) else super().horizon(source, table)
+
+    def schema(self, source: str, table: str) -> str:
+        """Of the table that is made."""
+        return self._row("schema") if self._is_of(source, table) else super().schema(source, table)
+
+    def _is_of(self, source: str, table: str) -> bool:
+        return (source, table) == (self.source, self.table)
+
+    def _aside(self, table: Table, kind: str) -> Table:
+        location = self._join("_replicator", "rebuild", kind, _one_name(self.source, self.table))
+        return replace(table, location=location)
+
+    def _row(self, kind: str) -> str:
+        return self._join("_replicator", "rebuild", kind, f"{_one_name(self.source, self.table)}.json")
+
+
+def _one_name(source: str, table: str) -> str:
+    """Reversible: an encoded name has no dot."""
+    return f"{names.encode(source)}.{names.encode_table(table)}"

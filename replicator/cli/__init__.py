@@ -27,6 +27,7 @@ from replicator.cli import (
     maintain,
     plan,
     purge,
+    rebuild,
     report,
     run,
     runs,
@@ -59,6 +60,7 @@ app.command()(jars.jars)
 app.command()(maintain.maintain)
 app.command()(plan.plan)
 app.command()(purge.purge)
+app.command()(rebuild.rebuild)
 app.command()(report.report)
 app.command()(run.run)
 app.command()(runs.runs)

@@ -47,6 +47,8 @@ def maintain(
             done.append(each)
             if each.error is not None:
                 console.narrate(f"{each.table}: {each.error}", style="red")
+        for name in operate.clean(spark, keeper) if table is None else ():
+            console.narrate(f"what an interrupted rebuild of {name} had made is removed", style="dim")
     rows = [_told(each) for each in done]
     if as_json:
         console.print_json(rows)

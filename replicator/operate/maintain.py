@@ -41,6 +41,11 @@ class Keeper:
             found += self._of_source(spark, source)
         return found + [("gold", self.lake.gold(name)) for name in self._names(spark, self.lake.gold_root())]
 
+    def shadows(self, spark: SparkSession) -> list[Table]:
+        """What rebuilds have left that nobody went on with."""
+        roots = self.lake.shadow_roots()
+        return [Table(name, f"{root}/{name}") for root in roots for name in self._folders(spark, root)]
+
     def _of_source(self, spark: SparkSession, source: str) -> Iterator[tuple[str, Table]]:
         lake = self.lake
         for folder in self._folders(spark, lake.silver_root(source)):
@@ -81,6 +86,14 @@ def maintain(
         except engine.FAILURES as failed:
             done, error = None, engine.failure(failed, table.name)
         yield Upkeep(layer, table.name, time.monotonic() - started, done, error)
+
+
+def clean(spark: SparkSession, keeper: Keeper) -> list[str]:
+    """Remove the :meth:`Keeper.shadows`; the next rebuild of such a table begins anew. No rebuild may be at work."""
+    found = keeper.shadows(spark)
+    for table in found:
+        keeper.tables_of.drop(spark, table)
+    return sorted({table.name for table in found})
 
 
 def _called(table: Table) -> set[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -43,8 +45,10 @@ def complete(spark: SparkSession, at: Refinement) -> None:
 
 
 def refuse_too_many(account: Account, share: float) -> None:
-    """Raise DeadLetterShare when a batch has more rejects than the policy allows (R5)."""
+    """Raise DeadLetterShare when a batch has more rejects than the policy allows (R5); an infinite share allows all."""
     rejected = account.dead_lettered
+    if math.isinf(share):
+        return
     if rejected >= _MOST or (rejected >= _COUNTED_FROM and rejected > share * account.read):
         raise DeadLetterShare(
             f"{rejected} of {account.read} records cannot be applied",

@@ -9,9 +9,9 @@ row without it is written again, and so is a difference that new columns were ma
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
-from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress
+from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
 from replicator.stages import cut, refresh_plan, tuning
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
@@ -88,13 +88,17 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Buil
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
-    for source in dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given):
-        cut.refuse_half(at.control, at.lake, source)
+    _refuse_half(model, at)
     with refresh_plan.planned(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
         built = _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task.work)
     return replace(built, action=task.action, reason=task.reason.sentence)
+
+
+def _refuse_half(model: Model, at: Warehouse) -> None:
+    for source in dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given):
+        cut.refuse_half(at.control, at.lake, source)
 
 
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
@@ -123,17 +127,44 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     return Built(model.name, count, applied, affected=task.affected)
 
 
-def _commit(model: Model, at: Warehouse, work: Work, difference: DataFrame) -> Applied:
-    """The difference, after the control row that its progress names."""
-    table = at.lake.gold(model.name, model.key)
-    with tuning.kept(difference) as rows:
-        at.control.put(at.lake.inputs(model.name, work.number), work.control)
-        failpoints.hit("gold.inputs_noted")
-        applied = at.gold.put(rows, table, Progress(model.name, work.number))
+@dataclass(frozen=True)
+class Computed:
+    """All rows of a model as its inputs make them now: how many, and what computing them took."""
+
+    model: Model
+    table: Table
+    rows: DataFrame
+    count: int
+    work: Work
+
+
+@contextmanager
+def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Computed]:
+    """A model in full, kept for the time of the block, whether or not an input moved.
+
+    Raises TableMissing, ConfigError, ChecksFailed, TableStopped while transactions are half in silver.
+    """
+    _refuse_half(model, at)
+    work = refresh_plan.work(spark, model, at, keys)
+    with tuning.kept(work.whole()) as fresh:
+        yield Computed(model, at.lake.gold(model.name, model.key), fresh, _checked(fresh, model), work)
+
+
+def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
+    """Effects 2 and 3: ``write`` commits under the number of the control row that is written before."""
+    at.control.put(at.lake.inputs(model.name, work.number), work.control)
+    failpoints.hit("gold.inputs_noted")
+    applied = write(at.lake.gold(model.name, model.key), Progress(model.name, work.number))
     failpoints.hit("gold.merged")
     at.control.remove(at.lake.inputs(model.name, work.number - 1))
     failpoints.hit("gold.model_done")
     return applied
+
+
+def _commit(model: Model, at: Warehouse, work: Work, difference: DataFrame) -> Applied:
+    """The difference, after the control row that its progress names."""
+    with tuning.kept(difference) as rows:
+        return commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
 
 
 def _checked(fresh: DataFrame, model: Model) -> int:

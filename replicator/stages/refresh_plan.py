@@ -85,29 +85,57 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     ``keys`` are those of the models that it may read. Raises TableMissing for an input that is not there, ConfigError
     for SQL or lineage that Spark or the inputs refuse.
     """
-    table = at.lake.gold(model.name, model.key)
-    inputs = model_inputs.find(spark, model, at, keys)
-    done = at.gold.progress(spark, table, model.name)
-    last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
-    control = _control_row(model, inputs)
-    if last is not None and all(last.get(part) == told for part, told in control.items()):
+    known = _known(spark, model, at, keys)
+    inputs, last = known.inputs, known.last
+    if last is not None and all(last.get(part) == told for part, told in known.control.items()):
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
-    size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    spark = tuning.session_for(spark, size)
-    views = {name: model_inputs.view(spark, each) for name, each in inputs.items()}
-    control |= {"columns": {name: each.columns for name, each in views.items()}}
-    stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
-    number, rekeyed = 0 if done is None else done.version + 1, last is None or last.get("key") != control["key"]
-    work = Work(spark, partial(_rows, spark, model), views, stored, control, number, rekeyed)
-    refresh_reasons.refuse_other_types(model, views, work.whole())
-    if stored is None:
+    work = _work(spark, model, at, known)
+    if work.stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
         return
-    found = Found(inputs, views, last, control, work.query, work.whole(), stored, is_small=size <= at.full_bytes)
+    is_small = known.size <= at.full_bytes
+    found = Found(inputs, work.views, last, work.control, work.query, work.whole(), work.stored, is_small=is_small)
     reason = refresh_reasons.to_compute_all(model, found)
     with ExitStack() as kept:
         yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at.full_share, kept)
+
+
+def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
+    """What computing all of a model takes, whether or not an input moved. Raises as :func:`planned`."""
+    return _work(spark, model, at, _known(spark, model, at, keys))
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The inputs as they are now with their bytes, the control row of the newest refresh (``last``), the parts of the
+    next one's that are known before an input is read, and its number.
+    """
+
+    inputs: Mapping[str, ModelInput]
+    size: int
+    last: Mapping[str, Any] | None
+    control: dict[str, Any]
+    number: int
+
+
+def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Known:
+    inputs = model_inputs.find(spark, model, at, keys)
+    done = at.gold.progress(spark, at.lake.gold(model.name, model.key), model.name)
+    last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
+    size = sum(each.format.size(spark, each.table) for each in inputs.values())
+    return _Known(inputs, size, last, _control_row(model, inputs), 0 if done is None else done.version + 1)
+
+
+def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
+    spark, table = tuning.session_for(spark, known.size), at.lake.gold(model.name, model.key)
+    views = {name: model_inputs.view(spark, each) for name, each in known.inputs.items()}
+    control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
+    stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
+    rekeyed = known.last is None or known.last.get("key") != control["key"]
+    made = Work(spark, partial(_rows, spark, model), views, stored, control, known.number, rekeyed)
+    refresh_reasons.refuse_other_types(model, views, made.whole())
+    return made
 
 
 def _by_changes(

@@ -6,7 +6,7 @@ new table: with them a table's own progress tells how far each of its topics mus
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -261,6 +261,13 @@ def news(
             after[topic] = start
             size += arrival.size
     return News(upto, after, size)
+
+
+def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:
+    """These topics from their beginning; all that bronze has where none is named."""
+    if not topics:
+        topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
+    return News(upto, dict.fromkeys(topics, BEGINNING), bronze.size(spark, table))
 
 
 def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:

@@ -97,6 +97,30 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
         return {share.name: foresee(share, shared.records) for share in shares}
 
 
+def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account | None:
+    """One table made of all of bronze up to a version, without what waits there, where ``at`` has none yet: what a
+    rebuild compares with. None if bronze has no record of the table; other tables of its topics are left alone.
+    """
+    bronze = at.lake.bronze(at.source.name)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
+    news = routing.everything(spark, at.bronze, bronze, routes.topics(table), upto)
+    spark = tuning.session_for(spark, news.size, exact_names=True)
+    stood = cut.standing(at, routes.bronze)
+    records = news.records(spark, at.bronze, bronze)
+    records = records if stood is None else cut.before(records, stood.cut)
+    if news.size <= tuning.SMALL_BYTES:
+        records = records.coalesce(1)
+    watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    with _ticking(watch, watch.in_epochs(records, news.after), routes) as tick:
+        shared = _shared(tick)
+        share = next((share for share in shared.shares if share.name == table), None)
+        if share is None:
+            return None
+        _keep_routes(at, shared.routes, tick.routes)
+        stop = rewind.stops(tick.watch, tick.surveyed[1], shared.routes, shared.orders, ()).get(table)
+        return apply(share, shared.records) if stop is None else _stopped(share, stop)
+
+
 @contextmanager
 def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
     """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4)."""
@@ -124,13 +148,20 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
     if stood is not None:
         stands = cut.drawn(spark, at, records, stood, news)
         records = cut.before(records, stands.cut)
-    rewind.prepare(watch, identity, records)
+    with _ticking(watch, records, routes) as tick:
+        yield replace(tick, existing=progress, stood=stood, stands=stands)
+
+
+@contextmanager
+def _ticking(watch: Watch, records: DataFrame, routes: Routes) -> Iterator[_Tick]:
+    """Records in their epochs, described and surveyed."""
+    rewind.prepare(watch, routes.bronze, records)
     survey = partial(_surveyed, watch)
     with (
-        shaping.described(spark, at, records, news, routes, survey) as (described, groups, found),
+        shaping.described(watch.spark, watch.at, records, watch.news, routes, survey) as (described, groups, found),
         compaction.marked(watch, described) as told,
     ):
-        yield _Tick(watch, told, (groups, found), routes, progress, stood, stands)
+        yield _Tick(watch, told, (groups, found), routes)
 
 
 def _shared(tick: _Tick) -> _Shared:
@@ -173,9 +204,7 @@ def _applied(tick: _Tick) -> list[Account]:
     shared = _shared(tick)
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
-    if shared.routes != tick.routes:
-        at.control.put(at.lake.routes(at.source.name), shared.routes.value())
-        failpoints.hit("silver.routes_saved")
+    _keep_routes(at, shared.routes, tick.routes)
     orders, stops = shared.orders, {}
     if tick.again is None:
         stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
@@ -188,6 +217,12 @@ def _applied(tick: _Tick) -> list[Account]:
         failed = {table for table, account in done.items() if account.error is not None}
         _remember(watch, found, shared.routes, orders, failed)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
+
+
+def _keep_routes(at: Refinement, learned: Routes, known: Routes) -> None:
+    if learned != known:
+        at.control.put(at.lake.routes(at.source.name), learned.value())
+        failpoints.hit("silver.routes_saved")
 
 
 def _taken(share: Share, records: DataFrame) -> Account:

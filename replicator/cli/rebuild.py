@@ -1,0 +1,99 @@
+"""``replicator rebuild``: tables and models made once more from what they are made of, and what differs written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator.cli import console, options
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from replicator.operate.rebuild import Rebuilt
+
+_COLUMNS = ("table", "rows", "added", "changed", "gone", "skipped", "dead letters", "seconds", "done")
+_WOULD = {"written": "would be written", "replaced": "would be replaced"}
+
+
+def rebuild(
+    context: typer.Context,
+    wanted: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(
+            help="Tables of silver: <database or schema>.<table>, or its last part; and models.",
+            metavar="[TABLE|MODEL]...",
+        ),
+    ] = None,
+    column: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--column", help="Of one table only this column; its others stay as they are.", metavar="NAME"),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every table, then every model.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what differs, and write nothing.")] = False,
+    accept_gap: Annotated[
+        bool, typer.Option("--accept-gap", help="Let go what bronze does not have any more.")
+    ] = False,
+    source: options.SourceName = None,
+    declare: options.Declare = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make tables once more from all of bronze, and models from silver, aside; what differs is written in one commit."""
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate import rebuild_all
+    from replicator.operate.lock import exclusive
+    from replicator.operate.rebuild import How
+
+    if bool(wanted) == everything:
+        raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all.")
+    declared = options.declared(declare, lake)
+    settings = options.settings(env, conf, lake).with_formats_of(declared)
+    done: list[Rebuilt] = []
+    with exclusive(Lake(settings.lake.root), ("silver", "gold")):
+        spark, sources = options.opened(context, settings, source, declared)
+        what = rebuild_all.chosen(spark, sources, settings.models, None if everything else wanted)
+        at = assemble.warehouse(spark, settings)
+        for each in rebuild_all.carry_out(spark, what, at, How(column, dry_run, accept_gap)):
+            done.append(each)
+            _narrate(each)
+    rows = [_told(each, dry=dry_run) for each in done]
+    if as_json:
+        console.print_json(rows)
+    elif rows:
+        cells = [[row[column.replace(" ", "_")] for column in _COLUMNS] for row in rows]
+        console.print_table(_COLUMNS, [[str(cell) for cell in row] for row in cells])
+    else:
+        console.narrate("There is nothing to rebuild yet.", style="yellow")
+    if dry_run and rows:
+        console.narrate("Nothing was written: this was a dry run.", style="yellow")
+    if any(each.error is not None for each in done):
+        raise typer.Exit(1)
+
+
+def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
+    word = _WOULD.get(each.verdict, each.verdict) if dry else each.verdict
+    return {
+        "table": each.table,
+        "rows": each.rows,
+        "added": each.added,
+        "changed": each.changed,
+        "gone": each.gone,
+        "skipped": each.skipped,
+        "dead_letters": each.letters,
+        "columns": list(each.columns),
+        "named": list(each.named),
+        "seconds": round(each.seconds, 1),
+        "done": "stopped" if each.error is not None else word,
+        "error": None if each.error is None else str(each.error),
+    }
+
+
+def _narrate(each: Rebuilt) -> None:
+    if each.error is not None:
+        console.narrate(f"{each.table}: {each.error}", style="red")
+    for sentence in (*each.columns, *each.named):
+        console.narrate(f"{each.table}: {sentence}", style="dim")

@@ -1,0 +1,287 @@
+"""Tables of silver, or a column of one, and models, made once more and compared with what is there; what differs is
+written in one commit per table.
+
+A silver table: 1. the shadow (``operate/shadow.py``), 2. the comparison, and a refusal where bronze does not reach back
+to what would go, 3. the swap (``operate/swap.py``), 4. the shadow goes. An interrupted one goes on from there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
+from replicator.operate import shadow, swap
+from replicator.operate.shadow import Rebuild
+from replicator.operate.swap import Compared
+from replicator.spec import Table
+from replicator.stages import engine, horizons, routing, tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms import compare, history, rebuilt
+from replicator.transforms.layout import key_of, stored_name
+
+EQUAL, WRITTEN, REPLACED, FINISHED = "equal", "written", "replaced", "finished"
+SHOWN = 5
+"""So many keys are named."""
+
+
+@dataclass(frozen=True)
+class How:
+    """What is asked for: one ``column`` only, nothing but the comparison (``dry``), or that what bronze does not have
+    any more may go.
+    """
+
+    column: str | None = None
+    dry: bool = False
+    accept_gap: bool = False
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """What became of one table, or would become of it. ``rows`` it has as rebuilt, the deleted ones included; of these
+    are ``added`` and ``changed``, ``gone`` are no more, ``skipped`` were left as they are since they stand elsewhere in
+    the source's order than their rebuilt row. A few of them are ``named``. ``letters`` are new dead letters.
+
+    ``columns`` tells what is not the same beside rows. ``verdict``: EQUAL (nothing was written), WRITTEN (the
+    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was). ``error``: it is as it was.
+    """
+
+    table: str
+    rows: int = 0
+    added: int = 0
+    changed: int = 0
+    gone: int = 0
+    skipped: int = 0
+    letters: int = 0
+    columns: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    verdict: str = ""
+    seconds: float = 0.0
+    error: ReplicatorError | None = None
+
+
+def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
+    """What a rebuild says, or why it stopped: the others go on. Raises Unreachable."""
+    started = time.monotonic()
+    try:
+        done = work()
+    except ReplicatorError as error:
+        if error.retry:
+            raise
+        done = Rebuilt(name, error=error)
+    except engine.FAILURES as error:
+        done = Rebuilt(name, error=engine.failure(error, name))
+    return replace(done, seconds=time.monotonic() - started)
+
+
+def rebuild(spark: SparkSession, at: Refinement, name: str, how: How) -> Rebuilt:
+    """One silver table with its history. Raises TableStopped, WouldLose, and what :func:`shadow.begun` does."""
+    begun = shadow.begun(spark, at, name, how.column)
+    try:
+        done = _finished(spark, begun) if shadow.is_swapped(spark, begun) else _carried_out(spark, begun, how)
+    except ReplicatorError as error:
+        if not error.retry:
+            shadow.clean(spark, begun)
+        raise
+    shadow.clean(spark, begun)
+    return done
+
+
+def _finished(spark: SparkSession, begun: Rebuild) -> Rebuilt:
+    swap.settle(spark, begun)
+    return Rebuilt(begun.table.name, verdict=FINISHED)
+
+
+def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
+    silver = begun.at.silver
+    if not shadow.is_made(spark, begun):
+        shadow.make(spark, begun)
+    size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
+    spark = tuning.session_for(spark, size, exact_names=True)
+    with ExitStack() as kept:
+        table = kept.enter_context(_table(spark, begun))
+        place = _place_of_history(spark, begun)
+        past = None if place is None else kept.enter_context(_history(spark, begun, place))
+        _refuse_losses(spark, begun, (table, past), accept_gap=how.accept_gap)
+        letters = 0 if how.column is not None else swap.letters(spark, begun, dry=how.dry)
+        done = replace(_with_history(summed(table), past), skipped=_skipped(begun, table), letters=letters)
+        if not how.dry:
+            if begun.column is None:
+                swap.announce(begun)
+            swap.swap(begun, past, table)
+            swap.settle(spark, begun)
+    return done
+
+
+@contextmanager
+def _table(spark: SparkSession, begun: Rebuild) -> Iterator[Compared]:
+    """The table against its shadow. Rows that were purged stay purged."""
+    at = begun.at
+    present, made = at.silver.read(spark, begun.table), at.silver.read(spark, begun.made)
+    purged = horizons.load(spark, at, begun.name, begun.table)
+    if purged is not None:
+        made = rebuilt.without_purged(made, purged.seq)
+    keys = key_of(made.schema)
+    parts = shadow.partitions(at, begun.name)
+    other = _unlike_parts(at.silver.kept(spark, begun.table).partition_by, parts)
+    table = replace(begun.table, keys=keys, partition_by=parts)
+    with _compared(begun, table, present, made, other, same_key=set(key_of(present.schema)) == set(keys)) as found:
+        yield found
+
+
+def _place_of_history(spark: SparkSession, begun: Rebuild) -> Table | None:
+    """None where there is none; a new one is not made for one column."""
+    if begun.history is None or begun.column is None:
+        return begun.history
+    return None if begun.at.silver.version(spark, begun.history) is None else begun.history
+
+
+@contextmanager
+def _history(spark: SparkSession, begun: Rebuild, table: Table) -> Iterator[Compared]:
+    """The table's history against its shadow."""
+    silver = begun.at.silver
+    made = silver.read(spark, begun.made_history)
+    present = None if silver.version(spark, table) is None else silver.read(spark, table)
+    keys = (*key_of(made.schema), history.KEY)
+    same_key = present is not None and set(key_of(present.schema)) == set(key_of(made.schema))
+    with _compared(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
+        yield found
+
+
+@contextmanager
+def _compared(
+    begun: Rebuild, table: Table, present: DataFrame | None, made: DataFrame, other: Sequence[str], *, same_key: bool
+) -> Iterator[Compared]:
+    wanted = made
+    if begun.column is not None and present is not None:
+        if not same_key:
+            raise TableStopped("the table has another key now", where=table.name, mend="Rebuild the whole table.")
+        wanted, other = _of_column(begun.column, table, present, made), ()
+    unlike = [] if present is None else sentences(present, wanted)
+    with swap.compared(table, present, wanted, [*other, *unlike], same_key=same_key) as found:
+        yield found
+
+
+def _of_column(column: str, table: Table, present: DataFrame, made: DataFrame) -> DataFrame:
+    """The present rows with one column of the others. Raises ConfigError, TableStopped where that cannot be done."""
+    versions = rebuilt.versions(list(dict.fromkeys([*present.columns, *made.columns])), stored_name(column))
+    if not set(versions) & set(made.columns) or set(versions) & set(table.keys):
+        raise ConfigError(
+            f"there is no column {column} that could be rebuilt alone",
+            where=table.name,
+            mend="Name one that bronze tells of and that is not of the key, as the source spells it.",
+        )
+    unlike = set(compare.unlike(present.select(*_own(present, versions)), made.select(*_own(made, versions))))
+    if unlike & set(present.columns) and not rebuilt.unmatched(present, made, table.keys).isEmpty():
+        raise TableStopped(
+            f"the column {column} becomes another type, and some rows stand elsewhere in the source's order",
+            where=table.name,
+            mend="Rebuild the whole table.",
+        )
+    return rebuilt.patched(present, made, table.keys, versions)
+
+
+def _own(rows: DataFrame, columns: Sequence[str]) -> list[str]:
+    return [names.spark(column) for column in rows.columns if column in columns]
+
+
+def _refuse_losses(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None], *, accept_gap: bool) -> None:
+    """Raise WouldLose where rows or values would go, and bronze does not reach back to the beginning of its topics:
+    then nothing says that they are wrong.
+    """
+    lost = [] if accept_gap else [_lost(each) for each in every if each is not None]
+    if any(lost) and (gaps := _gaps(spark, begun)):
+        raise WouldLose(
+            f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}",
+            where=begun.table.name,
+            mend="The table is as it was. With --accept-gap it becomes what bronze has.",
+        )
+
+
+def _lost(each: Compared) -> str:
+    """What would go, in words; '' for nothing."""
+    if each.present is None:
+        return ""
+    if each.found is None:
+        return "every row gets another key"
+    gone = [column for column in compare.unlike(each.present, each.wanted) if column not in each.wanted.columns]
+    rows = rebuilt.lost(each.present, each.wanted, each.found, each.table.keys).count() if each.counts else 0
+    told = [f"{rows} rows of {each.table.name}"] if rows else []
+    told += [f"the columns {', '.join(map(names.decode, gone))} of {each.table.name}"] if gone else []
+    return f"{' and '.join(told)} would go or know less" if told else ""
+
+
+def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
+    """Where bronze does not begin with a partition's first offset, and topics of the table that it does not have."""
+    records, at = swap.records(spark, begun), begun.at
+    firsts = records.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
+    absent = routes.topics(begun.name) - {row["topic"] for row in firsts}
+    late = sorted((row["topic"], row["partition"], row["first"]) for row in firsts if row["first"] > 0)
+    return [f"it has nothing of {topic}" for topic in sorted(absent)] + [
+        f"partition {partition} of {topic} begins at offset {first}" for topic, partition, first in late[:SHOWN]
+    ]
+
+
+def summed(each: Compared) -> Rebuilt:
+    """What the comparison of one table says."""
+    done = Rebuilt(each.table.name, each.wanted.count(), columns=tuple(each.other))
+    if each.found is None or each.present is None:
+        key = f"key: now {', '.join(map(names.decode, each.table.keys))}"
+        gone = 0 if each.present is None else each.present.count()
+        return replace(done, added=done.rows, gone=gone, columns=(key, *done.columns), verdict=REPLACED)
+    return replace(
+        done,
+        added=each.counts.get(compare.EXTRA, 0),
+        changed=each.counts.get(compare.DIFFERING, 0),
+        gone=each.counts.get(compare.MISSING, 0),
+        named=_named(each.found),
+        verdict=EQUAL if each.is_equal else REPLACED if each.is_replaced else WRITTEN,
+    )
+
+
+def _with_history(done: Rebuilt, past: Compared | None) -> Rebuilt:
+    """With a word about the table's history where that is not the same."""
+    if past is None or past.is_equal:
+        return done
+    word = "the history" if past.found is None else f"the history: {sum(past.counts.values())} rows"
+    verdict = WRITTEN if done.verdict == EQUAL else done.verdict
+    return replace(done, columns=(*done.columns, word, *past.other), verdict=verdict)
+
+
+def _skipped(begun: Rebuild, table: Compared) -> int:
+    """Rows that stand elsewhere in the source's order than their rebuilt row, where only a column is taken over."""
+    if begun.column is None or table.present is None:
+        return 0
+    made = begun.at.silver.read(table.present.sparkSession, begun.made)
+    return rebuilt.unmatched(table.present, made, table.table.keys).count()
+
+
+def _named(found: DataFrame) -> tuple[str, ...]:
+    """A few keys, each with what becomes of it."""
+    words = {compare.MISSING: "gone", compare.EXTRA: "added"}
+    sentences = []
+    for row in (each.asDict() for each in found.limit(SHOWN).collect()):
+        verdict, columns = row.pop("verdict"), row.pop("columns")
+        key = ", ".join(f"{names.decode(column)}={value}" for column, value in row.items())
+        sentences.append(f"{key}: {words.get(verdict) or ', '.join(columns)}")
+    return tuple(sentences)
+
+
+def sentences(present: DataFrame, wanted: DataFrame) -> list[str]:
+    """Columns that are not of one type on both sides."""
+    unlike = compare.unlike(present, wanted).items()
+    return [f"{names.decode(column)}: {was or 'none'}, now {now or 'none'}" for column, (was, now) in unlike]
+
+
+def _unlike_parts(there: Sequence[str], declared: Sequence[str]) -> list[str]:
+    if tuple(there) == tuple(declared):
+        return []
+    was, now = (", ".join(map(names.decode, parts)) or "none" for parts in (there, declared))
+    return [f"partitions: {was}, now {now}"]

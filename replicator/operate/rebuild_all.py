@@ -1,0 +1,98 @@
+"""Everything that a rebuild was asked for: tables first, then models in the order of their dependencies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator import names
+from replicator.errors import ConfigError
+from replicator.operate import swap
+from replicator.operate.history import find_table
+from replicator.operate.rebuild import EQUAL, How, Rebuilt, rebuild, sentences, summed, told
+from replicator.spec import Model
+from replicator.stages import gold
+from replicator.stages.refinement import Refinement
+from replicator.stages.refresh_plan import Keys
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import model as transform
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is to be rebuilt, in this order; ``keys`` are those of all models."""
+
+    tables: tuple[tuple[Refinement, str], ...]
+    models: tuple[Model, ...]
+    keys: Keys = field(default_factory=dict)
+
+
+def chosen(
+    spark: SparkSession, sources: Sequence[Refinement], models: Sequence[Model], wanted: Sequence[str] | None
+) -> Chosen:
+    """The tables and models of these names, or all that there are; ``models`` are in the order of their dependencies.
+
+    Raises ConfigError for a name that is neither, or both.
+    """
+    if wanted is None:
+        return Chosen(tuple(_every_table(spark, sources)), tuple(models), gold.keys_of(models))
+    known = {model.name: model for model in models}
+    tables = {table.rpartition(".")[2]: table for _, table in _every_table(spark, sources)}
+    both = sorted(set(wanted) & known.keys() & tables.keys())
+    if both:
+        raise ConfigError(f"{both[0]} is a model and a table", mend=f"Name the table {tables[both[0]]}.")
+    found = dict.fromkeys(name for name in wanted if name not in known)
+    return Chosen(
+        tuple(find_table(spark, sources, name) for name in found),
+        tuple(model for model in models if model.name in wanted),
+        gold.keys_of(models),
+    )
+
+
+def carry_out(spark: SparkSession, what: Chosen, at: Warehouse, how: How) -> Iterator[Rebuilt]:
+    """One report each, in turn. One that stops has its error in it, and the others go on; of one column the error is
+    raised. Raises ConfigError where a column is asked for of anything but one table.
+    """
+    if how.column is not None:
+        if len(what.tables) != 1 or what.models:
+            raise ConfigError("--column needs exactly one table", mend="Name it as `replicator status` does.")
+        yield rebuild(spark, *what.tables[0], how)
+        return
+    for where, table in what.tables:
+        name = where.lake.silver(where.source.name, table).name
+        yield told(name, partial(rebuild, spark, where, table, how))
+    for model in what.models:
+        yield told(model.name, partial(rebuild_model, spark, model, at, how, what.keys))
+
+
+def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: How, keys: Keys) -> Rebuilt:
+    """One model, computed in full. Where its columns or its key are others than its table's, all rows are replaced.
+    ``keys`` are those of the models that it may read.
+
+    Raises TableMissing, ConfigError, ChecksFailed as a refresh does.
+    """
+    with gold.computed(spark, model, at, keys) as made:
+        present = made.work.stored
+        other = [] if present is None else sentences(present, made.rows)
+        same_key = present is not None and _is_key(present, model.key)
+        with swap.compared(made.table, present, made.rows, other, same_key=same_key) as found:
+            done = replace(summed(found), rows=made.count)
+            if not how.dry and done.verdict != EQUAL:
+                gold.commit(model, at, made.work, lambda _, progress: found.write(at.gold, progress))
+    return done
+
+
+def _is_key(rows: DataFrame, key: Sequence[str]) -> bool:
+    """Whether each row has a key of its own by these columns."""
+    return set(key) <= set(rows.columns) and transform.keys(rows, key).where("broken").isEmpty()
+
+
+def _every_table(spark: SparkSession, sources: Sequence[Refinement]) -> list[tuple[Refinement, str]]:
+    return [
+        (at, names.decode_table(folder))
+        for at in sources
+        for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    ]

@@ -1,0 +1,171 @@
+"""A silver table made once more beside itself, from the whole of bronze, by the very stage that keeps it.
+
+A control row says what is read and for what; it is written before anything else. That the shadow is complete stands in
+its own commit: it has applied bronze up to the pinned version. So whoever is killed leaves a shadow that is gone on
+with, or one that is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from replicator import __version__
+from replicator.errors import BronzeReplaced, TableMissing, TableStopped
+from replicator.lake import Shadow
+from replicator.spec import Table
+from replicator.stages import schema_ledger, silver
+from replicator.stages.reached import Reached
+from replicator.stages.refinement import Refinement
+from replicator.stages.schema_ledger import Ledger
+from replicator.transforms.layout import stored_name
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """One rebuild of a silver table: ``at`` is where the table is, ``aside`` where it is made once more. ``bronze`` is
+    read up to the version ``upto``; ``identity`` and ``version`` are the table's when the rebuild began. ``column`` is
+    the only one that is taken over, by its name at the source; None: all of it.
+    """
+
+    at: Refinement
+    aside: Refinement
+    name: str
+    bronze: str
+    upto: int
+    identity: str
+    version: int
+    column: str | None = None
+
+    @property
+    def table(self) -> Table:
+        """The table as it is."""
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def made(self) -> Table:
+        """The table made once more."""
+        return self.aside.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def history(self) -> Table | None:
+        """The table's history; None where it keeps none."""
+        has = self.at.source.declaration(self.name).has_history
+        return self.at.lake.history(self.at.source.name, self.name) if has else None
+
+    @property
+    def made_history(self) -> Table:
+        """Its history made once more."""
+        return self.aside.lake.history(self.at.source.name, self.name)
+
+    def row(self) -> dict[str, Any]:
+        """As a control row."""
+        return {
+            "source": self.at.source.name,
+            "table": self.name,
+            "bronze": self.bronze,
+            "upto": self.upto,
+            "identity": self.identity,
+            "version": self.version,
+            "column": self.column,
+            "made_as": self._made_as(),
+        }
+
+    def _made_as(self) -> str:
+        """What else decides what the table becomes."""
+        source = self.at.source
+        since = self.at.control.get(self.at.lake.epochs(source.name))
+        ledger = self.at.control.get(self.at.lake.schema(source.name, self.name)) or {}
+        decides = (source.declaration(self.name), source.order(self.name), source.placeholder, source.latin1_bytes)
+        told = repr((__version__, decides, source.reading, since, ledger.get("approved")))
+        return hashlib.sha256(told.encode()).hexdigest()
+
+
+def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) -> Rebuild:
+    """The rebuild of a table: the one that was interrupted if all is as it was, else a new one over bronze as it is.
+
+    Raises TableMissing, BronzeReplaced without bronze, TableStopped where the table lies in another format than the
+    declared one.
+    """
+    _refuse_other_format(spark, at, name)
+    aside = replace(
+        at, lake=Shadow(at.lake.root, at.source.name, name), reached=Reached(), dead_letter_share=float("inf")
+    )
+    bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
+    identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
+    if identity is None or upto is None:
+        raise BronzeReplaced("there is no bronze to build the table from", where=table.name)
+    its, version = at.silver.identity(spark, table), at.silver.version(spark, table)
+    if its is None or version is None:
+        raise TableMissing("the table was never written", where=table.name, mend="`replicator run silver` builds it.")
+    new = Rebuild(at, aside, name, identity, upto, its, version, column)
+    row = at.control.get(at.lake.rebuild(at.source.name, name))
+    if row is not None:
+        old = replace(new, upto=row["upto"], version=row["version"])
+        if old.row() == row and (is_swapped(spark, old) or (old.version == new.version and is_made(spark, old))):
+            return old
+    clean(spark, new)
+    at.control.put(at.lake.rebuild(at.source.name, name), new.row())
+    return new
+
+
+def is_made(spark: SparkSession, rebuild: Rebuild) -> bool:
+    """Whether the shadow is complete."""
+    progress = rebuild.at.silver.progress(spark, rebuild.made, rebuild.bronze)
+    return progress is not None and progress.version == rebuild.upto
+
+
+def is_swapped(spark: SparkSession, rebuild: Rebuild) -> bool:
+    """Whether the table has taken its rows over from the shadow."""
+    progress = rebuild.at.silver.progress(spark, rebuild.table, swap_of(rebuild))
+    return progress is not None and progress.version > rebuild.version
+
+
+def swap_of(rebuild: Rebuild) -> str:
+    """The input under which the table's commit records the swap; its version is the table's own."""
+    return f"{rebuild.bronze}/rebuild"
+
+
+def make(spark: SparkSession, rebuild: Rebuild) -> None:
+    """Make the table once more. What somebody approved of its schema holds. Raises what stops the table."""
+    at, aside, source = rebuild.at, rebuild.aside, rebuild.at.source.name
+    ledger = schema_ledger.load(at.control, at.lake.schema(source, rebuild.name), rebuild.bronze)
+    if ledger != Ledger(rebuild.bronze):
+        at.control.put(aside.lake.schema(source, rebuild.name), replace(ledger, left_out=frozenset()).value())
+    done = silver.whole(spark, aside, rebuild.name, rebuild.upto)
+    if done is not None and done.error is not None:
+        raise done.error
+    if not is_made(spark, rebuild):
+        raise TableMissing("bronze has no record that makes a row of the table", where=rebuild.table.name)
+
+
+def clean(spark: SparkSession, rebuild: Rebuild) -> None:
+    """Forget the rebuild: first the control row, so that no part of a shadow is taken for a whole."""
+    at, lake, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
+    at.control.remove(at.lake.rebuild(source, rebuild.name))
+    for table in (rebuild.made, rebuild.made_history):
+        at.silver.drop(spark, table)
+    at.bronze.drop(spark, lake.dead_letters(source))
+    for path in (lake.schema(source, rebuild.name), lake.truncates(source, rebuild.name)):
+        at.control.remove(path)
+
+
+def partitions(at: Refinement, name: str) -> tuple[str, ...]:
+    """The columns by which the table is declared to be partitioned, as stored."""
+    return tuple(map(stored_name, at.source.declaration(name).partition_by))
+
+
+def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None:
+    table, declared = at.lake.silver(at.source.name, name), at.source.declaration(name).format
+    if at.silver.version(spark, table) is None or not declared:
+        return
+    there = at.silver.kept(spark, table).format
+    if there not in ("memory", declared):
+        raise TableStopped(
+            f"the table lies in the format {there}, and {declared} is declared",
+            where=table.name,
+            mend="Set it back, or remove the table's folder in silver: the next run builds it in the other format.",
+        )
