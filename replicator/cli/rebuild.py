@@ -41,7 +41,7 @@ def rebuild(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make tables once more from all of bronze, and models from silver, aside; what differs is written in one commit."""
+    """Make tables once more from all of bronze, and models from silver; what differs is written in one commit."""
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import rebuild_all

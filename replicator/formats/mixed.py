@@ -84,7 +84,7 @@ class MixedFormat:
             raise TableStopped(
                 f"the table lies in the format {there}, and {table.format} is declared",
                 where=table.name,
-                mend="Set it back, or remove the table's folder in silver: the next run builds it again from bronze.",
+                mend="Set it back, or remove the table's folder in silver: the next run builds it in the other format.",
             )
         return format_.apply(changes, table, progress)
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
-from replicator.operate import shadow, swap
+from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
 from replicator.spec import Table
-from replicator.stages import engine, horizons, routing, tuning
+from replicator.stages import engine, horizons, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import compare, history, rebuilt
 from replicator.transforms.layout import key_of, stored_name
@@ -104,18 +103,19 @@ def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
         shadow.make(spark, begun)
     size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
     spark = tuning.session_for(spark, size, exact_names=True)
-    with ExitStack() as kept:
-        table = kept.enter_context(_table(spark, begun))
-        place = _place_of_history(spark, begun)
-        past = None if place is None else kept.enter_context(_history(spark, begun, place))
-        _refuse_losses(spark, begun, (table, past), accept_gap=how.accept_gap)
+    with _table(spark, begun) as table, _history(spark, begun) as past:
+        lost = "" if how.accept_gap else losses.told(spark, begun, (table, past))
+        if lost and not how.dry:
+            mend = "The table is as it was. With --accept-gap it becomes what bronze has."
+            raise WouldLose(lost, where=begun.table.name, mend=mend)
         letters = 0 if how.column is not None else swap.letters(spark, begun, dry=how.dry)
         done = replace(_with_history(summed(table), past), skipped=_skipped(begun, table), letters=letters)
-        if not how.dry:
-            if begun.column is None:
-                swap.announce(begun)
-            swap.swap(begun, past, table)
-            swap.settle(spark, begun)
+        if how.dry:
+            needed = (f"needs --accept-gap: {lost}",) if lost else ()
+            return replace(done, columns=(*done.columns, *needed))
+        swap.announce(begun)
+        swap.swap(begun, past, table)
+        swap.settle(spark, begun)
     return done
 
 
@@ -135,19 +135,15 @@ def _table(spark: SparkSession, begun: Rebuild) -> Iterator[Compared]:
         yield found
 
 
-def _place_of_history(spark: SparkSession, begun: Rebuild) -> Table | None:
-    """None where there is none; a new one is not made for one column."""
-    if begun.history is None or begun.column is None:
-        return begun.history
-    return None if begun.at.silver.version(spark, begun.history) is None else begun.history
-
-
 @contextmanager
-def _history(spark: SparkSession, begun: Rebuild, table: Table) -> Iterator[Compared]:
-    """The table's history against its shadow."""
-    silver = begun.at.silver
-    made = silver.read(spark, begun.made_history)
-    present = None if silver.version(spark, table) is None else silver.read(spark, table)
+def _history(spark: SparkSession, begun: Rebuild) -> Iterator[Compared | None]:
+    """The table's history against its shadow; None where it has none. For one column no new one is made."""
+    silver, table = begun.at.silver, begun.history
+    is_new = table is not None and silver.version(spark, table) is None
+    if table is None or (is_new and begun.column is not None):
+        yield None
+        return
+    made, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
     keys = (*key_of(made.schema), history.KEY)
     same_key = present is not None and set(key_of(present.schema)) == set(key_of(made.schema))
     with _compared(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
@@ -189,44 +185,6 @@ def _of_column(column: str, table: Table, present: DataFrame, made: DataFrame) -
 
 def _own(rows: DataFrame, columns: Sequence[str]) -> list[str]:
     return [names.spark(column) for column in rows.columns if column in columns]
-
-
-def _refuse_losses(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None], *, accept_gap: bool) -> None:
-    """Raise WouldLose where rows or values would go, and bronze does not reach back to the beginning of its topics:
-    then nothing says that they are wrong.
-    """
-    lost = [] if accept_gap else [_lost(each) for each in every if each is not None]
-    if any(lost) and (gaps := _gaps(spark, begun)):
-        raise WouldLose(
-            f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}",
-            where=begun.table.name,
-            mend="The table is as it was. With --accept-gap it becomes what bronze has.",
-        )
-
-
-def _lost(each: Compared) -> str:
-    """What would go, in words; '' for nothing."""
-    if each.present is None:
-        return ""
-    if each.found is None:
-        return "every row gets another key"
-    gone = [column for column in compare.unlike(each.present, each.wanted) if column not in each.wanted.columns]
-    rows = rebuilt.lost(each.present, each.wanted, each.found, each.table.keys).count() if each.counts else 0
-    told = [f"{rows} rows of {each.table.name}"] if rows else []
-    told += [f"the columns {', '.join(map(names.decode, gone))} of {each.table.name}"] if gone else []
-    return f"{' and '.join(told)} would go or know less" if told else ""
-
-
-def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
-    """Where bronze does not begin with a partition's first offset, and topics of the table that it does not have."""
-    records, at = swap.records(spark, begun), begun.at
-    firsts = records.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
-    absent = routes.topics(begun.name) - {row["topic"] for row in firsts}
-    late = sorted((row["topic"], row["partition"], row["first"]) for row in firsts if row["first"] > 0)
-    return [f"it has nothing of {topic}" for topic in sorted(absent)] + [
-        f"partition {partition} of {topic} begins at offset {first}" for topic, partition, first in late[:SHOWN]
-    ]
 
 
 def summed(each: Compared) -> Rebuilt:

@@ -163,7 +163,7 @@ def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None
     if at.silver.version(spark, table) is None or not declared:
         return
     there = at.silver.kept(spark, table).format
-    if there not in ("memory", declared):
+    if there != declared:
         raise TableStopped(
             f"the table lies in the format {there}, and {declared} is declared",
             where=table.name,

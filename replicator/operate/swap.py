@@ -22,7 +22,6 @@ from replicator.protocols import TableFormat
 from replicator.spec import BY_POSITION, Applied, Progress, Table
 from replicator.stages import dead_letters, routing, schema_ledger, tuning
 from replicator.stages.account import Account
-from replicator.stages.reached import Reached
 from replicator.transforms import compare, rebuilt
 from replicator.transforms.letters import PLACE
 
@@ -100,7 +99,10 @@ def records(spark: SparkSession, rebuild: Rebuild) -> DataFrame:
 
 
 def announce(rebuild: Rebuild) -> None:
-    """Effect 2."""
+    """Effect 2. Of one column nothing more is known; but rows may not know it now."""
+    if rebuild.column is not None:
+        _may_be_unknown(rebuild)
+        return
     at, aside, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
     path = at.lake.schema(source, rebuild.name)
     now = schema_ledger.load(at.control, path, rebuild.bronze)
@@ -142,6 +144,14 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
             at.silver.append(nothing, table, Progress(rebuild.bronze, rebuild.upto))
 
 
+def _may_be_unknown(rebuild: Rebuild) -> None:
+    """Some row of the table may have a ``_column_seq`` from now on."""
+    at, path = rebuild.at, rebuild.at.lake.routes(rebuild.at.source.name)
+    routes = routing.load_routes(at.control, path, rebuild.bronze)
+    if rebuild.name not in routes.partial:
+        at.control.put(path, routes.learned((), {}, {}, [rebuild.name]).value())
+
+
 def _take_over(rebuild: Rebuild, path: str, made: str) -> None:
     control = rebuild.at.control
     now, then = control.get(path), control.get(made)
@@ -163,7 +173,7 @@ def _of_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
 def _order(rebuild: Rebuild) -> None:
     """Take note of what orders the rows now (debezium.md Q9)."""
     at, path = rebuild.at, rebuild.at.lake.reached(rebuild.at.source.name)
-    order, reached = at.source.order(rebuild.name), Reached()
+    order, reached = at.source.order(rebuild.name), at.reached
     reached.open(at.control, path, rebuild.bronze)
     if reached.orders.get(rebuild.name, BY_POSITION) == order:
         return

@@ -190,7 +190,7 @@ def _reordered(watch: Watch, orders: Mapping[str, str]) -> dict[str, TableStoppe
         table: TableStopped(
             f"{_SAID[order]} now, but its rows were ordered by {before}",
             where=f"{at.source.name}/{table}",
-            mend="Set it back, or remove the table's folder: the next run builds it from bronze.",
+            mend=f"Set it back, or build the table in the other order: `replicator rebuild {table}`.",
         )
         for table, order in orders.items()
         for before in [at.reached.orders.get(table, BY_POSITION)]

@@ -171,7 +171,7 @@ def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: 
         raise BronzeReplaced(
             "the table was made from another bronze table",
             where=table.name,
-            mend="Put the old bronze back, or remove the table's folder so that it is built again.",
+            mend="Put the old bronze back, or build the source's tables from this one: `replicator rebuild --all`.",
         )
     return progress.version
 

@@ -73,6 +73,9 @@ def _followed(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
     twin = _made_as(declared, twin, keys)
     _evolve(spark, at, twin, rows.schema)
     changed = None if reached is None else silver.changed_keys(spark, replace(table, keys=keys), reached.version, upto)
+    if changed is None and _has_other_columns(spark, at, twin, rows.schema):
+        applied = silver.replace(rows, twin, Progress(identity, upto))
+        return Followed(twin.name, applied.inserted, applied.written)
     with ExitStack() as kept:
         if changed is None:
             difference = kept.enter_context(tuning.kept(_everything(spark, at, twin, rows)))
@@ -98,6 +101,14 @@ def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType
     evolution = evolve.following(_types(at.silver.read(spark, twin).schema), layout)
     if evolution:
         at.silver.evolve(spark, twin, evolution)
+
+
+def _has_other_columns(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType) -> bool:
+    """Whether the twin has columns, types or a key that its table has no more: that was replaced."""
+    if at.silver.version(spark, twin) is None:
+        return False
+    there = at.silver.read(spark, twin).schema
+    return _types(there) != _types(wanted) or set(key_of(there)) != set(twin.keys)
 
 
 def _types(schema: StructType) -> dict[str, str]:

@@ -252,8 +252,8 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
         raise SchemaRefused(
             f"the key was {','.join(keys)} and is now {shown}" if keys else f"the key changed: {shown}",
             where=table,
-            mend="Declare `keys` in conf/sources: columns that old and new rows have. Then remove the table's folder "
-            "in silver: the next run builds it again from bronze.",
+            mend="Declare `keys` in conf/sources: columns that old and new rows have."
+            + (f" Then `replicator rebuild {table}` builds it from bronze by them." if keys else ""),
         )
     chosen = next(iter(found if declared else (*known, *found)), ())
     return tuple(stored_name(key) for key in chosen)

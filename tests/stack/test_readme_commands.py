@@ -104,6 +104,7 @@ def test_your_own_events_become_tables_without_any_configuration(
         "Your own captured events",
         "When the source's columns change",
         "When a source starts anew",
+        "Make a table again",
         "Where everything lies",
         "A page for the wall",
     )
@@ -112,6 +113,7 @@ def test_your_own_events_become_tables_without_any_configuration(
         said(*shlex.split(each)[1:]) if each.startswith("replicator ") else shell([*ACTIVATE, each]) for each in every
     )
     assert "bronze ends here" in told
+    assert told.count("equal") == 2
     assert "decimal(10,2)" in told
     assert "19.90" in told
     assert "12.50" not in told

@@ -1,0 +1,56 @@
+"""What a rebuild would take away, and whether bronze proves that it may: it never goes back silently (promise C of
+reliability.md, and its exception).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.operate import swap
+from replicator.operate.shadow import Rebuild
+from replicator.operate.swap import Compared
+from replicator.stages import routing
+from replicator.transforms import compare, rebuilt
+
+_SHOWN = 5
+"""So many partitions are named."""
+
+
+def told(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> str:
+    """What would go without bronze reaching back to the beginning of its topics, in words; '' for nothing. Then nothing
+    says that what goes is wrong.
+    """
+    lost = [_lost(each) for each in every if each is not None]
+    gaps = _gaps(spark, begun) if any(lost) else []
+    if not gaps:
+        return ""
+    return f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
+
+
+def _lost(each: Compared) -> str:
+    """What would go, in words; '' for nothing."""
+    if each.present is None:
+        return ""
+    if each.found is None:
+        return "every row gets another key"
+    gone = [column for column in compare.unlike(each.present, each.wanted) if column not in each.wanted.columns]
+    rows = rebuilt.lost(each.present, each.wanted, each.found, each.table.keys).count() if each.counts else 0
+    told = [f"{rows} rows of {each.table.name}"] if rows else []
+    told += [f"the columns {', '.join(map(names.decode, gone))} of {each.table.name}"] if gone else []
+    return f"{' and '.join(told)} would go or know less" if told else ""
+
+
+def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
+    """Where bronze does not begin with a partition's first offset, and topics of the table that it does not have."""
+    records, at = swap.records(spark, begun), begun.at
+    firsts = records.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
+    absent = routes.topics(begun.name) - {row["topic"] for row in firsts}
+    late = sorted((row["topic"], row["partition"], row["first"]) for row in firsts if row["first"] > 0)
+    return [f"it has nothing of {topic}" for topic in sorted(absent)] + [
+        f"partition {partition} of {topic} begins at offset {first}" for topic, partition, first in late[:_SHOWN]
+    ]

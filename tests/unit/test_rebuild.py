@@ -1,0 +1,366 @@
+"""A rebuild makes from bronze what batches made of it, mends what is wrong, and nobody ever sees less."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.errors import ConfigError, SchemaRefused, TableStopped, WouldLose
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import purge
+from replicator.operate.maintain import Keeper, clean
+from replicator.operate.rebuild import EQUAL, FINISHED, REPLACED, WRITTEN, How, Rebuilt, rebuild
+from replicator.operate.rebuild_all import Chosen, carry_out, chosen, rebuild_model
+from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
+from replicator.stages import gold, silver, twins
+from replicator.stages.account import Account
+from replicator.stages.gold import Warehouse
+from replicator.stages.refinement import Refinement
+from replicator.transforms import compare, rebuilt
+from replicator.transforms.layout import key_of
+from tests.builders import SILVER, UNSENT, Record, bronze, envelope, made, record, states
+from tests.cli import said
+from tests.golden.cases import cases
+from tests.golden.run import Run
+
+pytestmark = pytest.mark.spark
+
+ORDERS, NAME = "s.shop.orders", "shop.orders"
+COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
+DAY = 86_400_000
+NOW = 1_700_000_000_000
+
+
+@dataclass
+class World:
+    """A source's silver, in memory or in Delta."""
+
+    spark: SparkSession
+    folder: Path
+    format: Any = field(default_factory=MemoryFormat)
+    control: Any = field(default_factory=MemoryControl)
+    told: Declaration = field(default=Declaration(NAME, COLUMNS))
+    sequence_by: str = "position"
+
+    def __post_init__(self) -> None:
+        self.declare()
+
+    def declare(self, **told: Any) -> None:
+        """Another declaration of the table, and another process."""
+        self.told = replace(self.told, **told)
+        spec = SourceSpec("s", ".*", tables=(self.told,), sequence_by=self.sequence_by)
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
+    @property
+    def table(self) -> Table:
+        """The table of silver."""
+        return self.at.lake.silver("s", NAME, self.told.keys or ("id",))
+
+    def take(self, *records: Record) -> Account:
+        """One batch."""
+        self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        return silver.refine(self.spark, self.at)[0]
+
+    def rebuild(self, at: Refinement | None = None, **how: Any) -> Rebuilt:
+        """The table once more."""
+        return rebuild(self.spark, at or self.at, NAME, How(**how))
+
+    def rows(self) -> dict[Any, tuple[Any, ...]]:
+        """Silver at rest: (v, t, _deleted) by id."""
+        rows = self.format.read(self.spark, self.table).collect()
+        return {row["id"]: (row["v"], row["t"], row["_deleted"]) for row in rows}
+
+    def version(self) -> int:
+        """The table's newest."""
+        return int(self.format.version(self.spark, self.table) or 0)
+
+    def damage(self, **values: Any) -> None:
+        """Write other values into the row of id 1, behind everybody's back."""
+        row = self.format.read(self.spark, self.table).where("id = 1")
+        for column, value in values.items():
+            row = row.withColumn(column, F.lit(value).cast(dict(row.dtypes)[column]))
+        self.format.put(row.withColumn("_op", F.lit("upsert")), self.table, Progress("damage", self.version() + 1))
+
+    def leftovers(self) -> list[str]:
+        """What a rebuild has left."""
+        keeper = Keeper(self.at.lake, self.format, ("delta",))
+        rows = self.control.under(f"{self.folder}/_replicator/rebuild")
+        return [*rows, *(table.location for table in keeper.shadows(self.spark))]
+
+
+def change(offset: int, op: str, key: int, v: Any = 1, t: Any = "x", **more: Any) -> Record:
+    """A change at ten times its offset of the binlog, long ago if not told."""
+    image = {"before": {"id": key, "v": v, "t": t}} if op == "d" else {"after": {"id": key, "v": v, "t": t}}
+    told = {"pos": 10 * offset, "ts_ms": NOW - 60 * DAY} | more
+    return record(ORDERS, offset, told.pop("kafka", {"id": key}), envelope(op, **image, **told))
+
+
+STORY = [
+    change(0, "c", 1, 1),
+    change(1, "c", 2, 2),
+    change(2, "c", 3, 3),
+    change(3, "u", 1, 11, UNSENT),
+    change(4, "d", 2, ts_ms=NOW - 40 * DAY),
+    change(5, "c", 4, 4, ts_ms=NOW),
+    change(6, "d", 4, ts_ms=NOW),
+    change(7, "u", 3, 33, UNSENT, ts_ms=NOW),
+]
+LIVE = {1: (11, "x", False), 3: (33, "x", False)}
+
+
+def test_a_rebuild_of_what_batches_made_changes_nothing(exact: SparkSession, tmp_path: Path) -> None:
+    """P5: history, truncate, values that were not sent and a purge included; no commit, and nothing stays behind."""
+    world = World(exact, tmp_path, told=Declaration(NAME, COLUMNS, stored_as_scd_type=2, purge_after=30 * 86_400))
+    world.take(change(8, "c", 9, 9, pos=1), record(ORDERS, 9, None, envelope("t", pos=2)))
+    for batch in (STORY[4:], STORY[:3], STORY[3:5]):
+        assert world.take(*batch).error is None
+    held = world.rows()
+    done = world.rebuild()
+    assert (done.verdict, done.columns, done.rows) == (EQUAL, (), 4)
+    assert purge.purge(exact, world.at, NAME, NOW).purged == 1
+    before = world.version()
+    assert world.rebuild().verdict == EQUAL
+    assert (world.version(), world.rows()) == (before, {key: row for key, row in held.items() if key != 2})
+    assert world.leftovers() == []
+
+
+@pytest.mark.parametrize("name", ["pg_toast", "maria_key_swap"])
+def test_a_rebuild_of_recorded_cases_changes_nothing(exact: SparkSession, tmp_path: Path, name: str) -> None:
+    """P5, on what real Debezium sent, in batches that were not in the source's order."""
+    case = next(case for case in cases() if case.name == name)
+    run = Run(exact, tmp_path, SourceSpec(name, ".*", tables=tuple(case.declarations)))
+    for batch in (case.events[1::2], case.events[::2]):
+        run.feed(list(batch))
+    for table in case.expected:
+        done = rebuild(exact, run.at, table, How())
+        assert (done.verdict, done.named) == (EQUAL, ())
+
+
+class Reader(Thread):
+    """Counts the live rows of a table as fast as it can."""
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        super().__init__()
+        self._spark, self._table, self._ends = spark.newSession(), table, Event()
+        self.seen: list[int] = []
+
+    def run(self) -> None:
+        while not self._ends.is_set():
+            self.seen.append(DeltaFormat().read(self._spark, self._table).where("NOT _deleted").count())
+            self._ends.wait(0.3)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """For the time of the block."""
+        self.start()
+        try:
+            yield
+        finally:
+            self._ends.set()
+            self.join()
+
+
+def test_a_damaged_cell_is_mended_and_a_column_retyped_while_readers_see_all_rows(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """One commit with the one key that changed; one with another schema, under the same identity; as the command."""
+    world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
+    world.take(*STORY)
+    identity = world.format.identity(exact, world.table)
+    world.damage(v=99)
+    before, reader = world.version(), Reader(exact, world.table)
+    with reader.reading():
+        assert world.rebuild(dry=True).changed == 1
+        assert world.version() == before
+        done = world.rebuild()
+        assert (done.verdict, done.changed, done.named) == (WRITTEN, 1, ("id=1: v",))
+        keys = world.format.changed_keys(exact, world.table, before, world.version())
+        assert [row["id"] for row in keys.collect()] == [1]
+        file = tmp_path / "declare.yaml"
+        file.write_text("tables:\n  shop.orders:\n    columns: {id: int, v: string, t: string}\n")
+        lake = ("--lake", str(tmp_path), "--declare", str(file))
+        assert '"done": "replaced"' in said("rebuild", "orders", *lake, "--json")
+    assert set(reader.seen) == {2}
+    world.declare(columns=(COLUMNS[0], Column("v", "string"), COLUMNS[2]))
+    assert world.take(change(8, "u", 1, 12)).error is None
+    assert world.rows() | {2: None, 4: None} == {1: ("12", "x", False), 3: ("33", "x", False), 2: None, 4: None}
+    assert world.format.identity(exact, world.table) == identity
+    assert world.leftovers() == []
+
+
+def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(exact: SparkSession, tmp_path: Path) -> None:
+    """C-7: it stops, keys are declared, a rebuild replaces its rows, and it goes on; a copy follows."""
+    world = World(exact, tmp_path, told=Declaration(NAME, COLUMNS, twins=("hudi",)))
+    world.take(*STORY[:3])
+    assert [each.written for each in twins.follow(exact, world.at)] == [3]
+    stopped = world.take(change(8, "c", 5, 5, "y", kafka={"id": 5, "t": "y"}))
+    assert isinstance(stopped.error, SchemaRefused)
+    world.declare(keys=("id", "t"), partition_by=("t",))
+    done = world.rebuild()
+    assert (done.verdict, done.columns) == (REPLACED, ("key: now id, t", "partitions: none, now t"))
+    assert world.take(change(9, "u", 5, 55, "y", kafka={"id": 5, "t": "y"})).error is None
+    assert world.rows() == {1: (1, "x", False), 2: (2, "x", False), 3: (3, "x", False), 5: (55, "y", False)}
+    assert [each.error for each in twins.follow(exact, world.at)] == [None]
+    table, twin = (world.format.read(exact, each) for each in (world.table, world.at.lake.twin("s", NAME, "hudi")))
+    assert key_of(twin.schema) == ("id", "t")
+    assert compare.differences(table, twin, ["id", "t"]).isEmpty()
+
+
+def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """Bronze begins behind the row of id 1: it stands, or goes by the word of an operator. Another order is noted."""
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.format.drop(exact, world.at.lake.bronze("s"))
+    world.format.append(bronze(exact, STORY[4:]), world.at.lake.bronze("s"), None)
+    world.declare()
+    before = world.rows()
+    with pytest.raises(WouldLose, match=r"2 rows of .* partition 0 of s.shop.orders begins at offset 4"):
+        world.rebuild()
+    assert world.rows() == before
+    assert world.rebuild(dry=True).columns[0].startswith("needs --accept-gap: 2 rows of")
+    assert world.rebuild(accept_gap=True).gone == 1
+    assert world.rows()[3] == (33, None, False)
+    assert world.take(change(8, "u", 3, 34, "z")).error is None
+    world.sequence_by = "source.ts_ms"
+    world.declare()
+    assert isinstance(world.take(change(9, "u", 3, 35, "z")).error, TableStopped)
+    assert world.rebuild(accept_gap=True).verdict == WRITTEN
+    assert world.take(change(10, "u", 3, 36, "z")).error is None
+    assert world.rows()[3] == (36, "z", False)
+
+
+def test_one_column_is_taken_over_where_rows_stand_at_the_same_place(exact: SparkSession, tmp_path: Path) -> None:
+    """Others keep what they have, and rows that bronze has moved on from are counted as skipped."""
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.damage(v=99, t="wrong")
+    world.format.append(bronze(exact, [change(8, "u", 3, 34, "z")]), world.at.lake.bronze("s"), None)
+    done = world.rebuild(column="v")
+    assert (done.verdict, done.changed, done.skipped, done.named) == (WRITTEN, 1, 1, ("id=1: v",))
+    assert {key: world.rows()[key] for key in LIVE} == {1: (11, "wrong", False), 3: (33, "x", False)}
+    assert silver.refine(exact, world.at)[0].applied == 1
+    for column in ("id", "nothing"):
+        with pytest.raises(ConfigError, match="there is no column"):
+            world.rebuild(column=column)
+    assert world.leftovers() == []
+
+
+def test_a_column_that_the_table_lacks_comes_with_what_is_known_of_it(exact: SparkSession) -> None:
+    """Where rows stand elsewhere it is flagged as unknown (M2), and nothing else changes."""
+    ours = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _source_ts_ms BIGINT"
+    present = made(exact, [(1, 1, "10", False, {"a": "05"}, 1), (2, 2, "20", False, None, 1),
+                           (3, None, "30", True, None, 1)], f"k INT, a INT, {ours}")  # fmt: skip
+    other = made(exact, [(1, 7, "b", "10", False, {"b": "06"}, 1), (2, 8, "c", "21", False, None, 1)], SILVER)
+    found = rebuilt.patched(present, other, ["k"], ["b"])
+    assert found.columns == ["k", "a", "b", "_seq", "_deleted", "_column_seq", "_source_ts_ms"]
+    assert states(found.collect()) == {
+        1: (1, "b", "10", False, {"a": "05", "b": "06"}),
+        2: (2, None, "20", False, {"b": ""}),
+        3: (None, None, "30", True, None),
+    }
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+class Dying(MemoryFormat):
+    """Ends its process at a call for one location, before or after that counts; ``applied`` counts the batches."""
+
+    def __init__(self, alive: MemoryFormat, call: str, location: str, *, after: bool = False) -> None:
+        self.__dict__ = alive.__dict__
+        self.call, self.location, self.after, self.applied = call, location, after, 0
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        with self._dying("apply", table):
+            self.applied += 1
+            return super().apply(changes, table, progress)
+
+    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+        with self._dying("put", table):
+            return super().put(difference, table, progress)
+
+    def drop(self, spark: SparkSession, table: Table) -> None:
+        with self._dying("drop", table):
+            super().drop(spark, table)
+
+    @contextmanager
+    def _dying(self, call: str, table: Table) -> Iterator[None]:
+        is_here = call == self.call and table.location.endswith(self.location)
+        if is_here and not self.after:
+            raise Killed
+        yield
+        if is_here:
+            raise Killed
+
+
+def test_whoever_is_killed_is_gone_on_with(exact: SparkSession, tmp_path: Path) -> None:
+    """K-M: half a shadow is made anew, a whole one is used, and behind the swap only the cleaning is left."""
+    world = World(exact, tmp_path / "lake")
+    world.take(*STORY)
+    shadow, table = "rebuild/silver/s.shop.orders", "lake/silver/s/shop.orders"
+    for call, location, after, verdict, again in (
+        ("apply", shadow, False, WRITTEN, 1),
+        ("put", table, False, WRITTEN, 0),
+        ("put", table, True, FINISHED, 0),
+        ("drop", shadow, True, EQUAL, 1),
+    ):
+        world.damage(v=99)
+        before = world.version()
+        dying = Dying(world.format, call, location, after=after)
+        if call == "drop":
+            world.rebuild()
+        with pytest.raises(Killed):
+            world.rebuild(replace(world.at, silver=dying))
+        alive = Dying(world.format, "", "")
+        assert world.rebuild(replace(world.at, silver=alive)).verdict == verdict, call
+        assert (alive.applied, world.version()) == (again, before + 1), call
+        assert {key: world.rows()[key] for key in LIVE} == LIVE
+        assert world.leftovers() == []
+    with pytest.raises(Killed):
+        world.rebuild(replace(world.at, silver=Dying(world.format, "apply", shadow, after=True)))
+    assert clean(exact, Keeper(world.at.lake, world.format, ("delta",))) == ["s.shop.orders"]
+    world.damage(v=99)
+    assert world.rebuild().verdict == WRITTEN
+
+
+def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact: SparkSession, tmp_path: Path) -> None:
+    """A dropped column replaces the rows in one commit; a table that is truncated against its policy is named."""
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    at = Warehouse(world.format, world.format, world.control, world.at.lake)
+    wide = Model("m", "SELECT id, v, t FROM {o}", {"o": f"s/{NAME}"}, ("id",), (ModelColumn("id", "integer"),))
+    assert [each.error for each in gold.refresh(exact, [wide], at)] == [None]
+    narrow = replace(wide, sql="SELECT id, v FROM {o}")
+    assert isinstance(gold.refresh(exact, [narrow], at)[0].error, SchemaRefused)
+    assert rebuild_model(exact, narrow, at, How(dry=True)).verdict == REPLACED
+    world.declare(truncate="fail")
+    world.format.append(
+        bronze(exact, [record(ORDERS, 8, None, envelope("t", pos=80))]), world.at.lake.bronze("s"), None
+    )
+    what = chosen(exact, [world.at], [narrow], None)
+    done = {each.table: each for each in carry_out(exact, what, at, How())}
+    assert isinstance(done[f"s/{NAME}"].error, TableStopped)
+    assert (done["m"].verdict, done["m"].columns) == (REPLACED, ("t: string, now none",))
+    assert gold.refresh(exact, [narrow], at) == []
+    table = at.lake.gold("m", ("id",))
+    assert sorted(map(tuple, world.format.read(exact, table).collect())) == [(1, 11), (3, 33)]
+    assert rebuild_model(exact, narrow, at, How()).verdict == EQUAL
+    assert chosen(exact, [world.at], [narrow], ["m", "orders"]) == Chosen(((world.at, NAME),), (narrow,))
+    with pytest.raises(ConfigError, match="there is no table"):
+        chosen(exact, [world.at], [narrow], ["nothing"])
+    with pytest.raises(ConfigError, match="exactly one table"):
+        list(carry_out(exact, Chosen((), (narrow,)), at, How(column="v")))
