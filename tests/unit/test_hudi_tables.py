@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ import pytest
 
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
-from replicator.errors import TableStopped
+from replicator.errors import SchemaRefused, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
+from replicator.operate.rebuild import How, rebuild
 from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.account import Account
@@ -41,10 +42,15 @@ class World:
     format: MixedFormat = field(default_factory=lambda: MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()}))
     control: MemoryControl = field(default_factory=MemoryControl)
 
+    @property
+    def at(self) -> Refinement:
+        """A process that knows nothing of the one before."""
+        spec = SourceSpec("s", ".*", tables=self.tables)
+        return Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
     def take(self, *records: Record) -> dict[str, Account]:
         """One batch."""
-        spec = SourceSpec("s", ".*", tables=self.tables)
-        at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+        at = self.at
         self.format.append(bronze(self.spark, records), at.lake.bronze("s"), None)
         return {account.table: account for account in silver.refine(self.spark, at)}
 
@@ -146,6 +152,22 @@ def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) ->
     assert isinstance(error, TableStopped)
     assert "lies in the format delta, and hudi is declared" in str(error)
     assert len(world.rows(ORDERS)) == 1
+
+
+def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(exact, tmp_path: Path) -> None:
+    """All rows in one commit, and changes join as before; what Hudi keeps for ever is refused with its reason."""
+    told = Declaration(ORDERS, COLUMNS, format="hudi", partition_by=("customer",))
+    world = World(exact, tmp_path, (told,))
+    world.take(*[each for each in STEPS[0] if each.topic.endswith(ORDERS)])
+    texts = replace(told, columns=(*COLUMNS[:2], Column("total", "string")))
+    world.tables = (texts,)
+    assert rebuild(exact, world.at, ORDERS, How()).columns == ("total: decimal(10,2), now string",)
+    assert world.take(change("u", 3, 1, "VINET", "new"))[f"s/{ORDERS}"].error is None
+    assert [row[:3] for row in world.rows(ORDERS)] == [(1, "VINET", "new"), (2, "VINET", "AfQ="), (3, None, "AfQ=")]
+    world.tables = (replace(texts, partition_by=()),)
+    with pytest.raises(SchemaRefused, match="keeps the key and the partitions"):
+        rebuild(exact, world.at, ORDERS, How())
+    assert len(world.rows(ORDERS)) == 3
 
 
 def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark, tmp_path: Path) -> None:
