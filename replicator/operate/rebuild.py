@@ -114,7 +114,7 @@ def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
             needed = (f"needs --accept-gap: {lost}",) if lost else ()
             return replace(done, columns=(*done.columns, *needed))
         swap.announce(begun)
-        swap.swap(begun, past, table)
+        swap.swap(spark, begun, past, table)
         swap.settle(spark, begun)
     return done
 

@@ -117,12 +117,14 @@ def announce(rebuild: Rebuild) -> None:
         at.control.put(path, known)
 
 
-def swap(rebuild: Rebuild, history: Compared | None, table: Compared) -> None:
+def swap(spark: SparkSession, rebuild: Rebuild, history: Compared | None, table: Compared) -> None:
     """Effects 3 and 4: what differs, each in one commit."""
-    progress = Progress(shadow.swap_of(rebuild), rebuild.version + 1)
+    silver, name = rebuild.at.silver, shadow.swap_of(rebuild)
     for each in (history, table):
         if each is not None and not each.is_equal:
-            each.write(rebuild.at.silver, progress)
+            before = silver.progress(spark, each.table, name)  # a history may be older than its table
+            number = max(rebuild.version, -1 if before is None else before.version) + 1
+            each.write(silver, Progress(name, number))
 
 
 def settle(spark: SparkSession, rebuild: Rebuild) -> None:

@@ -123,23 +123,21 @@ def test_a_rebuild_of_what_batches_made_changes_nothing(exact: SparkSession, tmp
     """P5: history, truncate, values that were not sent and a purge included; no commit, and nothing stays behind."""
     world = World(exact, tmp_path, told=Declaration(NAME, COLUMNS, stored_as_scd_type=2, purge_after=30 * 86_400))
     world.take(change(8, "c", 9, 9, pos=1), record(ORDERS, 9, None, envelope("t", pos=2)))
-    for batch in (STORY[4:], STORY[:3], STORY[3:5]):
+    for batch in (STORY[4:], STORY[:5]):
         assert world.take(*batch).error is None
-    held = world.rows()
-    done = world.rebuild()
-    assert (done.verdict, done.columns, done.rows) == (EQUAL, (), 4)
     assert purge.purge(exact, world.at, NAME, NOW).purged == 1
-    before = world.version()
-    assert world.rebuild().verdict == EQUAL
-    assert (world.version(), world.rows()) == (before, {key: row for key, row in held.items() if key != 2})
+    held, before = world.rows(), world.version()
+    done = world.rebuild()
+    assert (done.verdict, done.columns, done.rows) == (EQUAL, (), 3)
+    assert (world.version(), sorted(world.rows())) == (before, [1, 3, 4])
+    assert world.rows() == held
     assert world.leftovers() == []
 
 
-@pytest.mark.parametrize("name", ["pg_toast", "maria_key_swap"])
-def test_a_rebuild_of_recorded_cases_changes_nothing(exact: SparkSession, tmp_path: Path, name: str) -> None:
-    """P5, on what real Debezium sent, in batches that were not in the source's order."""
-    case = next(case for case in cases() if case.name == name)
-    run = Run(exact, tmp_path, SourceSpec(name, ".*", tables=tuple(case.declarations)))
+def test_a_rebuild_of_a_recorded_case_changes_nothing(exact: SparkSession, tmp_path: Path) -> None:
+    """P5, on what real Debezium sent of rows that exchange keys, in batches that were not in the source's order."""
+    case = next(case for case in cases() if case.name == "maria_key_swap")
+    run = Run(exact, tmp_path, SourceSpec(case.name, ".*", tables=tuple(case.declarations)))
     for batch in (case.events[1::2], case.events[::2]):
         run.feed(list(batch))
     for table in case.expected:
@@ -233,12 +231,12 @@ def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
     assert world.rebuild(dry=True).columns[0].startswith("needs --accept-gap: 2 rows of")
     assert world.rebuild(accept_gap=True).gone == 1
     assert world.rows()[3] == (33, None, False)
-    assert world.take(change(8, "u", 3, 34, "z")).error is None
+    assert world.take(change(8, "u", 3, 34, "z", ts_ms=NOW + 8)).error is None
     world.sequence_by = "source.ts_ms"
     world.declare()
-    assert isinstance(world.take(change(9, "u", 3, 35, "z")).error, TableStopped)
+    assert isinstance(world.take(change(9, "u", 3, 35, "z", ts_ms=NOW + 9)).error, TableStopped)
     assert world.rebuild(accept_gap=True).verdict == WRITTEN
-    assert world.take(change(10, "u", 3, 36, "z")).error is None
+    assert world.take(change(10, "u", 3, 36, "z", ts_ms=NOW + 10)).error is None
     assert world.rows()[3] == (36, "z", False)
 
 
