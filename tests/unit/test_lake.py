@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator import names
-from replicator.lake import Lake
+from replicator.lake import Lake, Shadow
 
 LAKE = Lake("s3a://bucket/lake/")
 
@@ -22,6 +22,23 @@ def test_every_layer_has_its_folder() -> None:
     assert LAKE.checkpoint("dbserver1") == f"{root}/_replicator/checkpoints/dbserver1"
     assert Lake("s3a://bucket/lake") != LAKE
     assert Lake("s3a://bucket/lake").bronze("a") == LAKE.bronze("a")
+
+
+def test_a_shadow_has_other_places_for_what_is_of_one_table_alone() -> None:
+    """All that a rebuild writes lies below one folder, which tells its table; the rest is the lake's."""
+    shadow, aside = Shadow(LAKE.root, "s", "a.b c"), "s3a://bucket/lake/_replicator/rebuild"
+    one = "s.a.b_x20_c"
+    assert shadow.silver("s", "a.b c", ("k",)).location == f"{aside}/silver/{one}"
+    assert shadow.silver("s", "a.b c", ("k",)).name == "s/a.b c"
+    assert shadow.history("s", "a.b c").location == f"{aside}/history/{one}"
+    assert shadow.dead_letters("s").location == f"{aside}/dead_letters/{one}"
+    for path in (shadow.schema, shadow.truncates, shadow.horizon):
+        assert path("s", "a.b c").startswith(f"{aside}/")
+        assert path("s", "a.d") == getattr(LAKE, path.__name__)("s", "a.d")
+    assert LAKE.rebuild("s", "a.b c") == f"{aside}/{one}.json"
+    assert set(LAKE.shadow_roots()) == {f"{aside}/{kind}" for kind in ("silver", "history", "dead_letters")}
+    assert (shadow.silver("s", "a.d"), shadow.bronze("s")) == (LAKE.silver("s", "a.d"), LAKE.bronze("s"))
+    assert (shadow.routes("s"), shadow.epochs("s")) == (LAKE.routes("s"), LAKE.epochs("s"))
 
 
 def test_no_name_leaves_its_folder() -> None:
