@@ -17,7 +17,7 @@ from replicator import __version__
 from replicator.errors import BronzeReplaced, TableMissing, TableStopped
 from replicator.lake import Shadow
 from replicator.spec import Table
-from replicator.stages import schema_ledger, silver
+from replicator.stages import cut, schema_ledger, silver
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.schema_ledger import Ledger
@@ -79,7 +79,14 @@ class Rebuild:
         source = self.at.source
         since = self.at.control.get(self.at.lake.epochs(source.name))
         ledger = self.at.control.get(self.at.lake.schema(source.name, self.name)) or {}
-        decides = (source.declaration(self.name), source.order(self.name), source.placeholder, source.latin1_bytes)
+        shown = self.at.control.get(self.at.lake.cut(source.name))
+        decides = (
+            source.declaration(self.name),
+            source.order(self.name),
+            source.placeholder,
+            source.latin1_bytes,
+            shown,
+        )
         told = repr((__version__, decides, source.reading, since, ledger.get("approved")))
         return hashlib.sha256(told.encode()).hexdigest()
 
@@ -98,6 +105,7 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     if identity is None or upto is None:
         raise BronzeReplaced("there is no bronze to build the table from", where=table.name)
+    upto = _shown(at, identity, upto)
     its, version = at.silver.identity(spark, table), at.silver.version(spark, table)
     if its is None or version is None:
         raise TableMissing("the table was never written", where=table.name, mend="`replicator run silver` builds it.")
@@ -156,6 +164,20 @@ def clean(spark: SparkSession, rebuild: Rebuild) -> None:
 def partitions(at: Refinement, name: str) -> tuple[str, ...]:
     """The columns by which the table is declared to be partitioned, as stored."""
     return tuple(map(stored_name, at.source.declaration(name).partition_by))
+
+
+def _shown(at: Refinement, bronze: str, newest: int) -> int:
+    """The version of bronze up to which silver shows transactions, where they must be whole: what waits there waits in
+    the shadow too. Raises TableStopped where that is not known.
+    """
+    stood = cut.standing(at, bronze)
+    if stood is None:
+        return newest
+    if stood.behind is None or stood.version < 0:
+        raise TableStopped(
+            "which transactions may be shown is known behind a run only", where=at.source.name, mend="Run silver first."
+        )
+    return stood.version
 
 
 def _refuse_other_format(spark: SparkSession, at: Refinement, name: str) -> None:

@@ -25,8 +25,8 @@ from replicator.operate.rebuild_all import Chosen, carry_out, chosen, rebuild_mo
 from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account
-from replicator.stages.gold import Warehouse
 from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
 from replicator.transforms import compare, rebuilt
 from replicator.transforms.layout import key_of
 from tests.builders import SILVER, UNSENT, Record, bronze, envelope, made, record, states
@@ -344,7 +344,7 @@ def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact
     assert [each.error for each in gold.refresh(exact, [wide], at)] == [None]
     narrow = replace(wide, sql="SELECT id, v FROM {o}")
     assert isinstance(gold.refresh(exact, [narrow], at)[0].error, SchemaRefused)
-    assert rebuild_model(exact, narrow, at, How(dry=True)).verdict == REPLACED
+    assert rebuild_model(exact, narrow, at, How(dry=True), {}).verdict == REPLACED
     world.declare(truncate="fail")
     world.format.append(
         bronze(exact, [record(ORDERS, 8, None, envelope("t", pos=80))]), world.at.lake.bronze("s"), None
@@ -356,8 +356,10 @@ def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact
     assert gold.refresh(exact, [narrow], at) == []
     table = at.lake.gold("m", ("id",))
     assert sorted(map(tuple, world.format.read(exact, table).collect())) == [(1, 11), (3, 33)]
-    assert rebuild_model(exact, narrow, at, How()).verdict == EQUAL
-    assert chosen(exact, [world.at], [narrow], ["m", "orders"]) == Chosen(((world.at, NAME),), (narrow,))
+    assert rebuild_model(exact, narrow, at, How(), {}).verdict == EQUAL
+    assert chosen(exact, [world.at], [narrow], ["m", "orders"]) == Chosen(
+        ((world.at, NAME),), (narrow,), {"m": ("id",)}
+    )
     with pytest.raises(ConfigError, match="there is no table"):
         chosen(exact, [world.at], [narrow], ["nothing"])
     with pytest.raises(ConfigError, match="exactly one table"):
