@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from replicator import names, registry, targets
@@ -14,6 +15,8 @@ from replicator.operate.epoch import Place
 from replicator.operate.maintain import Keeper
 from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
+from replicator.operate.verify import Checks
+from replicator.operate.verify.marks import Marks
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.landing import Intake
@@ -25,7 +28,7 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.protocols import Control, Landing, Source, TableFormat
+    from replicator.protocols import Control, Database, Landing, Source, TableFormat
     from replicator.settings import Settings
 
 
@@ -96,6 +99,31 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
     share, silver = settings.dead_letter.max_share, tables(settings)
     every = sorted((configured | others).items())
     return tuple(Refinement(source, delta, silver, control, lake, share) for _, source in every)
+
+
+def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
+    """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
+    lake, control = Lake(settings.lake.root), _control(spark)
+    sources = refinements(spark, settings, declared)
+    logins = {each.source.name: each.source.database for each in sources}
+    databases: dict[str, Database] = {
+        name: registry.load("database", login.kind)(login) for name, login in logins.items() if login is not None
+    }
+    return Checks(
+        sources,
+        settings.formats,
+        Warehouse(tables(settings), _delta(), control, lake),
+        settings.models,
+        {name: targets.sink(name, target) for name, target in settings.targets.items()},
+        databases,
+    )
+
+
+def marks(spark: SparkSession, settings: Settings) -> Marks:
+    """How far the lake's tables were verified."""
+    return Marks(
+        Lake(settings.lake.root), _control(spark), lambda: datetime.now(timezone.utc).isoformat("T", "seconds")
+    )
 
 
 def place(spark: SparkSession, settings: Settings, source: str) -> Place:

@@ -120,6 +120,14 @@ class Lake:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def verified_root(self, layer: str) -> str:
+        """The folder with one control row per comparison of that layer."""
+        return self._join("_replicator", "verified", layer)
+
+    def verified(self, layer: str, table: str, against: str) -> str:
+        """Control row of a table: when, and as of what, it was last found equal to ``against``."""
+        return self._join("_replicator", "verified", layer, f"{names.encode(f'{table} {against}')}.json")
+
     def runs_root(self) -> str:
         """The folder with one control row per run."""
         return self._join("_replicator", "runs")

@@ -89,7 +89,7 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     inputs = model_inputs.find(spark, model, at, keys)
     done = at.gold.progress(spark, table, model.name)
     last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
-    control = _control_row(model, inputs)
+    control = control_row(model, inputs)
     if last is not None and all(last.get(part) == told for part, told in control.items()):
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
@@ -99,7 +99,7 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     control |= {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     number, rekeyed = 0 if done is None else done.version + 1, last is None or last.get("key") != control["key"]
-    work = Work(spark, partial(_rows, spark, model), views, stored, control, number, rekeyed)
+    work = Work(spark, partial(rows_of, spark, model), views, stored, control, number, rekeyed)
     refresh_reasons.refuse_other_types(model, views, work.whole())
     if stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
@@ -167,7 +167,7 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
     return replace(task, affected=count, broken=broken, touched=touched)
 
 
-def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
+def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """The model's SQL over these rows of its inputs."""
     try:
         rows = spark.sql(model.sql, **inputs)  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) ->
     return rows
 
 
-def _control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
+def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
     """What a refresh read, as far as it is known without reading: the model, and every input's id and version."""
     return {
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),

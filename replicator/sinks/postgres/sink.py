@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -11,6 +11,7 @@ import psycopg2
 from psycopg2 import sql
 
 from replicator import failpoints
+from replicator.databases.postgresql import PostgresDatabase, PostgresGlance
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
@@ -77,6 +78,16 @@ class PostgresSink:
         refusals = Refusals(ordered)
         applied = self._backoff.retrying(lambda: self._attempt(ordered, refusals))
         return refusals.raise_or(applied)
+
+    @contextmanager
+    def look(self, model: Model) -> Iterator[tuple[Progress | None, PostgresGlance]]:
+        """What the ledger says of a model, and the database, as of one moment. Raises Unreachable."""
+        target = ddl.target_of(model)
+        with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
+            with self._translated(model.name), glance.session.cursor() as cursor:
+                there = ledger.exists(cursor, target.schema)
+                recorded = ledger.read(cursor, target.schema, [model.name]) if there else {}
+            yield recorded.get(model.name), glance
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         with closing(self._connection.open()) as session:
