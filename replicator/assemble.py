@@ -15,8 +15,6 @@ from replicator.operate.epoch import Place
 from replicator.operate.maintain import Keeper
 from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
-from replicator.operate.verify import Checks
-from replicator.operate.verify.marks import Marks
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.landing import Intake
@@ -28,6 +26,8 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.operate.verify import Checks
+    from replicator.operate.verify.marks import Marks
     from replicator.protocols import Control, Database, Landing, Source, TableFormat
     from replicator.settings import Settings
 
@@ -103,6 +103,8 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
 
 def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
     """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
+    from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked
+
     lake, control = Lake(settings.lake.root), _control(spark)
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}
@@ -121,6 +123,8 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
 
 def marks(spark: SparkSession, settings: Settings) -> Marks:
     """How far the lake's tables were verified."""
+    from replicator.operate.verify.marks import Marks  # noqa: PLC0415 - as above
+
     return Marks(
         Lake(settings.lake.root), _control(spark), lambda: datetime.now(timezone.utc).isoformat("T", "seconds")
     )

@@ -239,8 +239,13 @@ Texts = Sequence[tuple[str, str]]
 class Glance(Protocol):
     """A database as of one moment: whatever is read through it belongs together, however long that takes.
 
-    All methods raise Unreachable when the connection is lost, TableStopped when the database refuses.
+    All methods raise Unreachable when the connection is lost, TableStopped when the database refuses. ``position`` is
+    how far its log was at that moment, in its own words; '' where it does not say.
     """
+
+    @property
+    def position(self) -> str:
+        """For people."""
 
     def columns(self, table: str) -> Sequence[Held]:
         """The columns of ``<database or schema>.<table>``, in their order. Raises TableMissing."""
@@ -268,9 +273,41 @@ class Database(Protocol):
         """A look at this moment, in a transaction of its own that reads only. Raises Unreachable."""
 
 
+@dataclass(frozen=True)
+class Shown:
+    """A column of a target: ``value`` of gold, of that ``kind``, is what it must show; ``told`` how it shows that, None
+    where nobody can compare it, since its ``type`` there writes values in its own way.
+    """
+
+    name: str
+    value: Column
+    kind: DataType
+    told: Told | None
+    type: str
+
+
+class TargetLook(Protocol):
+    """The target of one model as of one moment; ``progress`` is what its ledger says."""
+
+    @property
+    def progress(self) -> Progress | None:
+        """None if nothing was ever published."""
+
+    @property
+    def glance(self) -> Glance:
+        """The database, in the same transaction."""
+
+    @property
+    def table(self) -> str:
+        """The target's name there."""
+
+    def shown(self, rows: DataFrame) -> Sequence[Shown]:
+        """What rows of the model must look like there, column by column. Raises TargetRefused as publishing does."""
+
+
 @runtime_checkable
 class Inspected(Protocol):
     """A sink whose target can be read back."""
 
-    def look(self, model: Model) -> AbstractContextManager[tuple[Progress | None, Glance]]:
-        """What the ledger says of a model, and the target, as of one moment. Raises Unreachable."""
+    def look(self, model: Model) -> AbstractContextManager[TargetLook]:
+        """A look at this moment. Raises Unreachable."""

@@ -77,7 +77,7 @@ def verify(
     checks = replace(checks, sources=options.of_source(checks.sources, source))
     layers = operate.LAYERS if not layer else [each.value for each in layer]
     comparisons = operate.chosen(spark, checks, table, layers, against)
-    if operate.SOURCE in layers:
+    if lake is None and operate.SOURCE in layers:
         _tell_unasked(checks)
     verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
     _print(verdicts, as_json=as_json)

@@ -73,7 +73,9 @@ class MysqlGlance:
         with self._refusing("the server"), session.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-            self._reached = _position(cursor)
+            file, place = _end_of_log(cursor)
+        self.position = f"{file}:{place}" if file else ""
+        self._reached = _reached(file, place)
 
     def columns(self, table: str) -> Sequence[Held]:
         """The table's columns with the types that its definition has."""
@@ -193,7 +195,7 @@ def _flags(base: str, kind: T.DataType) -> Told | None:
 def _signed(text: Column) -> Column:
     """A BIGINT UNSIGNED as the connector's ``long`` has it: from 2^63 on negative (types.md section 5)."""
     whole = text.cast("decimal(20,0)")
-    wrapped = whole - F.lit(18446744073709551616).cast("decimal(20,0)")
+    wrapped = whole - F.lit("18446744073709551616").cast("decimal(20,0)")
     return F.when(whole > F.lit(9223372036854775807), wrapped).otherwise(whole).cast("bigint")
 
 
@@ -205,15 +207,17 @@ def _micros(text: Column) -> Column:
     return F.when(text.startswith("-"), -1).otherwise(1) * (seconds * 1_000_000 + behind)
 
 
-def _position(cursor: Any) -> str | None:
-    """File and position of the binlog's end, as ``debezium/position.py`` writes them; None where nobody may ask."""
-    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")  # MariaDB: that of the snapshot itself
-    found = {str(name).lower(): value for name, value in cursor.fetchall()}
-    place = found.get("binlog_snapshot_file"), found.get("binlog_snapshot_position")
-    if not place[0]:
-        return None
-    number = re.search(r"\.([0-9]{1,10})$", str(place[0]))
-    return None if number is None else f"{int(number.group(1)):08x}{int(str(place[1])):012x}"
+def _end_of_log(cursor: Any) -> tuple[str, str]:
+    """File and position of the snapshot itself, which MariaDB tells; '' otherwise."""
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    return found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
+
+
+def _reached(file: str, place: str) -> str | None:
+    """The end of the log as ``debezium/position.py`` writes places."""
+    number = re.search(r"\.([0-9]{1,10})$", file)
+    return None if number is None else f"{int(number.group(1)):08x}{int(place):012x}"
 
 
 def _plain(kind: Any) -> str:

@@ -52,7 +52,8 @@ class PostgresGlance:
         session.set_session(isolation_level="REPEATABLE READ", readonly=True, autocommit=False)
         with self._refusing("the end of the log"), session.cursor() as cursor:
             cursor.execute(_POSITION)
-            high, low = str((cursor.fetchone() or ("0/0",))[0]).split("/")
+            self.position = str((cursor.fetchone() or ("0/0",))[0])
+        high, low = self.position.split("/")
         self._reached = f"{(int(high, 16) << 32) + int(low, 16):016x}"
 
     def columns(self, table: str) -> Sequence[Held]:

@@ -48,13 +48,13 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Seen:
-    """One look: what was found, in which pair, what was left out, and how far silver was."""
+    """One look: what was found, in which pair, what was left out, and how far both sides were."""
 
     found: Found
     pair: Pair
     unknown: tuple[str, ...]
     in_flight: int
-    version: int
+    position: str
 
 
 def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
@@ -83,7 +83,7 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
         last = _seen(spark, place, look, _again(last))
     found = replace(last.found, total=first.found.total)
     told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, behind=_behind(spark, place))
-    told = replace(told, position=f"silver version {last.version}")
+    told = replace(told, position=last.position)
     return judged(told, first.pair, found, look)
 
 
@@ -108,7 +108,8 @@ def _seen(spark: SparkSession, place: _Place, look: Look, keys: Keys | None) -> 
             pair = replace(pair, one=_among(one, pair, keys), other=_among(other, pair, keys))
         found = compared(pair, look)
         late = _late(silver, glance, pair, found)
-        return _Seen(found.without(late, key), pair, unknown, len(late), version)
+        position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
+        return _Seen(found.without(late, key), pair, unknown, len(late), position)
 
 
 def _carried(silver: DataFrame, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:

@@ -11,13 +11,14 @@ import psycopg2
 from psycopg2 import sql
 
 from replicator import failpoints
-from replicator.databases.postgresql import PostgresDatabase, PostgresGlance
+from replicator.databases.postgresql import PostgresDatabase
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import ddl, evolve, ledger
 from replicator.sinks.postgres.columns import carry
 from replicator.sinks.postgres.connection import PostgresConnection
+from replicator.sinks.postgres.look import PostgresLook
 from replicator.sinks.postgres.retry import Backoff, translated
 from replicator.sinks.postgres.staging import Staged
 from replicator.sinks.refusals import Refusals
@@ -80,14 +81,14 @@ class PostgresSink:
         return refusals.raise_or(applied)
 
     @contextmanager
-    def look(self, model: Model) -> Iterator[tuple[Progress | None, PostgresGlance]]:
-        """What the ledger says of a model, and the database, as of one moment. Raises Unreachable."""
-        target = ddl.target_of(model)
+    def look(self, model: Model) -> Iterator[PostgresLook]:
+        """The ledger and the target in one transaction that reads only."""
         with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
+            schema = ddl.target_of(model).schema
             with self._translated(model.name), glance.session.cursor() as cursor:
-                there = ledger.exists(cursor, target.schema)
-                recorded = ledger.read(cursor, target.schema, [model.name]) if there else {}
-            yield recorded.get(model.name), glance
+                there = ledger.exists(cursor, schema)
+                recorded = ledger.read(cursor, schema, [model.name]) if there else {}
+            yield PostgresLook(model, recorded.get(model.name), glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         with closing(self._connection.open()) as session:
