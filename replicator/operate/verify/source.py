@@ -47,6 +47,16 @@ class _Place:
 
 
 @dataclass(frozen=True)
+class _Read:
+    """Both sides; ``later`` are keys of silver that changed after the source was read."""
+
+    pair: Pair
+    later: DataFrame
+    unknown: tuple[str, ...]
+    position: str
+
+
+@dataclass(frozen=True)
 class _Seen:
     """One look: what was found, in which pair, what was left out, and how far both sides were."""
 
@@ -93,23 +103,30 @@ def _again(seen: _Seen) -> Keys | None:
 
 
 def _seen(spark: SparkSession, place: _Place, look: Look, keys: Keys | None) -> _Seen:
-    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder, place.database.glance() as glance:
+    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
+        read = _read(spark, place, look, keys, Path(folder))
+        found = compared(read.pair, look)
+        late = _late(read, found)
+        return _Seen(found.without(late, read.pair.keys), read.pair, read.unknown, len(late), read.position)
+
+
+def _read(spark: SparkSession, place: _Place, look: Look, keys: Keys | None, folder: Path) -> _Read:
+    """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
+    with place.database.glance() as glance:
         version = place.at.silver.version(spark, place.table)
         if version is None:
             raise TableMissing("the table does not exist", where=place.table.location)
         silver = place.at.silver.read(spark, place.table, version)
         columns, unknown = _carried(silver, glance, place)
         key = key_of(silver.schema)
-        wanted = Wanted(place.name, columns, key, _texts(keys))
-        one = landed(spark, glance, wanted, Path(folder), look.advance)
-        other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
-        pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns})
-        if keys is not None:
-            pair = replace(pair, one=_among(one, pair, keys), other=_among(other, pair, keys))
-        found = compared(pair, look)
-        late = _late(silver, glance, pair, found)
-        position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
-        return _Seen(found.without(late, key), pair, unknown, len(late), position)
+        one = landed(spark, glance, Wanted(place.name, columns, key, _texts(keys)), folder, look.advance)
+    other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
+    pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns})
+    if keys is not None:
+        pair = replace(pair, one=_among(one, pair, keys), other=_among(other, pair, keys))
+    later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, key))
+    position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
+    return _Read(pair, later, unknown, position)
 
 
 def _carried(silver: DataFrame, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:
@@ -159,12 +176,11 @@ def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
     )
 
 
-def _late(silver: DataFrame, glance: Glance, pair: Pair, found: Found) -> Keys:
+def _late(read: _Read, found: Found) -> Keys:
     """Keys that differ because silver has a change that the source had not yet when it was read."""
     if not found.differing or found.differing > KNOWN:
         return []
-    later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, pair.keys))
-    return [tuple(row) for row in _among(later, pair, found.keys(pair.keys)).collect()]
+    return [tuple(row) for row in _among(read.later, read.pair, found.keys(read.pair.keys)).collect()]
 
 
 def _behind(spark: SparkSession, place: _Place) -> int:

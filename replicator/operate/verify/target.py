@@ -46,12 +46,13 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
     spark = tuning.session_for(spark, at.gold.size(spark, table))
     if not isinstance(place.sink, Inspected):
         raise ConfigError(f"target {place.target.connection} cannot be read back")
-    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder, place.sink.look(model) as looked:
-        version, newest = _pinned(spark, place, looked.progress)
-        gold = at.gold.read(spark, table, version)
-        every = looked.shown(gold)
-        columns = _carried(every, model)
-        other = landed(spark, looked.glance, Wanted(looked.table, columns), Path(folder), look.advance)
+    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
+        with place.sink.look(model) as looked:
+            version, newest = _pinned(spark, place, looked.progress)
+            gold = at.gold.read(spark, table, version)
+            every = looked.shown(gold)
+            columns = _carried(every, model)
+            other = landed(spark, looked.glance, Wanted(looked.table, columns), Path(folder), look.advance)
         one = gold.select([each.value.alias(each.name) for each in every if each.told is not None])
         pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns})
         unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
