@@ -30,7 +30,7 @@ from replicator.settings import LakeKeys
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from replicator.stages import gold, publish
-from replicator.stages.gold import Warehouse
+from replicator.stages.warehouse import Warehouse
 
 COLUMNS = {
     "id": "bigint",
