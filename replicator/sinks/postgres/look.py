@@ -55,6 +55,8 @@ def _shown(rows: DataFrame, column: Carried, type_: str) -> tuple[Column, T.Data
     """A column of gold as one of that type of the target shows it."""
     value, kind = F.col(names.spark(column.name)), rows.schema[column.name].dataType
     if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
+        if type_.endswith("[]"):
+            return value, kind
         return column.value, T.StringType()
     if type_.startswith(("text", "character")):
         text = column.value.cast("string")
