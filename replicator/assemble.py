@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from replicator import names, registry, targets
@@ -25,7 +26,9 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.protocols import Control, Landing, Source, TableFormat
+    from replicator.operate.verify import Checks
+    from replicator.operate.verify.marks import Marks
+    from replicator.protocols import Control, Database, Landing, Source, TableFormat
     from replicator.settings import Settings
 
 
@@ -101,6 +104,33 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
 def warehouse(spark: SparkSession, settings: Settings) -> Warehouse:
     """Where models are, and their inputs."""
     return Warehouse(tables(settings), _delta(), _control(spark), Lake(settings.lake.root))
+def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
+    """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
+    from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked
+
+    lake, control = Lake(settings.lake.root), _control(spark)
+    sources = refinements(spark, settings, declared)
+    logins = {each.source.name: each.source.database for each in sources}
+    databases: dict[str, Database] = {
+        name: registry.load("database", login.kind)(login) for name, login in logins.items() if login is not None
+    }
+    return Checks(
+        sources,
+        settings.formats,
+        Warehouse(tables(settings), _delta(), control, lake),
+        settings.models,
+        {name: targets.sink(name, target) for name, target in settings.targets.items()},
+        databases,
+    )
+
+
+def marks(spark: SparkSession, settings: Settings) -> Marks:
+    """How far the lake's tables were verified."""
+    from replicator.operate.verify.marks import Marks  # noqa: PLC0415 - as above
+
+    return Marks(
+        Lake(settings.lake.root), _control(spark), lambda: datetime.now(timezone.utc).isoformat("T", "seconds")
+    )
 
 
 def place(spark: SparkSession, settings: Settings, source: str) -> Place:

@@ -11,12 +11,17 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["control", "format", "sink", "source"]
+Kind = Literal["control", "database", "format", "sink", "source"]
 
 CLASSES: Mapping[Kind, Mapping[str, str]] = {
     "control": {
         "json": "replicator.formats.control:JsonControl",
         "memory": "replicator.formats.control:MemoryControl",
+    },
+    "database": {
+        "mariadb": "replicator.databases.mysql:source",
+        "mysql": "replicator.databases.mysql:source",
+        "postgresql": "replicator.databases.postgresql:source",
     },
     "format": {
         "delta": "replicator.formats.delta:DeltaFormat",

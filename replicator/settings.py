@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,17 @@ class Settings(Keys):
             yield Shown(
                 f"sources.{source.name}", source.objects or source.topics, self._origin(("sources", source.name))
             )
+            yield from self._login(source)
         for model in self.models:
             yield Shown(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
+
+    def _login(self, source: SourceSpec) -> Iterator[Shown]:
+        login, origin = source.database, self._origin(("sources", source.name))
+        if login is None:
+            return
+        for field in fields(login):
+            value = "***" if field.name == "password" and login.password else str(getattr(login, field.name))
+            yield Shown(f"sources.{source.name}.database.{field.name}", value, origin)
 
     def _origin(self, path: KeyPath) -> str:
         origin = self.origins.get(path)

@@ -15,10 +15,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from replicator import kafka_options, tablekeys
-from replicator.spec import Declaration, SourceSpec
+from replicator.spec import Declaration, Login, SourceSpec
 from replicator.strict import Strict, check
 from replicator.tablekeys import SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 from replicator.yamlfile import Document, Problems, read
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PLACEHOLDER = "__debezium_unavailable_value"
+_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
@@ -48,6 +49,33 @@ class DeclareKeys(Strict):
         return tuple(tablekeys.declaration(name, table) for name, table in self.tables.items())
 
 
+class DatabaseKeys(Strict):
+    """The source itself, for ``verify``: a login that may read its tables. Let the password come from the environment.
+
+    ``dbname`` is for PostgreSQL; ``port`` is the server's usual one unless said.
+    """
+
+    kind: Literal["postgresql", "mariadb", "mysql"]
+    host: Annotated[str, Field(min_length=1)]
+    port: int | None = Field(default=None, ge=1, le=65535)
+    dbname: str = ""
+    user: Annotated[str, Field(min_length=1)]
+    password: SecretStr = SecretStr("")
+    sslmode: Literal["disable", "require", "verify-full"] = "verify-full"
+
+    @model_validator(mode="after")
+    def _named(self) -> DatabaseKeys:
+        if self.kind == "postgresql" and not self.dbname:
+            raise ValueError("dbname says which database of the server has the tables")
+        return self
+
+    def login(self) -> Login:
+        """The same as the product's noun."""
+        port = self.port if self.port is not None else _PORTS[self.kind]
+        password = self.password.get_secret_value()
+        return Login(self.kind, self.host, port, self.user, password, self.dbname, self.sslmode)
+
+
 class SourceKeys(DeclareKeys, ShapeKeys):
     """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
 
@@ -57,7 +85,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
     system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
     ``consistency: transaction`` shows transactions whole or not at all; the connector needs
-    ``provide.transaction.metadata`` then.
+    ``provide.transaction.metadata`` then. ``database`` is the source itself, which ``verify`` compares silver with.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -72,6 +100,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     options: dict[str, str] = Field(default_factory=dict)
     objects: str | None = Field(default=None, min_length=1)
     consistency: Literal["eventual", "transaction"] = "eventual"
+    database: DatabaseKeys | None = None
 
     @field_validator("objects")
     @classmethod
@@ -187,6 +216,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         binlog_position=keys.binlog_position,
         objects=keys.objects or "",
         whole_transactions=keys.consistency == "transaction",
+        database=None if keys.database is None else keys.database.login(),
     )
 
 

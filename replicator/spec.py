@@ -218,6 +218,22 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Login:
+    """Where a source's own rows can be read: ``kind`` is ``postgresql``, ``mariadb`` or ``mysql``; ``sslmode`` libpq's.
+
+    The password is in no text form of this value.
+    """
+
+    kind: str
+    host: str
+    port: int
+    user: str
+    password: str = field(default="", repr=False)
+    dbname: str = ""
+    sslmode: str = "verify-full"
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
@@ -225,6 +241,7 @@ class SourceSpec:
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
+    ``database`` is where the source itself can be asked.
     """
 
     name: str
@@ -240,6 +257,7 @@ class SourceSpec:
     binlog_position: str = "file_pos"
     objects: str = ""
     whole_transactions: bool = False
+    database: Login | None = None
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # what is piped into a file is not folded to the width of a terminal that is not there
 _PIPED_WIDTH = 10_000
@@ -51,3 +52,24 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | Non
         )
     console = out()
     console.print(table, soft_wrap=False)
+
+
+@contextmanager
+def counted_rows(what: str, total: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr with rows and time left, for a function that is told of more rows; nothing where stderr is no
+    terminal. ``total`` is asked only where there is a bar.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _rows: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    parts = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
+    )
+    with Progress(*parts, TimeRemainingColumn(), console=console, transient=True) as progress:
+        task = progress.add_task(what, total=total())
+        yield lambda rows: progress.advance(task, rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -9,17 +11,49 @@ import typer
 from replicator.cli import console, options
 
 if TYPE_CHECKING:
-    from replicator.operate.verify import Verdict
+    from collections.abc import Sequence
 
-_COLUMNS = ("table", "against", "rows", "missing", "extra", "differing", "behind", "verdict")
+    from pyspark.sql import SparkSession
+
+    from replicator.operate.verify import Checks, Comparison, Look, Verdict
+    from replicator.operate.verify.marks import Marks
+
+_COLUMNS = ("layer", "table", "against", "rows", "missing", "extra", "differing", "in flight", "behind", "verdict")
+_MARKED = ("layer", "table", "against", "verified at", "position", "rows", "checksum")
+
+
+class Layer(str, Enum):
+    """What is compared with what."""
+
+    source = "source"
+    twins = "twins"
+    gold = "gold"
+    target = "target"
 
 
 def verify(
     context: typer.Context,
     table: Annotated[
         Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="Only this table: <database or schema>.<table>, or its last part.", metavar="[TABLE]"),
+        typer.Argument(
+            help="Only this table (<database or schema>.<table>, or its last part), or this model.", metavar="[TABLE]"
+        ),
     ] = None,
+    layer: Annotated[
+        Optional[list[Layer]],  # noqa: UP045 - as above
+        typer.Option(help="Only: the source with silver, silver's twins, silver with gold, gold with its target."),
+    ] = None,
+    against: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option(help="Only what is compared with this format, target or kind of database.", metavar="NAME"),
+    ] = None,
+    sample: Annotated[
+        float, typer.Option(help="Look at this part of the keys only, chosen by their hash.", min=0.001, max=1.0)
+    ] = 1.0,
+    wait: Annotated[
+        float, typer.Option(help="Look again at what differs from a live source for so long.", metavar="SECONDS", min=0)
+    ] = 10.0,
+    show: Annotated[bool, typer.Option("--show", help="Compare nothing: tell what was found equal, and when.")] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,
     env: options.Env = options.DEFAULT_ENV,
@@ -27,29 +61,84 @@ def verify(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Compare the contents of tables that are kept in two formats; exit code 1 where they differ."""
+    """Compare the contents of every layer with the one before it, by checksums and down to keys and columns; exit code
+    1 where they differ, 3 where a database is out of reach.
+    """
+    from replicator import assemble
     from replicator.operate import verify as operate
 
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
-    spark, sources = options.opened(context, settings, source, declared)
+    spark, _ = options.opened(context, settings, source, declared)
+    checks, marks = assemble.checks(spark, settings, declared), assemble.marks(spark, settings)
+    if show:
+        _show(marks, as_json=as_json)
+        return
+    checks = replace(checks, sources=options.of_source(checks.sources, source))
+    layers = operate.LAYERS if not layer else [each.value for each in layer]
+    comparisons = operate.chosen(spark, checks, table, layers, against)
+    if lake is None and operate.SOURCE in layers:
+        _tell_unasked(checks)
+    verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)
+    _print(verdicts, as_json=as_json)
+    _leave(verdicts)
+
+
+def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, marks: Marks) -> list[Verdict]:
+    """All verdicts, each told as it comes."""
+    from replicator.operate import verify as operate
+
     verdicts: list[Verdict] = []
-    for verdict in operate.verify(spark, operate.chosen(spark, sources, table, settings.formats)):
-        verdicts.append(verdict)
-        _narrate(verdict)
+
+    def total() -> int:
+        return int(sum(operate.sizes(spark, comparisons)) * look.share)
+
+    with console.counted_rows("comparing", total) as advance:
+        for verdict in operate.verify(spark, comparisons, replace(look, advance=advance), marks.note):
+            verdicts.append(verdict)
+            _narrate(verdict)
+    return verdicts
+
+
+def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
+    rows = [_told(verdict) for verdict in verdicts]
     if as_json:
-        console.print_json([_told(verdict) for verdict in verdicts])
-    elif verdicts:
-        rows = [_told(verdict) for verdict in verdicts]
-        console.print_table(_COLUMNS, [[str(row[column]) for column in _COLUMNS] for row in rows])
+        console.print_json(rows)
+    elif rows:
+        console.print_table(_COLUMNS, [[str(row[column.replace(" ", "_")]) for column in _COLUMNS] for row in rows])
     else:
-        console.narrate("No table is kept in two formats: there is nothing to compare.", style="yellow")
-    if not all(verdict.is_equal for verdict in verdicts):
-        raise typer.Exit(1)
+        console.narrate("There is nothing to compare.", style="yellow")
+
+
+def _leave(verdicts: Sequence[Verdict]) -> None:
+    """The exit code of all together: a difference first, then whatever is out of reach."""
+    from replicator.errors import Unreachable
+
+    wrong = [verdict for verdict in verdicts if not verdict.is_equal]
+    codes = {Unreachable.exit_code if isinstance(verdict.error, Unreachable) else 1 for verdict in wrong}
+    if codes:
+        raise typer.Exit(min(codes))
+
+
+def _tell_unasked(checks: Checks) -> None:
+    for at in checks.sources:
+        if at.source.name not in checks.databases:
+            name = at.source.name
+            console.narrate(f"{name} has no `database` in its file: silver is not compared with it.", style="yellow")
+
+
+def _show(marks: Marks, *, as_json: bool) -> None:
+    rows = [asdict(mark) for mark in marks.every()]
+    if as_json:
+        console.print_json(rows)
+    else:
+        console.print_table(_MARKED, [[str(row[column.replace(" ", "_")]) for column in _MARKED] for row in rows])
 
 
 def _told(verdict: Verdict) -> dict[str, Any]:
     word = "equal" if verdict.is_equal else "unknown" if verdict.error is not None else "different"
+    if verdict.share < 1 and verdict.error is None:
+        word += f" ({verdict.share:.1%} of the keys)"
     error = None if verdict.error is None else str(verdict.error)
     return {**vars(verdict), "error": error, "verdict": word}
 
@@ -58,6 +147,10 @@ def _narrate(verdict: Verdict) -> None:
     place = f"{verdict.table} ({verdict.against})"
     if verdict.error is not None:
         console.narrate(f"{place}: {verdict.error}", style="red")
+    else:
+        console.narrate(f"{place}: {verdict.rows:,} rows compared, {_told(verdict)['verdict']}")
+    for column in verdict.not_compared:
+        console.narrate(f"{place}: not compared: {column}", style="yellow")
     for column in verdict.columns:
         console.narrate(f"{place}: the column {column}", style="red")
     for key in verdict.named:

@@ -124,7 +124,7 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
     done = at.gold.progress(spark, at.lake.gold(model.name, model.key), model.name)
     last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    return _Known(inputs, size, last, _control_row(model, inputs), 0 if done is None else done.version + 1)
+    return _Known(inputs, size, last, control_row(model, inputs), 0 if done is None else done.version + 1)
 
 
 def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
@@ -133,7 +133,7 @@ def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Wo
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
-    made = Work(spark, partial(_rows, spark, model), views, stored, control, known.number, rekeyed)
+    made = Work(spark, partial(rows_of, spark, model), views, stored, control, known.number, rekeyed)
     refresh_reasons.refuse_other_types(model, views, made.whole())
     return made
 
@@ -195,7 +195,7 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
     return replace(task, affected=count, broken=broken, touched=touched)
 
 
-def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
+def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """The model's SQL over these rows of its inputs."""
     try:
         rows = spark.sql(model.sql, **inputs)  # type: ignore[arg-type]
@@ -211,7 +211,7 @@ def _rows(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) ->
     return rows
 
 
-def _control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
+def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
     """What a refresh read, as far as it is known without reading: the model, and every input's id and version."""
     return {
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -79,6 +81,16 @@ def wait_until_equal(source: Any, endpoints: Any, log: Path) -> dict[str, int]:
     pytest.fail(f"{found}\n{log.read_text(errors='replace')[-3000:]}")
 
 
+def verify_every_layer(env: dict[str, str]) -> None:
+    """The command finds what the test found: the live source, silver, gold and Postgres are equal."""
+    command = [str(BIN / "replicator"), "verify", "--env", "demo", "--json"]
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    told = json.loads(done.stdout)
+    assert {(each["verdict"], *each["not_compared"]) for each in told} == {("equal",)}
+    assert Counter(each["layer"] for each in told) == {"source": 8, "gold": 3, "target": 3}
+
+
 def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_steps(
     source: Any, endpoints: Any, tmp_path: Path
 ) -> None:
@@ -97,6 +109,7 @@ def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_ste
             assert wait_until_equal(source, endpoints, log) == dict(step.rows), step.name
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(60) == 0, log.read_text(errors="replace")[-3000:]
+        verify_every_layer(env)
     finally:
         if driver.poll() is None:
             kill(driver)

@@ -54,6 +54,7 @@ def test_no_name_leaves_its_folder() -> None:
         LAKE.truncates("../x", "a/.b/../c"),
         LAKE.schema("../x", "a/.b/../c"),
         LAKE.horizon("../x", "a/.b/../c"),
+        LAKE.verified("source", "../x", "a/.b/../c"),
     ):
         assert "../" not in location
 

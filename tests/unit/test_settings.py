@@ -104,6 +104,22 @@ def test_a_table_is_kept_in_one_format_or_in_two(conf):
     assert "format has 'delta' twice" in refusal(conf, "", **twice)
 
 
+def test_a_source_may_say_where_its_own_database_is(conf):
+    """For verify: the usual port of its kind, TLS unless said otherwise, the password in no text."""
+    text = "name: s\ndatabase: {kind: mariadb, host: h, user: u, password: '${P}'}\n"
+    login = conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).sources[0].database
+    assert (login.port, login.sslmode, login.password) == (3306, "verify-full", "canary")
+    shown = {line.key: line.value for line in conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).shown()}
+    assert shown["sources.s.database.password"] == "***"
+    assert "canary" not in str(shown) + str(login)
+    nameless = {"sources/s.yaml": "name: s\ndatabase: {kind: postgresql, host: h, user: u}\n"}
+    assert "dbname says which database" in refusal(conf, "", **nameless)
+    strange = {"sources/s.yaml": "name: s\ndatabase: {kind: oracle, hots: h, user: u}\n"}
+    said = refusal(conf, "", **strange)
+    assert "database.kind" in said
+    assert "unknown key 'database.hots'; did you mean 'host'?" in said
+
+
 def test_how_long_versions_are_kept_is_a_duration(conf):
     """As everywhere: a number with its unit."""
     kept = conf("maintenance: {keep: 2 days, every: 1 hour}\n").maintenance

@@ -22,6 +22,7 @@ from replicator.spec import Column, Declaration, Progress, SourceSpec
 from replicator.stages import silver, twins
 from replicator.stages.refinement import Refinement
 from replicator.stages.twins import Followed
+from replicator.stages.warehouse import Warehouse
 from replicator.transforms import compare
 from tests.builders import Record, bronze, envelope, made, record
 from tests.cli import said
@@ -60,7 +61,9 @@ class World:
         return found
 
     def verdict(self) -> Verdict:
-        (told,) = verify.verify(self.spark, verify.chosen(self.spark, [self.at], None, ("delta", "hudi")))
+        warehouse = Warehouse(self.format, self.format, self.control, self.at.lake)
+        checks = verify.Checks([self.at], ("delta", "hudi"), warehouse)
+        (told,) = verify.verify(self.spark, verify.chosen(self.spark, checks))
         return told
 
     def both(self) -> tuple[list[str], list[str]]:

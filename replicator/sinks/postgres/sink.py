@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -11,12 +11,14 @@ import psycopg2
 from psycopg2 import sql
 
 from replicator import failpoints
+from replicator.databases.postgresql import PostgresDatabase
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import ddl, evolve, ledger
 from replicator.sinks.postgres.columns import carry
 from replicator.sinks.postgres.connection import PostgresConnection
+from replicator.sinks.postgres.look import PostgresLook
 from replicator.sinks.postgres.retry import Backoff, translated
 from replicator.sinks.postgres.staging import Staged
 from replicator.sinks.refusals import Refusals
@@ -77,6 +79,16 @@ class PostgresSink:
         refusals = Refusals(ordered)
         applied = self._backoff.retrying(lambda: self._attempt(ordered, refusals))
         return refusals.raise_or(applied)
+
+    @contextmanager
+    def look(self, model: Model) -> Iterator[PostgresLook]:
+        """The ledger and the target in one transaction that reads only."""
+        with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
+            schema = ddl.target_of(model).schema
+            with self._translated(model.name), glance.session.cursor() as cursor:
+                there = ledger.exists(cursor, schema)
+                recorded = ledger.read(cursor, schema, [model.name]) if there else {}
+            yield PostgresLook(model, recorded.get(model.name), glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         with closing(self._connection.open()) as session:

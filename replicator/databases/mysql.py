@@ -1,0 +1,246 @@
+"""MariaDB and MySQL as of one moment: a transaction WITH CONSISTENT SNAPSHOT, rows streamed."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.databases import told
+from replicator.databases.told import WHOLE, Told
+from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
+from replicator.protocols import Held
+from replicator.spec import Login
+
+_COLUMNS = (
+    "SELECT column_name, lower(column_type), is_nullable = 'YES' FROM information_schema.columns "
+    "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position"
+)
+_GONE = frozenset({1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2003, 2006, 2013, 2026, 2055})
+"""Errors that are about the connection: refused, broken, too many."""
+
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "inet4", "inet6", "uuid"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_AS_TEXT = "CONVERT({} USING utf8mb4)"
+_CAST = "CAST({} AS CHAR)"
+_BIT = "CAST(CAST({} AS UNSIGNED) AS CHAR)"
+
+
+@dataclass(frozen=True)
+class MysqlDatabase:
+    """``Database`` of MariaDB or MySQL; ``tls`` are PyMySQL's arguments. The password is in no text form of this."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tls: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """``host:port`` for messages."""
+        return f"{self.host}:{self.port}"
+
+    @contextmanager
+    def glance(self) -> Iterator[MysqlGlance]:
+        """A look at this moment. Raises Unreachable; ConfigError without PyMySQL."""
+        client = _client()
+        try:
+            session = client.connect(
+                host=self.host, port=self.port, user=self.user, password=self.password, charset="utf8mb4",
+                connect_timeout=10, init_command="SET time_zone = '+00:00', sql_mode = ''", **self.tls,
+            )  # fmt: skip
+        except client.MySQLError as error:
+            mend = "Check `database` of the source: host, port, user, password, sslmode."
+            raise Unreachable(f"{_reason(error)}.", where=self.where, mend=mend) from None
+        with closing(session):
+            yield MysqlGlance(session, self.where)
+
+
+class MysqlGlance:
+    """``Glance`` in one transaction of a session."""
+
+    def __init__(self, session: Any, where: str) -> None:
+        self._session, self._where = session, where
+        with self._refusing("the server"), session.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+            file, place = _end_of_log(cursor)
+        self.position = f"{file}:{place}" if file else ""
+        self._reached = _reached(file, place)
+
+    def columns(self, table: str) -> Sequence[Held]:
+        """The table's columns with the types that its definition has."""
+        with self._refusing(table), self._session.cursor() as cursor:
+            cursor.execute(_COLUMNS, table.split(".", 1))
+            found = [Held(name, _plain(kind), bool(nullable)) for name, kind, nullable in cursor.fetchall()]
+        if not found:
+            raise TableMissing(f"the database has no table {table}", where=self._where)
+        return found
+
+    def told(self, held: Held, kind: T.DataType) -> Told | None:
+        """How a value of the column becomes one of that type of Spark's."""
+        return told_as(held, kind)
+
+    def rows(
+        self,
+        table: str,
+        texts: Sequence[tuple[str, str]],
+        among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
+        chunk: int,
+    ) -> Iterator[list[tuple[str | None, ...]]]:
+        """The texts of the columns, row by row in chunks."""
+        place = ".".join(map(_quoted, table.split(".", 1)))
+        query, values = f"SELECT {_listed(texts)} FROM {place}", list[str]()  # noqa: S608 - names are quoted
+        if among is not None:
+            one = f"({', '.join(['%s'] * len(among[0]))})"
+            query += f" WHERE ({_listed(among[0])}) IN ({', '.join([one] * len(among[1]))})"
+            values = [value for row in among[1] for value in row]
+        streamed = importlib.import_module("pymysql.cursors").SSCursor
+        with self._refusing(table), self._session.cursor(streamed) as cursor:
+            cursor.execute(query, values)
+            while found := cursor.fetchmany(chunk):
+                yield found
+
+    def later(self, seq: Column) -> Column:
+        """A change whose place in the binlog is behind the end that it had at this moment."""
+        return F.lit(False) if self._reached is None else F.substring(seq, 5, 20) > self._reached
+
+    @contextmanager
+    def _refusing(self, what: str) -> Iterator[None]:
+        client = _client()
+        try:
+            yield
+        except client.MySQLError as error:
+            if (error.args and error.args[0] in _GONE) or isinstance(error, client.err.InterfaceError):
+                raise Unreachable(f"{_reason(error)} while {what} was read.", where=self._where) from None
+            number = error.args[0] if error.args else "?"
+            raise TableStopped(f"the database refuses to read {what} (error {number})", where=self._where) from None
+
+
+def source(login: Login) -> MysqlDatabase:
+    """The database of a source; ``sslmode`` is said in libpq's words."""
+    tls: dict[str, dict[str, Any]] = {
+        "disable": {"ssl_disabled": True},
+        "require": {"ssl": {"check_hostname": False}},
+        "verify-full": {"ssl_verify_cert": True, "ssl_verify_identity": True},
+    }
+    if login.sslmode not in tls:
+        raise ConfigError(f"sslmode {login.sslmode!r} is none of {login.kind}'s", mend=f"Use one of {', '.join(tls)}.")
+    return MysqlDatabase(login.host, login.port, login.user, login.password, tls[login.sslmode])
+
+
+def told_as(held: Held, kind: T.DataType) -> Told | None:
+    """How a value of a column of MariaDB or MySQL becomes one of Spark's; None where nobody can say (types.md Y6)."""
+    base = re.split(r"\W", held.type, maxsplit=1)[0]
+    if base in _WHOLE or base == "decimal":
+        return _number(held.type, base, kind)
+    if isinstance(kind, T.StringType):
+        return _as_text(held.type, base)
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        exact = base == "double" if isinstance(kind, T.DoubleType) else base == "float"
+        return told.plain("CAST(CAST({} AS DOUBLE) AS CHAR)", kind) if exact else None
+    if isinstance(kind, T.BinaryType):
+        return told.hexed("HEX({})") if base in _BYTES else None
+    return _moment(held, base, kind) or _flags(base, kind)
+
+
+def _number(type_: str, base: str, kind: T.DataType) -> Told | None:
+    if isinstance(kind, T.BooleanType):
+        return Told(_CAST, lambda text: text != "0") if base == "tinyint" else None
+    if base == "bigint" and "unsigned" in type_ and isinstance(kind, T.LongType):
+        return Told(_CAST, _signed)
+    return told.number(_CAST, kind)
+
+
+def _as_text(type_: str, base: str) -> Told | None:
+    if base == "json":
+        return told.json(_AS_TEXT)
+    backslash_is_lost = base == "enum" and re.search(r",(?!')|(?<!'),", type_[5:-1]) is not None
+    return told.plain(_AS_TEXT, T.StringType()) if base in _TEXTS and not backslash_is_lost else None
+
+
+def _moment(held: Held, base: str, kind: T.DataType) -> Told | None:
+    """Dates and times; a zero date is NULL, or 1970 where there is no NULL: so the connector sends it (types.md 4)."""
+    zero = None if held.nullable else "1970-01-01"
+
+    def dated(text: Column) -> Column:
+        return F.when(text.startswith("0000-00-00"), F.lit(zero)).otherwise(text)
+
+    if base == "date" and isinstance(kind, T.DateType):
+        return Told(_CAST, lambda text: dated(text).cast("date"))
+    if base == "datetime" and isinstance(kind, T.TimestampNTZType):
+        return Told(_CAST, lambda text: dated(text).cast("timestamp_ntz"))
+    if base == "timestamp" and isinstance(kind, T.TimestampType):
+        return Told(_CAST, lambda text: F.concat(dated(text), F.lit("Z")).cast("timestamp"))
+    return Told(_CAST, _micros) if base == "time" and isinstance(kind, T.LongType) else None
+
+
+def _flags(base: str, kind: T.DataType) -> Told | None:
+    if base == "bit" and isinstance(kind, (T.BooleanType, *WHOLE)):
+        return Told(_BIT, lambda text: text.cast("bigint").cast(kind))
+    if base == "set" and isinstance(kind, T.ArrayType):
+        return Told(_AS_TEXT, lambda text: F.when(text == "", F.array().cast(kind)).otherwise(F.split(text, ",")))
+    return None
+
+
+def _signed(text: Column) -> Column:
+    """A BIGINT UNSIGNED as the connector's ``long`` has it: from 2^63 on negative (types.md section 5)."""
+    whole = text.cast("decimal(20,0)")
+    wrapped = whole - F.lit("18446744073709551616").cast("decimal(20,0)")
+    return F.when(whole > F.lit(9223372036854775807), wrapped).otherwise(whole).cast("bigint")
+
+
+def _micros(text: Column) -> Column:
+    """``-838:59:59.5`` as microseconds."""
+    parts = F.split(F.regexp_replace(text, "^-", ""), "[:.]")
+    seconds = (parts[0].cast("bigint") * 60 + parts[1].cast("bigint")) * 60 + parts[2].cast("bigint")
+    behind = F.rpad(F.coalesce(F.get(parts, F.lit(3)), F.lit("")), 6, "0").cast("bigint")
+    return F.when(text.startswith("-"), -1).otherwise(1) * (seconds * 1_000_000 + behind)
+
+
+def _end_of_log(cursor: Any) -> tuple[str, str]:
+    """File and position of the snapshot itself, which MariaDB tells; '' otherwise."""
+    cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
+    found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+    return found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
+
+
+def _reached(file: str, place: str) -> str | None:
+    """The end of the log as ``debezium/position.py`` writes places."""
+    number = re.search(r"\.([0-9]{1,10})$", file)
+    return None if number is None else f"{int(number.group(1)):08x}{int(place):012x}"
+
+
+def _plain(kind: Any) -> str:
+    return kind.decode() if isinstance(kind, bytes) else str(kind)
+
+
+def _quoted(name: str) -> str:
+    """A name in a query that is given values: those stand behind a percent sign."""
+    return "`" + name.replace("`", "``").replace("%", "%%") + "`"
+
+
+def _listed(texts: Sequence[tuple[str, str]]) -> str:
+    """Columns as their texts: pairs of a name and a pattern."""
+    return ", ".join(pattern.replace("{}", _quoted(name)) for name, pattern in texts)
+
+
+def _reason(error: Exception) -> str:
+    """What the client says; it names host and user, never the password."""
+    return f"the database does not answer: {error.args[-1] if error.args else error}".rstrip(".")
+
+
+def _client() -> Any:
+    try:
+        return importlib.import_module("pymysql")
+    except ImportError as error:
+        raise ConfigError("PyMySQL is not installed.", mend="pip install 'lakehouse-replicator[verify]'") from error

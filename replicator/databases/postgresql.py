@@ -1,0 +1,225 @@
+"""PostgreSQL as of one moment: a REPEATABLE READ transaction that only reads, rows through a cursor of the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import psycopg2
+from psycopg2 import sql
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.databases import told
+from replicator.databases.told import Told
+from replicator.errors import TableMissing, TableStopped, Unreachable
+from replicator.protocols import Held
+from replicator.spec import Login
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Session
+
+# nothing of the server's or the role's defaults may take part in how values are written
+_SESSION = (
+    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c bytea_output=hex"
+)
+_POSITION = "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text"
+_COLUMNS = """
+SELECT a.attname,
+       CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
+                      ELSE format_type(a.atttypid, a.atttypmod) END,
+       NOT a.attnotnull
+  FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+ WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped
+ ORDER BY a.attnum
+"""
+_PRINTED = "CASE WHEN {} IS NOT NULL THEN format('%s', {}) END"
+_TEXTS = frozenset(
+    {"text", "character varying", "character", "name", "uuid", "inet", "cidr", "macaddr", "macaddr8", "xml", "ltree",
+     "tsvector", "citext", "enum", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"}
+)  # fmt: skip
+_ENDLESS = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
+
+
+class PostgresGlance:
+    """``Glance`` in one transaction of a session."""
+
+    def __init__(self, session: Session, where: str) -> None:
+        self.session, self._where = session, where
+        session.set_session(isolation_level="REPEATABLE READ", readonly=True, autocommit=False)
+        with self._refusing("the end of the log"), session.cursor() as cursor:
+            cursor.execute(_POSITION)
+            self.position = str((cursor.fetchone() or ("0/0",))[0])
+        high, low = self.position.split("/")
+        self._reached = f"{(int(high, 16) << 32) + int(low, 16):016x}"
+
+    def columns(self, table: str) -> Sequence[Held]:
+        """The table's columns with their types as ``format_type`` writes them; a domain's are those it is made of."""
+        schema, _, name = table.partition(".")
+        with self._refusing(table), self.session.cursor() as cursor:
+            cursor.execute("SELECT to_regclass(%s)", (sql.Identifier(schema, name).as_string(cursor),))
+            if cursor.fetchone() == (None,):
+                raise TableMissing(f"the database has no table {table}", where=self._where)
+            cursor.execute(_COLUMNS, (sql.Identifier(schema, name).as_string(cursor),))
+            return [Held(*row) for row in cursor.fetchall()]
+
+    def told(self, held: Held, kind: T.DataType) -> Told | None:
+        """How a value of the column becomes one of that type of Spark's."""
+        return told_as(held.type, kind)
+
+    def rows(
+        self,
+        table: str,
+        texts: Sequence[tuple[str, str]],
+        among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
+        chunk: int,
+    ) -> Iterator[list[tuple[str | None, ...]]]:
+        """The texts of the columns, row by row in chunks."""
+        schema, _, name = table.partition(".")
+        query = sql.SQL("SELECT {} FROM {}").format(_listed(texts), sql.Identifier(schema, name))
+        if among is not None:
+            keys, values = among
+            query += sql.SQL(" WHERE ({}) IN {}").format(_listed(keys), sql.Literal(tuple(map(tuple, values))))
+        with self._refusing(table), self.session.cursor(f"verify_{uuid4().hex}") as cursor:
+            cursor.execute(query)
+            while found := cursor.fetchmany(chunk):
+                yield found
+
+    def later(self, seq: Column) -> Column:
+        """A change whose commit, or its own record, stands behind what the write-ahead log had at this moment."""
+        return (F.substring(seq, 9, 16) > self._reached) | (F.substring(seq, 25, 16) > self._reached)
+
+    @contextmanager
+    def _refusing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except psycopg2.Error as error:
+            raise _failure(error, what, self._where) from None
+
+
+class PostgresDatabase:
+    """``Database`` over sessions that somebody else opens."""
+
+    def __init__(self, open_: Callable[[], Session], where: str) -> None:
+        self._open, self.where = open_, where
+
+    @contextmanager
+    def glance(self) -> Iterator[PostgresGlance]:
+        """A look at this moment."""
+        with closing(self._open()) as session:
+            yield PostgresGlance(session, self.where)
+
+
+def source(login: Login) -> PostgresDatabase:
+    """The database of a source."""
+    where = f"{login.host}:{login.port}/{login.dbname}"
+    settings: dict[str, Any] = {"connect_timeout": 10, "application_name": "replicator verify", "options": _SESSION}
+    settings |= {"host": login.host, "port": login.port, "dbname": login.dbname, "user": login.user}
+
+    def opened() -> Session:
+        try:
+            session: Session = psycopg2.connect(password=login.password or None, sslmode=login.sslmode, **settings)
+        except psycopg2.OperationalError as error:
+            reason = str(error).strip().partition("\n")[0]
+            mend = "Check `database` of the source: host, port, user, password, sslmode."
+            raise Unreachable(f"PostgreSQL does not answer: {reason}.", where=where, mend=mend) from None
+        return session
+
+    return PostgresDatabase(opened, where)
+
+
+def told_as(type_: str, kind: T.DataType) -> Told | None:
+    """How a value of a PostgreSQL type becomes one of Spark's; None where nobody can say (types.md Y6)."""
+    base = type_.partition("(")[0] + type_.partition(")")[2]
+    if base in ("smallint", "integer", "bigint", "numeric", "money"):
+        return told.number("{}::numeric::text" if base == "money" else "{}::text", kind)
+    if isinstance(kind, T.StringType):
+        return _as_text(base)
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return told.plain("{}::text", kind) if base in ("real", "double precision") else None
+    if isinstance(kind, (T.ArrayType, T.MapType)):
+        return _as_nested(base, kind)
+    one = _ONE.get((base, type(kind)))
+    return None if one is None or (base == "bit" and type_ not in ("bit", "bit(1)")) else one
+
+
+_ONE: dict[tuple[str, type[T.DataType]], Told] = {
+    ("boolean", T.BooleanType): told.plain("{}::text", T.BooleanType()),
+    ("bit", T.BooleanType): Told("{}::text", lambda text: text == "1"),
+    ("bytea", T.BinaryType): told.hexed("encode({}, 'hex')"),
+    ("date", T.DateType): Told("{}::text", lambda text: _ended(text).cast("date")),
+    ("timestamp without time zone", T.TimestampNTZType): Told(
+        "{}::text", lambda text: _ended(text).cast("timestamp_ntz")
+    ),
+    ("timestamp without time zone", T.TimestampType): Told(
+        "{}::text", lambda text: F.concat(_ended(text), F.lit("Z")).cast("timestamp")
+    ),
+    ("timestamp with time zone", T.TimestampNTZType): Told(
+        "({} AT TIME ZONE 'UTC')::text", lambda text: _ended(text).cast("timestamp_ntz")
+    ),
+    ("timestamp with time zone", T.TimestampType): Told(
+        "({} AT TIME ZONE 'UTC')::text", lambda text: F.concat(_ended(text), F.lit("Z")).cast("timestamp")
+    ),
+    ("time without time zone", T.LongType): told.plain(
+        "(extract(epoch FROM {}) * 1000000)::bigint::text", T.LongType()
+    ),
+}
+
+
+def _as_text(base: str) -> Told | None:
+    if base in ("json", "jsonb"):
+        return told.json("{}::text")
+    if base.rpartition(".")[2] == "hstore":
+        return told.json("{}::json::text")
+    return told.plain(_PRINTED, T.StringType()) if base.rpartition(".")[2] in _TEXTS else None
+
+
+def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> Told | None:
+    if isinstance(kind, T.MapType):
+        return told.from_json("{}::json::text", kind) if base.rpartition(".")[2] == "hstore" else None
+    element = base.removesuffix("[]")
+    exact = {
+        "smallint",
+        "integer",
+        "bigint",
+        "boolean",
+        "real",
+        "double precision",
+        "text",
+        "character varying",
+        "uuid",
+    }
+    fits = element in exact or (element == "numeric" and isinstance(kind.elementType, T.DecimalType))
+    return told.from_json("to_json({})::text", kind) if fits and base.endswith("[]") else None
+
+
+def _ended(text: Column) -> Column:
+    """Endless dates and times as the first and the last moment that silver has (types.md section 4)."""
+    for word, moment in _ENDLESS.items():
+        text = F.when(text == word, moment).otherwise(text)
+    return text
+
+
+def _listed(texts: Sequence[tuple[str, str]]) -> sql.Composable:
+    """Columns as their texts: pairs of a name and a pattern."""
+    return sql.SQL(", ").join(_with_name(pattern, sql.Identifier(name)) for name, pattern in texts)
+
+
+def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:
+    first, *others = (sql.SQL(piece) for piece in pattern.split("{}"))
+    whole: sql.Composable = first
+    for piece in others:
+        whole = whole + name + piece
+    return whole
+
+
+def _failure(error: psycopg2.Error, what: str, where: str) -> Unreachable | TableStopped:
+    state = error.pgcode
+    if state is None or state.startswith(("08", "53", "57P0")):
+        return Unreachable(f"PostgreSQL broke off while {what} was read", where=where, mend="Run again.")
+    known = error.diag.message_primary if state.startswith("42") else None
+    reason = f": {known}" if known else ""
+    return TableStopped(f"PostgreSQL refuses to read {what} (SQLSTATE {state}){reason}", where=where)

@@ -1,0 +1,64 @@
+"""Which comparisons a lake allows: by layer, by table, and by what a table is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError
+from replicator.operate.history import find_table
+from replicator.operate.verify import gold, source, target, twins
+from replicator.operate.verify.verdict import GOLD, LAYERS, SOURCE, TARGET, TWINS, Comparison
+from replicator.protocols import Database, Sink
+from replicator.spec import Model
+from replicator.stages.gold import keys_of
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What may be compared: silver of some sources in some ``formats``, their ``databases`` by source, gold's models
+    and the targets.
+    """
+
+    sources: Sequence[Refinement]
+    formats: Sequence[str]
+    warehouse: Warehouse
+    models: Sequence[Model] = ()
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    databases: Mapping[str, Database] = field(default_factory=dict)
+
+
+def chosen(
+    spark: SparkSession,
+    at: Checks,
+    name: str | None = None,
+    layers: Sequence[str] = LAYERS,
+    against: str | None = None,
+) -> list[Comparison]:
+    """Every comparison of these layers, in their order; with a name only those of that table of silver, or of that
+    model; with ``against`` only those with that format, target or kind of database. Raises ConfigError for a name that
+    nothing has.
+    """
+    is_model = name in {model.name for model in at.models}
+    wanted = None if name is None or is_model else find_table(spark, at.sources, name)
+    models = [model for model in at.models if (name is None or model.name == name) and wanted is None]
+    sources = [] if is_model else [each for each in at.sources if wanted is None or each is wanted[0]]
+    found: list[Comparison] = []
+    for each in sources:
+        if SOURCE in layers and each.source.name in at.databases:
+            found += source.comparisons(spark, each, at.databases[each.source.name])
+        found += twins.comparisons(spark, each, at.formats) if TWINS in layers else []
+    if wanted is not None:
+        table = wanted[0].lake.silver(wanted[0].source.name, wanted[1]).name
+        found = [each for each in found if each.table == table]
+    found += [gold.comparison(at.warehouse, model, keys_of(at.models)) for model in models if GOLD in layers]
+    published = [(model, model.target) for model in models if model.target is not None and TARGET in layers]
+    found += [target.comparison(at.warehouse, model, place, at.sinks) for model, place in published]
+    known = sorted({each.against for each in found})
+    if against is not None and against not in known:
+        raise ConfigError(f"nothing is compared with {against!r}", mend=f"There are: {', '.join(known) or 'none'}.")
+    return sorted((e for e in found if against in (None, e.against)), key=lambda each: LAYERS.index(each.layer))

@@ -1,0 +1,122 @@
+"""Two tables that must be equal: first their checksums by bucket, then the rows of the buckets that are not.
+
+Buckets are parts of the keys by their hash, the same on both sides; a sample is some of the buckets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+
+from replicator import names
+from replicator.operate.verify.verdict import Look, Verdict
+from replicator.stages import tuning
+from replicator.transforms import checksum, compare
+from replicator.transforms.checksum import COPY, Sum
+
+SHOWN = 5
+"""So many keys are named."""
+
+KNOWN = 1000
+"""So many keys that differ are remembered, to be looked at again."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """``one`` holds what ``other`` must hold; ``keys`` are columns of both. ``meanings``: see
+    ``transforms/canonical.py``.
+    """
+
+    one: DataFrame
+    other: DataFrame
+    keys: tuple[str, ...]
+    meanings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> list[str]:
+        """Those beside the keys that have one type on both sides."""
+        unlike = self.unlike
+        return [name for name in self.one.columns if name not in self.keys and name not in unlike]
+
+    @property
+    def unlike(self) -> Mapping[str, tuple[str | None, str | None]]:
+        """Columns that cannot be compared, with their two types."""
+        return compare.unlike(self.one, self.other)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the rows of ``one`` add up to; how many keys differ in which way, and KNOWN of them at most: the key with
+    COPY, ``verdict`` and ``columns``.
+    """
+
+    total: Sum
+    counts: Mapping[str, int] = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def differing(self) -> int:
+        """How many keys differ."""
+        return sum(self.counts.values())
+
+    def keys(self, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The keys that are known to differ."""
+        return list(dict.fromkeys(tuple(row[name] for name in columns) for row in self.rows))
+
+    def without(self, keys: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Found:
+        """The same, some keys left out; only where all that differ are known."""
+        kept = tuple(row for row in self.rows if tuple(row[name] for name in columns) not in set(keys))
+        verdicts = [row["verdict"] for row in kept]
+        return replace(self, counts={word: verdicts.count(word) for word in dict.fromkeys(verdicts)}, rows=kept)
+
+
+def compared(pair: Pair, look: Look) -> Found:
+    """What tells the two apart."""
+    sums = [checksum.by_bucket(_sums(rows, pair, look)) for rows in (pair.one, pair.other)]
+    total = sum(sums[0].values(), Sum())
+    wrong = checksum.unequal(*sums)
+    if not wrong:
+        return Found(total)
+    one, other = (_told(rows, pair, wrong) for rows in (pair.one, pair.other))
+    with tuning.kept(compare.differences(one, other, [*pair.keys, COPY])) as found:
+        counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
+        return Found(total, counts, tuple(found.limit(KNOWN).collect()))
+
+
+def judged(told: Verdict, pair: Pair, found: Found, look: Look) -> Verdict:
+    """The verdict that follows, in words."""
+    return replace(
+        told,
+        rows=found.total.rows,
+        missing=found.counts.get(compare.MISSING, 0),
+        extra=found.counts.get(compare.EXTRA, 0),
+        differing=found.counts.get(compare.DIFFERING, 0),
+        columns=tuple(f"{names.decode(c)}: {a or 'none'}, {b or 'none'}" for c, (a, b) in pair.unlike.items()),
+        named=tuple(_sentence(row.asDict()) for row in found.rows[:SHOWN]),
+        checksum=str(found.total),
+        share=look.share,
+    )
+
+
+def _sums(rows: DataFrame, pair: Pair, look: Look) -> list[Row]:
+    if look.share < 1:
+        rows = rows.where(checksum.bucket(rows, pair.keys) < math.ceil(look.share * checksum.BUCKETS))
+    summed = checksum.sums(rows, pair.keys, pair.columns, pair.meanings).collect()
+    look.advance(sum(row["rows"] for row in summed))
+    return summed
+
+
+def _told(rows: DataFrame, pair: Pair, buckets: Sequence[int]) -> DataFrame:
+    inside = rows.where(checksum.bucket(rows, pair.keys).isin(list(buckets)))
+    return checksum.told(inside, pair.keys, pair.columns, pair.meanings)
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY)
+    key = ", ".join(f"{names.decode(column)}={value}" for column, value in row.items())
+    again = "" if copy == 1 else f" (row {copy} of this key)"
+    return f"{key}{again}: {', '.join(columns) if isinstance(columns, list) else verdict}"

@@ -1,0 +1,34 @@
+"""Gold and what its models give over silver, as of the versions of silver that gold was made from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from replicator.operate.verify.equality import Pair, compared, judged
+from replicator.operate.verify.verdict import GOLD, Comparison, Look, Verdict
+from replicator.spec import Model
+from replicator.stages import review, tuning
+from replicator.stages.refresh_plan import Keys
+from replicator.stages.warehouse import Warehouse
+
+
+def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:
+    """One model; ``keys`` are those of all models."""
+    table = at.lake.gold(model.name, model.key)
+
+    def size(spark: SparkSession) -> int:
+        return 2 * at.gold.read(spark, table).count()
+
+    return Comparison(GOLD, model.name, "silver", partial(_compared, at=at, model=model, keys=keys), size)
+
+
+def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Warehouse, model: Model, keys: Keys) -> Verdict:
+    spark = tuning.session_for(spark, at.gold.size(spark, at.lake.gold(model.name)))
+    found = review.reviewed(spark, model, at, keys)
+    told = replace(told, behind=found.behind, position=f"gold version {found.version}")
+    with tuning.kept(found.fresh) as fresh:
+        pair = Pair(fresh, found.stored, model.key)
+        return judged(told, pair, compared(pair, look), look)

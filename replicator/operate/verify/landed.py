@@ -1,0 +1,67 @@
+"""Rows of a database on their way to Spark: in chunks into a Parquet file of texts, which become typed columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.protocols import Glance, Told
+
+CHUNK = 20_000
+"""Rows that are in memory at once."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A column of a database, ``held_as`` there, which is ``name`` with that type in the comparison."""
+
+    held_as: str
+    name: str
+    kind: T.DataType
+    told: Told
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these texts."""
+
+    table: str
+    columns: tuple[Carried, ...]
+    key_columns: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] | None = None
+
+
+def landed(
+    spark: SparkSession, glance: Glance, wanted: Wanted, folder: Path, advance: Callable[[int], None]
+) -> DataFrame:
+    """The rows as of the glance, with the names and types of the comparison. The folder must outlive them."""
+    file = folder / "rows.parquet"
+    fields = [(f"c{at}", pa.string()) for at, _ in enumerate(wanted.columns)]
+    with pq.ParquetWriter(file, pa.schema(fields)) as writer:
+        for chunk in _chunks(glance, wanted):
+            columns = [pa.array(values, pa.string()) for values in zip(*chunk, strict=True)]
+            writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
+            advance(len(chunk))
+    read = spark.read.schema(", ".join(f"{name} STRING" for name, _ in fields)).parquet(f"file://{file}")
+    return read.select(
+        [each.told.value(F.col(f"c{at}")).cast(each.kind).alias(each.name) for at, each in enumerate(wanted.columns)]
+    )
+
+
+def _chunks(glance: Glance, wanted: Wanted) -> Any:
+    def texts(columns: Sequence[Carried]) -> list[tuple[str, str]]:
+        return [(each.held_as, each.told.sql) for each in columns]
+
+    among = None
+    if wanted.keys is not None:
+        by_name = {each.name: each for each in wanted.columns}
+        among = texts([by_name[name] for name in wanted.key_columns]), wanted.keys
+    return glance.rows(wanted.table, texts(wanted.columns), among, CHUNK)

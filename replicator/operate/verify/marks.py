@@ -1,0 +1,54 @@
+"""How far a table was last found equal: a control row per comparison, which a difference removes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from replicator.lake import Lake
+from replicator.operate.verify.verdict import LAYERS, Verdict
+from replicator.protocols import Control
+
+
+@dataclass(frozen=True)
+class Mark:
+    """``table`` held what ``against`` says on ``verified_at`` (ISO 8601, UTC), as of ``position``."""
+
+    layer: str
+    table: str
+    against: str
+    verified_at: str
+    position: str
+    rows: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The marks of a lake."""
+
+    lake: Lake
+    control: Control
+    now: Callable[[], str]
+
+    def note(self, verdict: Verdict) -> None:
+        """Keep an equal verdict, forget the mark of a different one. One that could not be told changes nothing, nor
+        does an equal one over a part of the keys.
+        """
+        place = self.lake.verified(verdict.layer, verdict.table, verdict.against)
+        if verdict.error is not None:
+            return
+        if not verdict.is_equal:
+            self.control.remove(place)
+        elif verdict.share >= 1:
+            of = (verdict.layer, verdict.table, verdict.against)
+            self.control.put(place, asdict(Mark(*of, self.now(), verdict.position, verdict.rows, verdict.checksum)))
+
+    def every(self) -> list[Mark]:
+        """All marks, in the order of the layers."""
+        found = []
+        for layer in LAYERS:
+            folder = self.lake.verified_root(layer)
+            kept = [self.control.get(f"{folder}/{name}.json") for name in self.control.under(folder)]
+            found += [Mark(**each) for each in kept if each is not None]
+        return found

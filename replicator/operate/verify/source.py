@@ -1,0 +1,191 @@
+"""The live source and silver: all rows of a table in one transaction, and silver's live rows at its newest version.
+
+The two are never read at one moment of the source. So keys that differ are looked at again, in a new transaction and
+with silver as it is then, until they are equal or the patience is over. What then differs only because silver already
+has a change from behind the last transaction is in flight; everything else is a difference.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from replicator import gateway, names
+from replicator.errors import TableMissing, TableStopped
+from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged
+from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
+from replicator.protocols import Database, Glance
+from replicator.spec import Table
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms.layout import key_of, version_of
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+_PAUSE_SECONDS = 1.0
+Keys = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class _Place:
+    at: Refinement
+    name: str
+    database: Database
+
+    @property
+    def table(self) -> Table:
+        return self.at.lake.silver(self.at.source.name, self.name)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """Both sides; ``later`` are keys of silver that changed after the source was read."""
+
+    pair: Pair
+    later: DataFrame
+    unknown: tuple[str, ...]
+    position: str
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One look: what was found, in which pair, what was left out, and how far both sides were."""
+
+    found: Found
+    pair: Pair
+    unknown: tuple[str, ...]
+    in_flight: int
+    position: str
+
+
+def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
+    """Every table of silver that a table of the source stands behind: those of outbox events hold something else."""
+    folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    every = sorted(names.decode_table(folder) for folder in folders)
+    return [_comparison(_Place(at, name, database)) for name in every if at.source.declaration(name).outbox is None]
+
+
+def _comparison(place: _Place) -> Comparison:
+    login = place.at.source.database
+    against = "source" if login is None else login.kind
+
+    def size(spark: SparkSession) -> int:
+        return 3 * place.at.silver.read(spark, place.table).count()
+
+    return Comparison(SOURCE, place.table.name, against, partial(_compared, place=place), size)
+
+
+def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
+    spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
+    until = time.monotonic() + look.wait
+    first = last = _seen(spark, place, look, None)
+    while last.found.differing and time.monotonic() < until:
+        time.sleep(min(_PAUSE_SECONDS, max(0.0, until - time.monotonic())))
+        last = _seen(spark, place, look, _again(last))
+    found = replace(last.found, total=first.found.total)
+    told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, behind=_behind(spark, place))
+    told = replace(told, position=last.position)
+    return judged(told, first.pair, found, look)
+
+
+def _again(seen: _Seen) -> Keys | None:
+    """The keys to look at again; None: all of them."""
+    return seen.found.keys(seen.pair.keys) if seen.found.differing <= KNOWN else None
+
+
+def _seen(spark: SparkSession, place: _Place, look: Look, keys: Keys | None) -> _Seen:
+    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
+        read = _read(spark, place, look, keys, Path(folder))
+        found = compared(read.pair, look)
+        late = _late(read, found)
+        return _Seen(found.without(late, read.pair.keys), read.pair, read.unknown, len(late), read.position)
+
+
+def _read(spark: SparkSession, place: _Place, look: Look, keys: Keys | None, folder: Path) -> _Read:
+    """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
+    with place.database.glance() as glance:
+        version = place.at.silver.version(spark, place.table)
+        if version is None:
+            raise TableMissing("the table does not exist", where=place.table.location)
+        silver = place.at.silver.read(spark, place.table, version)
+        columns, unknown = _carried(silver, glance, place)
+        key = key_of(silver.schema)
+        one = landed(spark, glance, Wanted(place.name, columns, key, _texts(keys)), folder, look.advance)
+    other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
+    pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns})
+    if keys is not None:
+        pair = replace(pair, one=_among(one, pair, keys), other=_among(other, pair, keys))
+    later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, key))
+    position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
+    return _Read(pair, later, unknown, position)
+
+
+def _carried(silver: DataFrame, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:
+    """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
+    held = {each.name: each for each in glance.columns(place.name)}
+    own = [field for field in silver.schema if field.name not in SYSTEM_COLUMNS]
+    versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
+    carried, unknown = [], []
+    for field in own:
+        name = str(field.metadata.get("name") or names.decode(field.name))
+        there = held.pop(name, None)
+        told = None if there is None else glance.told(there, field.dataType)
+        if version_of(field.name)[0] in versions:
+            unknown.append(f"{name}: it has had several types")
+        elif there is None:
+            unknown.append(f"{name}: the source has no such column")
+        elif told is None:
+            unknown.append(f"{name}: {there.type} is written in several ways")
+        else:
+            carried.append(Carried(name, field.name, field.dataType, told))
+    unknown += [f"{name}: silver has no such column" for name in held]
+    _refuse_keys(own, carried, place)
+    return tuple(carried), tuple(unknown)
+
+
+def _refuse_keys(own: list[StructField], carried: list[Carried], place: _Place) -> None:
+    known = {each.name for each in carried}
+    lost = [field.name for field in own if "key" in field.metadata and field.name not in known]
+    if lost:
+        raise TableStopped(f"its key column {names.decode(lost[0])} cannot be compared", where=place.table.name)
+
+
+def _texts(keys: Keys | None) -> tuple[tuple[str, ...], ...] | None:
+    """Keys as the database writes them; None (all rows) where that is not certain."""
+    certain = (str, int, date)
+    if not keys or any(not isinstance(part, certain) or isinstance(part, (bool, datetime)) for part in keys[0]):
+        return None
+    return tuple(tuple(str(part) for part in key) for key in keys)
+
+
+def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
+    """The rows of some keys."""
+    columns = [names.spark(name) for name in pair.keys]
+    schema = rows.select(*columns).schema
+    return rows.join(F.broadcast(gateway.frame(rows.sparkSession, keys, schema)), list(pair.keys), "left_semi").select(
+        *map(names.spark, rows.columns)
+    )
+
+
+def _late(read: _Read, found: Found) -> Keys:
+    """Keys that differ because silver has a change that the source had not yet when it was read."""
+    if not found.differing or found.differing > KNOWN:
+        return []
+    return [tuple(row) for row in _among(read.later, read.pair, found.keys(read.pair.keys)).collect()]
+
+
+def _behind(spark: SparkSession, place: _Place) -> int:
+    """Commits of bronze that silver has not read."""
+    at, bronze = place.at, place.at.lake.bronze(place.at.source.name)
+    identity, newest = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
+    progress = None if identity is None else at.silver.progress(spark, place.table, identity)
+    return 0 if progress is None or newest is None else max(0, newest - progress.version)

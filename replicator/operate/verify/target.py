@@ -1,0 +1,85 @@
+"""Gold and the serving database, as of the version of gold that the ledger names, in one transaction."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError, TableMissing, TableStopped
+from replicator.operate.verify.equality import Pair, compared, judged
+from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
+from replicator.protocols import Inspected, Shown, Sink
+from replicator.spec import Model, Progress, Target
+from replicator.stages import tuning
+from replicator.stages.warehouse import Warehouse
+
+
+@dataclass(frozen=True)
+class _Place:
+    at: Warehouse
+    model: Model
+    target: Target
+    sink: Sink
+
+
+def comparison(at: Warehouse, model: Model, target: Target, sinks: Mapping[str, Sink]) -> Comparison:
+    """One model with its target. Raises ConfigError for a target that the configuration does not have."""
+    if target.connection not in sinks:
+        raise ConfigError(f"there is no target {target.connection!r}", where=model.name)
+    place = _Place(at, model, target, sinks[target.connection])
+
+    def size(spark: SparkSession) -> int:
+        return 3 * at.gold.read(spark, at.lake.gold(model.name)).count()
+
+    return Comparison(TARGET, model.name, target.connection, partial(_compared, place=place), size)
+
+
+def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
+    at, model = place.at, place.model
+    table = at.lake.gold(model.name, model.key)
+    spark = tuning.session_for(spark, at.gold.size(spark, table))
+    if not isinstance(place.sink, Inspected):
+        raise ConfigError(f"target {place.target.connection} cannot be read back")
+    with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
+        with place.sink.look(model) as looked:
+            version, newest = _pinned(spark, place, looked.progress)
+            gold = at.gold.read(spark, table, version)
+            every = looked.shown(gold)
+            columns = _carried(every, model)
+            other = landed(spark, looked.glance, Wanted(looked.table, columns), Path(folder), look.advance)
+        one = gold.select([each.value.alias(each.name) for each in every if each.told is not None])
+        pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns})
+        unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
+        told = replace(told, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
+        return judged(told, pair, compared(pair, look), look)
+
+
+def _pinned(spark: SparkSession, place: _Place, recorded: Progress | None) -> tuple[int, int]:
+    """Gold's version that the target has, and its newest."""
+    table = place.at.lake.gold(place.model.name)
+    identity, newest = place.at.gold.identity(spark, table), place.at.gold.version(spark, table)
+    if identity is None or newest is None:
+        raise TableMissing(f"gold table {place.model.name} does not exist yet", where=table.location, mend="Run gold.")
+    if recorded is None:
+        raise TableMissing("it was never published", where=place.model.name, mend="`replicator run publish` does it.")
+    if recorded.input != identity:
+        raise TableStopped(
+            "what is published is of another gold table, which lay here before",
+            where=place.model.name,
+            mend="`replicator run publish` sends the whole model.",
+        )
+    return recorded.version, newest
+
+
+def _carried(shown: Sequence[Shown], model: Model) -> tuple[Carried, ...]:
+    """The target's columns that can be compared. Raises TableStopped where a key is none of them."""
+    lost = [each.name for each in shown if each.told is None and each.name in model.key]
+    if lost:
+        raise TableStopped(f"its key column {lost[0]} cannot be compared", where=model.name)
+    return tuple(Carried(each.name, each.name, each.kind, each.told) for each in shown if each.told is not None)

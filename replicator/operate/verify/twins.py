@@ -1,0 +1,62 @@
+"""Silver and its copies in other formats, as of the version that a copy has taken over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from replicator import names
+from replicator.errors import TableMissing, TableStopped
+from replicator.operate.verify.equality import Pair, compared, judged
+from replicator.operate.verify.verdict import TWINS, Comparison, Look, Verdict
+from replicator.spec import Table
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms.layout import key_of
+
+
+def comparisons(spark: SparkSession, at: Refinement, formats: Sequence[str]) -> list[Comparison]:
+    """Every twin of a source that is declared or lies in the lake."""
+    twins = {(declared.table, format_) for declared in at.source.tables for format_ in declared.twins}
+    for format_ in formats:
+        folders = at.silver.tables(spark, at.lake.twins_root(format_, at.source.name))
+        twins |= {(names.decode_table(folder), format_) for folder in folders}
+    return [_comparison(at, name, format_) for name, format_ in sorted(twins)]
+
+
+def _comparison(at: Refinement, name: str, format_: str) -> Comparison:
+    table, twin = at.lake.silver(at.source.name, name), at.lake.twin(at.source.name, name, format_)
+
+    def size(spark: SparkSession) -> int:
+        return 2 * at.silver.read(spark, table).count()
+
+    return Comparison(TWINS, table.name, format_, partial(_compared, at=at, table=table, twin=twin), size)
+
+
+def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Refinement, table: Table, twin: Table) -> Verdict:
+    spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
+    version, newest = _pinned(spark, at, table, twin)
+    one, other = at.silver.read(spark, table, version), at.silver.read(spark, twin)
+    pair = Pair(one, other, key_of(one.schema))
+    told = replace(told, behind=newest - version, position=f"silver version {version}")
+    return judged(told, pair, compared(pair, look), look)
+
+
+def _pinned(spark: SparkSession, at: Refinement, table: Table, twin: Table) -> tuple[int, int]:
+    """The table's version that the twin has taken over, and its newest. Raises TableMissing, TableStopped."""
+    identity, newest = at.silver.identity(spark, table), at.silver.version(spark, table)
+    if identity is None or newest is None:
+        raise TableMissing("the table does not exist", where=table.location)
+    if at.silver.version(spark, twin) is None:
+        raise TableMissing("the twin does not exist yet", where=twin.location, mend="`replicator run silver` makes it.")
+    reached = at.silver.progress(spark, twin, identity)
+    if reached is None:
+        raise TableStopped(
+            "the twin is of another table, which lay here before",
+            where=twin.location,
+            mend="`replicator run silver` makes it equal again.",
+        )
+    return reached.version, newest

@@ -1,0 +1,82 @@
+"""A serving table read back: which of its columns must show what of gold, as of one moment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import names
+from replicator.databases import told
+from replicator.databases.postgresql import PostgresGlance
+from replicator.protocols import Shown
+from replicator.sinks.postgres.columns import Carried, carry
+from replicator.sinks.postgres.ddl import target_of
+from replicator.spec import Model, Progress
+
+_OF_ITS_OWN = ("inet", "cidr", "macaddr", "interval", "time with time zone")
+"""Types whose values Postgres writes in its own way, whatever was sent."""
+
+
+@dataclass(frozen=True)
+class PostgresLook:
+    """``TargetLook`` in one transaction."""
+
+    model: Model
+    progress: Progress | None
+    glance: PostgresGlance
+
+    @property
+    def table(self) -> str:
+        """``<schema>.<table>``."""
+        target = target_of(self.model)
+        return f"{target.schema}.{target.table}"
+
+    def shown(self, rows: DataFrame) -> Sequence[Shown]:
+        """As Postgres' own types write what was sent: to as many digits as a type keeps, without a CHAR's blanks."""
+        held = {each.name: each for each in self.glance.columns(self.table)}
+        found = []
+        for column in carry(self.model, rows.schema):
+            there = held.get(column.name)
+            type_ = "" if there is None else there.type
+            value, kind = _shown(rows, column, type_)
+            known = None if there is None or type_ in _OF_ITS_OWN else self.glance.told(there, kind)
+            if known is not None and type_.startswith("character("):
+                known = told.Told(known.sql, F.rtrim)
+            found.append(Shown(column.name, value, kind, known, type_ or "the target has no such column"))
+        return found
+
+
+def _shown(rows: DataFrame, column: Carried, type_: str) -> tuple[Column, T.DataType]:
+    """A column of gold as one of that type of the target shows it."""
+    value, kind = F.col(names.spark(column.name)), rows.schema[column.name].dataType
+    if isinstance(kind, (T.ArrayType, T.MapType, T.StructType)):
+        if type_.endswith("[]"):
+            return value, kind
+        return column.value, T.StringType()
+    if type_.startswith(("text", "character")):
+        text = column.value.cast("string")
+        return F.rtrim(text) if type_.startswith("character(") else text, T.StringType()
+    if type_ == "uuid":
+        return F.lower(value), kind
+    if type_.startswith(("time ", "time(")):
+        return _rounded(value.cast("bigint"), type_), T.LongType()
+    return _moment(value, kind, type_) if type_.startswith("timestamp") else (value, kind)
+
+
+def _moment(value: Column, kind: T.DataType, type_: str) -> tuple[Column, T.DataType]:
+    """A time to as many digits as the target keeps."""
+    if isinstance(kind, T.TimestampType):
+        return F.timestamp_micros(_rounded(F.unix_micros(value), type_)), kind
+    micros = F.unix_micros(value.cast("timestamp"))  # the session's zone is UTC (types.md Y5), and so is the way back
+    return F.timestamp_micros(_rounded(micros, type_)).cast("timestamp_ntz"), T.TimestampNTZType()
+
+
+def _rounded(micros: Column, type_: str) -> Column:
+    digits = re.match(r"\w+\((\d)\)", type_)
+    unit = 10 ** (6 - int(digits.group(1) if digits else 6))
+    return micros if unit == 1 else (F.floor((micros + F.lit(unit // 2)) / F.lit(unit)) * unit).cast("bigint")

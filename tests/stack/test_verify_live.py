@@ -1,0 +1,339 @@
+"""`verify` against live databases: values of every kind, planted differences, a source that is ahead or away."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+from pyspark.sql import functions as F
+
+from infra.sample_source import log_in
+from replicator import assemble, settings
+from replicator.operate import verify
+from replicator.operate.verify import Look, Verdict
+from replicator.settings import Settings
+from replicator.sinks.postgres import PostgresConnection
+from replicator.spec import Progress, SourceSpec, Table
+from replicator.stages import gold, publish, silver
+from tests.builders import Record, bronze, envelope, exact_session, record
+from tests.cli import said
+
+pytestmark = [pytest.mark.stack, pytest.mark.spark]
+
+PG = """
+CREATE TYPE {s}.mood AS ENUM ('calm', 'wild');
+CREATE DOMAIN {s}.price AS numeric(10,2);
+CREATE TABLE {s}."Odd things" (
+  id int PRIMARY KEY, small smallint, big bigint, price {s}.price, exact numeric, ratio double precision, part real,
+  ok boolean, flag bit(1), raw bytea, day date, at timestamp, seen timestamptz, clock time, doc jsonb, code uuid,
+  name varchar(40), numbers int[], mood {s}.mood, pad char(5), gone interval, fresh text);
+INSERT INTO {s}."Odd things" VALUES
+  (1, -3, 9007199254740993, 1234.50, 1.500, 0.1, 0.1, true, B'1', '\\x00ff', '2020-02-29', '2020-02-29 01:02:03.000004',
+   '2020-02-29 01:02:03.5+02', '24:00:00', '{{"b": 1.50, "a": [1, null]}}', '6F9619FF-8B86-D011-B42D-00C04FC964FF',
+   'é 😀 ''"\\', '{{1,NULL,3}}', 'wild', 'ab', '1 mon', NULL),
+  (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+   NULL, NULL),
+  (3, 32767, -1, -0.05, -12345678901234567890123456789012345678901234.5, 'NaN', '-Infinity', false, B'0', '',
+   'infinity', 'infinity', '-infinity', '00:00:00.000001', '[]', '00000000-0000-0000-0000-000000000000', '', '{{}}',
+   'calm', '', '0', '')
+"""
+MARIA = """
+CREATE TABLE things (
+  id int PRIMARY KEY, tiny tinyint(1), huge bigint unsigned, wrapped bigint unsigned, price decimal(10,2), ratio double,
+  part float, raw varbinary(9), fixed binary(4), day date, at datetime(6), seen timestamp(6) NULL, clock time(6),
+  doc json, kind enum('a b', 'c'), tags set('x', 'y', 'z'), bits bit(5), flag bit(1), made year, name varchar(40),
+  place point) CHARACTER SET utf8mb4;
+INSERT INTO things VALUES
+  (1, 1, 18446744073709551615, 18446744073709551615, 1234.50, 0.1, 0.1, X'00FF', X'01', '2020-02-29',
+   '2020-02-29 01:02:03.000004', '2020-02-29 01:02:03.5', '-12:30:00.5', '{"b": 1, "a": 2}', 'a b', 'x,z', 5, 1, 2003,
+   'é 😀 ''"\\\\%', NULL),
+  (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+   NULL),
+  (3, 0, 0, 7, -0.05, -1e300, 16777216, '', X'00000000', '9999-12-31', '1000-01-01 00:00:00', NULL, '838:59:59', '[]',
+   'c', '', 0, 0, 1901, '', NULL)
+"""
+OF_PG = {
+    "id": "int", "small": "smallint", "big": "bigint", "price": "decimal(10,2)", "exact": "variable_decimal",
+    "ratio": "double", "part": "float", "ok": "boolean", "flag": "boolean", "raw": "bytes", "day": "date",
+    "at": "micro_timestamp", "seen": "zoned_timestamp", "clock": "micro_time", "doc": "json", "code": "uuid",
+    "name": "string", "numbers": "array<int>", "mood": "enum", "pad": "string", "gone": "interval",
+}  # fmt: skip
+OF_MARIA = {
+    "id": "int", "tiny": "smallint", "huge": {"type": "bigint", "unsigned": True}, "wrapped": "bigint",
+    "price": "decimal(10,2)", "ratio": "double", "part": "float", "raw": "bytes", "fixed": "bytes", "day": "date",
+    "at": "micro_timestamp", "seen": "zoned_timestamp", "clock": "micro_time", "doc": "json", "kind": "enum",
+    "tags": "enum_set", "bits": "bits(5)", "flag": "boolean", "made": "year", "name": "string",
+}  # fmt: skip
+
+
+def text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+LONG = 123456789012345678901234567890123456789012345
+EVENTS_OF_PG: list[dict[str, Any]] = [
+    {"id": 1, "small": -3, "big": 9007199254740993, "price": text((123450).to_bytes(3, "big")),
+     "exact": {"scale": 3, "value": text((1500).to_bytes(2, "big"))}, "ratio": 0.1, "part": 0.1, "ok": True,
+     "flag": True, "raw": text(b"\x00\xff"), "day": 18321, "at": 1582938123000004, "seen": "2020-02-28T23:02:03.5Z",
+     "clock": 86_400_000_000, "doc": '{"a": [1, null], "b": 1.5}', "code": "6f9619ff-8b86-d011-b42d-00c04fc964ff",
+     "name": "é 😀 '\"\\", "numbers": [1, None, 3], "mood": "wild", "pad": "ab   ", "gone": "P1M"},
+    {"id": 2, **dict.fromkeys([name for name in OF_PG if name != "id"])},
+    {"id": 3, "small": 32767, "big": -1, "price": text((-5).to_bytes(1, "big", signed=True)),
+     "exact": {"scale": 1, "value": text((-LONG).to_bytes(20, "big", signed=True))},
+     "ratio": "NaN", "part": "-Infinity", "ok": False, "flag": False, "raw": "", "day": 2146033979,
+     "at": 9223372036854775807, "seen": "-infinity", "clock": 1, "doc": "[]",
+     "code": "00000000-0000-0000-0000-000000000000", "name": "", "numbers": [], "mood": "calm", "pad": "     ",
+     "gone": "P0D"},
+]  # fmt: skip
+EVENTS_OF_MARIA: list[dict[str, Any]] = [
+    {"id": 1, "tiny": 1, "huge": -1, "wrapped": -1, "price": text((123450).to_bytes(3, "big")), "ratio": 0.1,
+     "part": 0.1, "raw": text(b"\x00\xff"), "fixed": text(b"\x01\0\0\0"), "day": 18321, "at": 1582938123000004,
+     "seen": "2020-02-29T01:02:03.5Z", "clock": -45_000_500_000, "doc": '{"b": 1, "a": 2}', "kind": "a b",
+     "tags": "x,z", "bits": text(b"\x05"), "flag": True, "made": 2003, "name": "é 😀 '\"\\%"},
+    {"id": 2, **dict.fromkeys([name for name in OF_MARIA if name != "id"])},
+    {"id": 3, "tiny": 0, "huge": 0, "wrapped": 7, "price": text((-5).to_bytes(1, "big", signed=True)), "ratio": -1e300,
+     "part": 16777216.0, "raw": "", "fixed": text(b"\0\0\0\0"), "day": 2932896, "at": -30610224000000000, "seen": None,
+     "clock": 3_020_399_000_000, "doc": "[]", "kind": "c", "tags": "", "bits": text(b"\0"), "flag": False, "made": 1901,
+     "name": ""},
+]  # fmt: skip
+MODEL = """
+SELECT id, price, name, doc, code, pad, raw, day, clock, numbers, CASE WHEN id = 1 THEN at END AS at_millis, at,
+       timestamp_millis(_source_ts_ms) AS updated_at FROM {things}
+"""
+OF_MODEL = {
+    "id": "integer", "price": "numeric(12,4)", "name": "text", "doc": "jsonb", "code": "uuid", "pad": "char(8)",
+    "raw": "bytea", "day": "date", "clock": "time", "numbers": "jsonb", "at_millis": "timestamp(3)",
+    "at": "timestamptz", "updated_at": "timestamp(3)",
+}  # fmt: skip
+
+
+@dataclass
+class World:
+    """Two sources with a table each, a model, its target; configured in a folder as a user has it."""
+
+    spark: Any
+    conf: Path
+    schema: str
+    pg: Any
+    maria: Any
+
+    @property
+    def settings(self) -> Settings:
+        return settings.load(self.conf, "dev", {})
+
+    @property
+    def checks(self) -> verify.Checks:
+        return assemble.checks(self.spark, self.settings, SourceSpec("", ""))
+
+    def table(self, source: str) -> Table:
+        name = {"pg": f"{self.schema}.Odd things", "maria": f"{self.schema}.things"}[source]
+        return replace(self.checks.warehouse.lake.silver(source, name), keys=("id",))
+
+    def take(self, source: str, rows: list[dict[str, Any]], after: int = 0, **place: Any) -> None:
+        """Rows as the source's connector sends them, into silver."""
+        name = self.table(source).name.split("/", 1)[1]
+        told = {"name": source, "connector": "mariadb"} | place
+        if source == "pg":
+            told |= {"connector": "postgresql", "schema": self.schema, "lsn": 10, "sequence": '["9","10"]'}
+        records: list[Record] = []
+        for offset, row in enumerate(rows, after):
+            value = envelope("c", row, pos=4 + offset, table=name, **told)
+            records.append(record(f"{source}.{name.replace(' ', '_')}", offset, {"id": row["id"]}, value))
+        at = next(each for each in self.checks.sources if each.source.name == source)
+        at.bronze.append(bronze(self.spark, records), at.lake.bronze(source), None)
+        accounts = list(silver.refine(self.spark, at))
+        assert [str(account.error) for account in accounts if account.error] == []
+        assert sum(account.dead_lettered for account in accounts) == 0
+
+    def verdict(self, layer: str, table: str | None = None, **look: Any) -> Verdict:
+        comparisons = verify.chosen(self.spark, self.checks, table, [layer])
+        [told] = verify.verify(self.spark, comparisons, Look(**look))
+        return told
+
+    def said(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
+        """What the command tells as JSON."""
+        done = said("verify", *arguments, "--conf", str(self.conf), "--env", "dev", "--json", code=code)
+        return list(json.loads(done))
+
+    def put(self, source: str, rows: Any) -> None:
+        """Rows with ``_op`` into silver behind everybody's back."""
+        self.checks.warehouse.silver.put(rows, self.table(source), Progress("a mistake", time.monotonic_ns()))
+
+    def publish(self) -> None:
+        at = self.checks
+        lake, sink = at.warehouse.lake, at.sinks["warehouse"]
+        done = publish.publish(self.spark, at.models, at.warehouse.gold, lake, sink)
+        assert [str(each.error) for each in done if each.error] == []
+
+    def run(self, statement: str) -> None:
+        with self.pg, self.pg.cursor() as cursor:
+            cursor.execute(statement)
+
+
+@pytest.fixture(scope="module")
+def world(spark: Any, endpoints: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Everything equal: sources, silver, gold, target."""
+    schema, home = f"verify_{uuid4().hex[:8]}", tmp_path_factory.mktemp("verify")
+    admin = endpoints.postgres_admin
+    own = PostgresConnection(admin.host, admin.port, admin.database, admin.user, admin.password, sslmode="disable")
+    configure(home, schema, endpoints)
+    with closing(own.open()) as pg, closing(log_in(endpoints.mariadb)) as maria:
+        with pg, pg.cursor() as cursor:
+            cursor.execute(f"CREATE SCHEMA {schema}; SET search_path = {schema}; " + PG.format(s=schema))
+        with maria.cursor() as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(f"CREATE DATABASE {schema}")
+            maria.select_db(schema)
+            for statement in MARIA.split(";\n"):
+                cursor.execute(statement)
+            maria.commit()
+        made = World(exact_session(spark), home / "conf", schema, pg, maria)
+        made.take("pg", EVENTS_OF_PG)
+        made.take("maria", EVENTS_OF_MARIA)
+        at = made.checks
+        assert [str(built.error) for built in gold.refresh(made.spark, at.models, at.warehouse) if built.error] == []
+        made.publish()
+        yield made
+        maria.rollback()
+        with maria.cursor() as cursor:
+            cursor.execute(f"DROP DATABASE {schema}")
+        pg.rollback()
+        made.run(f"DROP SCHEMA {schema} CASCADE; DROP SCHEMA {schema}_star CASCADE")
+
+
+def configure(home: Path, schema: str, endpoints: Any) -> None:
+    """A configuration that names both sources and the target."""
+
+    def login(server: Any, **more: Any) -> dict[str, Any]:
+        return {"host": server.host, "port": server.port, "user": server.user, "password": server.password, **more}
+
+    admin, maria = endpoints.postgres_admin, login(endpoints.mariadb, kind="mariadb", sslmode="disable")
+    pg = login(admin, kind="postgresql", dbname=admin.database, sslmode="disable")
+    target = login(admin, database=admin.database, sslmode="disable")
+    inputs = {"things": f"pg/{schema}.Odd things"}
+    columns = {name: {"type": kind} for name, kind in OF_MODEL.items()}
+    place = {"target": "warehouse", "schema": f"{schema}_star", "table": "things"}
+    files = {
+        "base.yaml": {"lake": {"root": str(home / "lake")}},
+        "dev.yaml": {"targets": {"warehouse": target}},
+        "sources/pg.yaml": {"name": "pg", "database": pg, "tables": {f"{schema}.Odd things": {"columns": OF_PG}}},
+        "sources/maria.yaml": {
+            "name": "maria",
+            "database": maria,
+            "tables": {f"{schema}.things": {"columns": OF_MARIA}},
+        },
+        "models/things.yaml": {"key": ["id"], "inputs": inputs, "columns": columns, "publish": place},
+    }
+    for name, content in files.items():
+        path = home / "conf" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    (home / "conf/models/things.sql").write_text(MODEL, encoding="utf-8")
+
+
+def test_values_of_every_kind_are_equal_in_every_layer(world: World) -> None:
+    """types.md section 2, from two live databases to the serving one: numbers at their ends, NaN, endless dates, bytes,
+    JSON in another order, NULL and ''; what has several texts is listed and not guessed.
+    """
+    told = {f"{each['layer']} {each['against']}": each for each in world.said()}
+    assert {place: (each["verdict"], each["named"], each["rows"]) for place, each in told.items()} == {
+        "source mariadb": ("equal", [], 3),
+        "source postgresql": ("equal", [], 3),
+        "gold silver": ("equal", [], 3),
+        "target warehouse": ("equal", [], 3),
+    }
+    assert told["source postgresql"]["not_compared"] == [
+        "gone: interval is written in several ways",
+        "fresh: silver has no such column",
+    ]
+    assert told["source mariadb"]["not_compared"] == ["place: silver has no such column"]
+    assert told["target warehouse"]["not_compared"] == []
+    marks = world.said("--show")
+    assert [(mark["layer"], mark["rows"]) for mark in marks] == [
+        ("source", 3),
+        ("source", 3),
+        ("gold", 3),
+        ("target", 3),
+    ]
+
+
+@pytest.mark.parametrize("source", ["pg", "maria"])
+def test_a_cell_and_a_row_that_silver_has_wrong_are_named(world: World, source: str) -> None:
+    """By key and column, each column that there is, with exit code 1; put right, the two are equal again."""
+    rows = world.checks.warehouse.silver.read(world.spark, world.table(source))
+    upsert = F.lit("upsert").alias("_op")
+    other = rows.where("id = 1").withColumn("id", F.lit(3))
+    world.put(source, other.select("*", upsert).localCheckpoint())
+    world.put(source, rows.where("id = 2").select("*", F.lit("delete").alias("_op")).localCheckpoint())
+    [told] = world.said(world.table(source).name, "--layer", "source", "--wait", "0", code=1)
+    assert (told["missing"], told["differing"], told["extra"]) == (1, 1, 0)
+    missing, differing = sorted(told["named"])
+    assert missing == "id=2: missing"
+    compared = set(OF_PG if source == "pg" else OF_MARIA) - {"id", "gone"}
+    assert set(differing.removeprefix("id=3: ").split(", ")) == compared
+    before = world.checks.warehouse.silver.version(world.spark, world.table(source)) - 2
+    back = world.checks.warehouse.silver.read(world.spark, world.table(source), before)
+    world.put(source, back.where("id IN (2, 3)").select("*", upsert).localCheckpoint())
+    assert world.verdict("source", world.table(source).name).is_equal
+
+
+def test_what_is_on_its_way_is_not_called_a_difference(world: World) -> None:
+    """The source is ahead: looked at again until silver has it; silver is ahead: in flight, and left out."""
+    name = world.table("maria").name
+    with world.maria.cursor() as cursor:
+        cursor.execute("INSERT INTO things (id, name) VALUES (4, 'new')")
+        world.maria.commit()
+    assert world.verdict("source", name).missing == 1
+    row = {**EVENTS_OF_MARIA[1], "id": 4, "name": "new"}
+    late = threading.Timer(2, world.take, ("maria", [row], 3))
+    late.start()
+    told = world.verdict("source", name, wait=60)
+    late.join()
+    assert (told.is_equal, told.rows, told.named) == (True, 4, ())
+    world.take("maria", [{**row, "id": 5}], 4, file="binlog.999999")
+    told = world.verdict("source", name)
+    assert (told.is_equal, told.in_flight) == (True, 1)
+    with world.maria.cursor() as cursor:
+        cursor.execute("DELETE FROM things WHERE id = 4")
+        world.maria.commit()
+    gone = world.checks.warehouse.silver.read(world.spark, world.table("maria")).where("id > 3")
+    world.put("maria", gone.select("*", F.lit("delete").alias("_op")).localCheckpoint())
+
+
+def test_what_others_do_to_the_target_is_named(world: World) -> None:
+    """F-P8: an UPDATE, a DELETE and an INSERT by hand."""
+    place = f"{world.schema}_star.things"
+    world.run(
+        f'UPDATE {place} SET doc = \'{{"a": [1, null], "b": 1.51}}\' WHERE id = 1; DELETE FROM {place} WHERE id = 2; '
+        f"INSERT INTO {place} SELECT (jsonb_populate_record(t, '{{\"id\": 9}}')).* FROM {place} t WHERE id = 3"
+    )
+    told = world.verdict("target")
+    assert (told.rows, sorted(told.named)) == (3, ["id=1: doc", "id=2: missing", "id=9: extra"])
+    assert world.verdict("gold").is_equal
+    world.run(f"DELETE FROM {world.schema}_star._replicator_ledger")
+    world.publish()
+    assert world.verdict("target").is_equal
+
+
+def test_a_source_that_is_away_keeps_nobody_from_the_others(world: World) -> None:
+    """Exit code 3, and every other verdict is told."""
+    path = world.conf / "sources/maria.yaml"
+    kept = path.read_text(encoding="utf-8")
+    content = yaml.safe_load(kept)
+    content["database"]["port"] = 1
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    try:
+        told = world.said("--layer", "source", code=3)
+    finally:
+        path.write_text(kept, encoding="utf-8")
+    assert sorted(each["verdict"] for each in told) == ["equal", "unknown"]

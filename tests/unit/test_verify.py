@@ -1,0 +1,154 @@
+"""What `verify` finds in damaged tables, and what it does not call a difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from replicator.errors import ConfigError
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.operate import verify
+from replicator.operate.verify import equality
+from replicator.operate.verify.equality import Pair
+from replicator.operate.verify.marks import Marks
+from replicator.operate.verify.verdict import Look, Verdict
+from replicator.spec import Model, ModelColumn, Progress, SourceSpec
+from replicator.stages import gold
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+
+pytestmark = pytest.mark.spark
+
+ROWS = 20_000
+MODEL = Model(
+    "lines",
+    "SELECT o.id AS line, o.total * 2 AS twice, c.name FROM {orders} o LEFT JOIN {customers} c ON c.id = o.customer",
+    {"orders": "s/shop.orders", "customers": "s/shop.customers"},
+    ("line",),
+    (
+        ModelColumn("line", "integer", nullable=False),
+        ModelColumn("twice", "numeric(12,2)"),
+        ModelColumn("name", "text"),
+    ),
+)
+
+
+@dataclass
+class World:
+    """Two tables of silver and a model over them, on a disk."""
+
+    spark: Any
+    lake: Lake
+    format: DeltaFormat = field(default_factory=DeltaFormat)
+    control: MemoryControl = field(default_factory=MemoryControl)
+    written: int = 0
+
+    @property
+    def warehouse(self) -> Warehouse:
+        return Warehouse(self.format, self.format, self.control, self.lake)
+
+    @property
+    def marks(self) -> Marks:
+        return Marks(self.lake, self.control, lambda: "2026-11-22T00:00:00+00:00")
+
+    def silver(self, table: str, sql: str) -> None:
+        """Rows of the source's columns, put into silver."""
+        column_seq = "CAST(NULL AS MAP<STRING,STRING>) AS _column_seq"
+        system = f"'0000' AS _seq, false AS _deleted, {column_seq}, 1L AS _source_ts_ms"
+        rows = self.spark.sql(f"SELECT *, {system}, 'upsert' AS _op FROM ({sql})")
+        self.written += 1
+        self.format.put(rows, self.lake.silver("s", table, ("id",)), Progress("by hand", self.written))
+
+    def build(self) -> None:
+        assert [str(each.error) for each in gold.refresh(self.spark, [MODEL], self.warehouse) if each.error] == []
+
+    def damage(self, rows: Any) -> None:
+        """Rows with ``_op`` put into gold behind everybody's back, and the progress as it was."""
+        table = self.lake.gold(MODEL.name, MODEL.key)
+        done = self.format.progress(self.spark, table, MODEL.name)
+        self.written += 1
+        self.format.put(rows, table, Progress("a mistake", self.written))
+        assert self.format.progress(self.spark, table, MODEL.name) == done
+
+    def verdict(self, **look: Any) -> Verdict:
+        at = Refinement(SourceSpec("s", ".*"), self.format, self.format, self.control, self.lake)
+        checks = verify.Checks([at], ("delta",), self.warehouse, [MODEL])
+        comparisons = verify.chosen(self.spark, checks)
+        (told,) = verify.verify(self.spark, comparisons, Look(**look), self.marks.note)
+        return told
+
+
+ORDERS = "SELECT CAST(id AS INT) AS id, CAST(id % 97 AS INT) AS customer, CAST(id / 7 AS DECIMAL(10,2)) AS total"
+
+
+@pytest.fixture(scope="module")
+def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> World:
+    made = World(spark.newSession(), Lake(str(tmp_path_factory.mktemp("lake"))))
+    made.silver("shop.orders", f"{ORDERS} FROM range({ROWS})")
+    made.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")
+    made.build()
+    return made
+
+
+def test_gold_is_what_its_model_gives_over_the_silver_that_it_was_made_from(world: World) -> None:
+    """Equal, and marked so; a row of silver that changed since makes it late, not different."""
+    told = world.verdict()
+    assert (told.is_equal, told.rows, told.behind, told.error) == (True, ROWS, 0, None)
+    [mark] = world.marks.every()
+    assert (mark.table, mark.rows, mark.checksum) == ("lines", ROWS, told.checksum)
+    world.silver("shop.orders", f"{ORDERS} FROM range(5, 6)")
+    late = world.verdict()
+    assert (late.is_equal, late.behind, late.checksum) == (True, 1, told.checksum)
+    world.build()
+
+
+def test_one_cell_and_one_row_of_many_are_found_and_named(world: World) -> None:
+    """By key and column, in gold; the mark goes with the first difference, and a sample does not bring it back."""
+    assert world.verdict().is_equal
+    table = world.lake.gold(MODEL.name, MODEL.key)
+    rows = world.format.read(world.spark, table)
+    wrong = rows.where("line = 12345").withColumn("twice", F.col("twice") + F.lit("0.01").cast("decimal(11,2)"))
+    lost, more = rows.where("line = 7"), rows.where("line = 8").withColumn("line", F.lit(-1))
+    world.damage(
+        wrong.withColumn("_op", F.lit("upsert"))
+        .unionByName(lost.withColumn("_op", F.lit("delete")))
+        .unionByName(more.withColumn("_op", F.lit("upsert")))
+        .select(*[F.col(name).cast(kind) for name, kind in rows.dtypes], "_op")
+    )
+    read: list[int] = []
+    told = world.verdict(advance=read.append)
+    assert (told.rows, told.missing, told.extra, told.differing) == (ROWS, 1, 1, 1)
+    assert sorted(told.named) == ["line=-1: extra", "line=12345: twice", "line=7: missing"]
+    assert read == [ROWS, ROWS]
+    assert world.marks.every() == []
+    part = world.verdict(share=0.25)
+    assert 0.2 * ROWS < part.rows < 0.3 * ROWS
+    assert part.rows + part.missing + part.extra + part.differing < ROWS
+    assert world.marks.every() == []
+
+
+def test_rows_of_one_key_that_occurs_twice_are_told_apart(world: World) -> None:
+    """A copy that has a row twice is no equal one, though every key and value is right."""
+    rows = world.spark.sql("SELECT id AS k, 'x' AS v FROM range(50)")
+    twice = rows.unionByName(rows.where("k = 3"))
+    found = equality.compared(Pair(rows, twice, ("k",)), Look())
+    told = equality.judged(Verdict("gold", "t", "silver"), Pair(rows, twice, ("k",)), found, Look())
+    assert (told.extra, told.missing, told.named) == (1, 0, ("k=3 (row 2 of this key): extra",))
+
+
+def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
+    """Another SQL, an unknown name, nothing to compare with: errors with what mends them."""
+    at = world.warehouse
+    other = Model("lines", "SELECT 1 AS line FROM {orders}", {"orders": "s/shop.orders"}, ("line",), MODEL.columns[:1])
+    checks = verify.Checks([], ("delta",), at, [other])
+    (told,) = verify.verify(world.spark, verify.chosen(world.spark, checks))
+    assert "another SQL" in str(told.error)
+    with pytest.raises(ConfigError, match="no table 'nothing'"):
+        verify.chosen(world.spark, checks, "nothing")
+    with pytest.raises(ConfigError, match="There are: silver"):
+        verify.chosen(world.spark, checks, against="hudi")
