@@ -104,6 +104,8 @@ def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -
 def warehouse(spark: SparkSession, settings: Settings) -> Warehouse:
     """Where models are, and their inputs."""
     return Warehouse(tables(settings), _delta(), _control(spark), Lake(settings.lake.root))
+
+
 def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
     """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
     from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked

@@ -129,6 +129,7 @@ class Lake:
     def shadow_roots(self) -> tuple[str, ...]:
         """The folders with one folder per table that a rebuild has made."""
         return tuple(self._join("_replicator", "rebuild", kind) for kind in _SHADOWS)
+
     def verified_root(self, layer: str) -> str:
         """The folder with one control row per comparison of that layer."""
         return self._join("_replicator", "verified", layer)
