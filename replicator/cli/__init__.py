@@ -83,15 +83,20 @@ class Invocation:
     debug: bool = False
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print_text(__version__)
+        raise typer.Exit
+
+
 @app.callback()
 def replicator(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    version: Annotated[  # noqa: ARG001 - said before any verb is looked for
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_tell_version)
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,  # noqa: ARG001
 ) -> None:
     """``--debug`` is taken out by :func:`main`, since people write it behind the verb as well."""
-    if version:
-        print_text(__version__)
-        raise typer.Exit
 
 
 def main() -> None:

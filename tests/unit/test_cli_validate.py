@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from replicator import __version__
+
 ROOT = Path(__file__).parents[2]
 CONF = str(ROOT / "conf")
 
@@ -47,6 +49,12 @@ def test_a_wrong_command_line_ends_with_2():
     """Usage counts as configuration."""
     assert replicator("nosuchverb").returncode == 2
     assert replicator("validate", "--nosuchflag").returncode == 2
+
+
+def test_the_version_is_told_without_a_verb():
+    """As of any program."""
+    done = replicator("--version")
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
 
 
 def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
