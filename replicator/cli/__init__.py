@@ -91,10 +91,10 @@ def _tell_version(wanted: bool) -> None:
 
 @app.callback()
 def replicator(
-    version: Annotated[  # noqa: ARG001 - said before any verb is looked for
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version and leave.", is_eager=True, callback=_tell_version)
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,  # noqa: ARG001
+    debug: Annotated[bool, typer.Option("--debug", help="Show Spark's log and every trace.")] = False,
 ) -> None:
     """``--debug`` is taken out by :func:`main`, since people write it behind the verb as well."""
 
