@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import ConfigError
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import model_inputs, refresh_reasons, tuning
+from replicator.stages import model_checks, model_inputs, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
@@ -197,8 +197,9 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """The model's SQL over these rows of its inputs."""
+    sql = model.sql if inputs else model.sql.format()
     try:
-        rows = spark.sql(model.sql, **inputs)  # type: ignore[arg-type]
+        rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
         first = str(error).splitlines()[0]
         raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
@@ -217,5 +218,7 @@ def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
         "key": list(model.key),
         "lineage": {name: list(columns) for name, columns in model.lineage.items()},
+        "unknown_member": None if model.unknown_member is None else repr(sorted(model.unknown_member.items())),
+        "checks": model_checks.digests(model),
         "inputs": {name: [each.identity, each.version] for name, each in inputs.items()},
     }
