@@ -108,6 +108,9 @@ class Check:
     rule: Rule
     severity: str = FAIL
 
+    def __str__(self) -> str:
+        return self.name if self.severity == FAIL else f"{self.name} ({self.severity})"
+
     @property
     def digest(self) -> str:
         """Changes with what is checked, and with what a broken row leads to."""
