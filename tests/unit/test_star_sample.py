@@ -204,7 +204,7 @@ def assert_the_calendar(rows: Rows) -> None:
 
 
 def test_a_surrogate_key_is_the_same_in_another_engine_and_tells_every_two_parts_apart(spark) -> None:
-    """docs/gold.md: a digest of the parts as a JSON array, so that NULL, an empty text and a separator are themselves."""
+    """docs/gold.md: a digest of the parts as a JSON array: NULL, an empty text and a separator are themselves."""
     parts = [("a", "b"), ("a,b", None), (None, "a,b"), ("", None), (None, ""), (None, None), ("null", None),
              ('a","b', ""), ("a", '","b'), ("\\", "/"), ("Zürich 😀", "\n\t"), ("a|b", ""), ("a", "|b")]  # fmt: skip
     rows = made(spark, parts, "x STRING, y STRING").selectExpr("x", "y", "md5(to_json(array(x, y))) AS k").collect()
