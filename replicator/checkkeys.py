@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from replicator import rules
 from replicator.rules import Check, Relationship, Rule
 from replicator.strict import Strict
-from replicator.tablekeys import ColumnName, single_names
+from replicator.tablekeys import ColumnName
 from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
@@ -142,7 +142,10 @@ def checks_of(columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: S
     """Those of each column, then those of the rows. Raises ValueError where two have one name."""
     found = [each.check(column) for column, checks in columns for each in checks]
     found += [each.check() for each in model]
-    single_names([each.name for each in found], "the list of checks")
+    names = [each.name for each in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the check {twice!r} is there twice: give one of them a name")
     return found
 
 

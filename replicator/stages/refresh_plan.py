@@ -161,7 +161,8 @@ def _by_changes(
     task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
     most = full_share * (task.rows or 0)
     if not any(counts.values()):
-        return replace(task, affected=0)
+        reason = refresh_reasons.CHECKS_CHANGED if last.get("checks") != work.control["checks"] else task.reason
+        return replace(task, affected=0, reason=reason)
     if max(counts.values()) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
     uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}

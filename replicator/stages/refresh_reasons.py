@@ -30,6 +30,7 @@ class Reason:
 
 UNMOVED = Reason("unmoved", "its inputs are as it read them")
 NO_TABLE = Reason("no table", "its table does not exist yet")
+CHECKS_CHANGED = Reason("checks changed", "only its checks changed")
 
 _PARTS = {
     "sql": "its SQL changed",

@@ -178,7 +178,7 @@ def test_braces_of_the_sql_itself_are_doubled():
         ({"m": (GOOD_SQL, with_check("not_nul"))}, "m.yaml:3: unknown key 'columns.id.checks.0.not_nul'; did you mean"),
         ({"m": (GOOD_SQL, with_check("{not_null: true, unique: true}"))}, "a check is one of not_null, unique"),
         ({"m": (GOOD_SQL, with_check("{unique: true, severity: error}"))}, "severity"),
-        ({"m": (GOOD_SQL, with_check("unique, unique"))}, "the list of checks has 'unique(id)' twice"),
+        ({"m": (GOOD_SQL, with_check("unique, unique"))}, "the check 'unique(id)' is there twice"),
         ({"m": (GOOD_SQL, with_check("{accepted_values: [[1]]}"))}, "a value is a text, a number"),
         (
             {"m": (GOOD_SQL, with_check("{relationship: {to: n, field: id}}"))},
