@@ -97,7 +97,7 @@ class Shop:
     models: list[Model]
     at: Warehouse = field(
         default_factory=lambda: Warehouse(
-            *[MemoryFormat()] * 2, control=MemoryControl(), lake=Lake("memory"), full_share=2.0
+            *[MemoryFormat()] * 2, control=MemoryControl(), lake=Lake("memory"), full_share=2.0, full_bytes=0
         )
     )
     batch: int = 0

@@ -47,7 +47,7 @@ class Sample:
     def __post_init__(self) -> None:
         format_, control, lake = MemoryFormat(), MemoryControl(), Lake("memory")
         self.silver = Refinement(SOURCE, format_, format_, control, lake)
-        self.at = Warehouse(format_, MemoryFormat(), MemoryControl(), lake, full_share=2.0)
+        self.at = Warehouse(format_, MemoryFormat(), MemoryControl(), lake, full_share=2.0, full_bytes=0)
         self.exact = exact_session(self.spark)
 
     def take(self, table: str, op: str, rows: Iterable[Mapping[str, Any]], at: datetime) -> None:
