@@ -72,7 +72,7 @@ class Sample:
     def __post_init__(self) -> None:
         format_, control, lake = MemoryFormat(), MemoryControl(), Lake("memory")
         self.silver = Refinement(SOURCE, format_, format_, control, lake)
-        self.at = Warehouse(format_, MemoryFormat(), MemoryControl(), lake, full_share=2.0, full_bytes=0)
+        self.at = Warehouse(format_, MemoryFormat(), MemoryControl(), lake, full_share=9.0, full_bytes=0)
         self.exact = exact_session(self.spark)
 
     def take(self, table: str, op: str, rows: Iterable[Mapping[str, Any]], at: datetime) -> None:
@@ -93,7 +93,6 @@ class Sample:
         assert [each.error for each in silver.refine(self.exact, self.silver) if each.error] == []
         built = gold.refresh(self.spark, MODELS, self.at)
         assert [each for each in built if each.error or each.warnings] == []
-        self.compare_with_a_star_made_anew()
         return {each.model: each for each in built}
 
     def rows(self, model: str) -> Rows:
@@ -101,7 +100,8 @@ class Sample:
 
     def compare_with_a_star_made_anew(self) -> None:
         other = replace(self.at, gold=MemoryFormat(), control=MemoryControl())
-        assert [each.error for each in gold.refresh(self.spark, MODELS, other)] == [None] * len(MODELS)
+        bare = [replace(model, checks=()) for model in MODELS]
+        assert [each.error for each in gold.refresh(self.spark, bare, other)] == [None] * len(MODELS)
         for model in MODELS:
             assert self.rows(model.name) == rows_of(self.spark, other, model.name), model.name
 
@@ -150,7 +150,7 @@ class Trade:
 
 def test_the_star_with_histories(spark) -> None:
     """An order has its customer as of its day; one whose customer is late has the unknown one until it comes, and after
-    a deletion; each build equals a star made anew, and all checks are kept.
+    a deletion; what is kept up to date equals a star made anew, and all checks are kept.
     """
     sample, trade = Sample(spark), Trade.of_the_busiest()
     mover, late = trade.customers
@@ -179,6 +179,7 @@ def test_the_star_with_histories(spark) -> None:
     built = sample.build()
     assert {name for name, each in built.items() if each.action == "incremental"} == {SALES, "states", "cities"}
     assert set(built) == {VERSIONS, SALES, LIMITS, "states", "cities"}
+    sample.compare_with_a_star_made_anew()
     states = {row["customer_version_key"]: row for row in sample.rows(VERSIONS)}
     assert Counter(row["customer_key"] for row in states.values()) == {
         -1: 1, mover["customerNumber"]: 2, late["customerNumber"]: 1,
@@ -192,6 +193,7 @@ def test_the_star_with_histories(spark) -> None:
     sample.take("customers", "d", [{**mover, "city": "Elsewhere", "creditLimit": richer}], left)
     built = sample.build()
     assert {name for name, each in built.items() if each.action == "incremental"} == {SALES, "states", "cities"}
+    sample.compare_with_a_star_made_anew()
     unknown = {row["order_key"] for row in sample.rows(SALES) if row["customer_version_key"] == "-1"}
     assert unknown == {
         row["orderNumber"] for row in trade.orders
