@@ -192,7 +192,9 @@ class WouldLose(TableStopped):
 
 
 class ChecksFailed(TableStopped):
-    """A gold model breaks a rule that it declares: its key is not unique, a column is NULL."""
+    """A gold model breaks a rule that it declares: its key is not unique, a column is NULL. A few keys of such rows are
+    named, and nothing else of them.
+    """
 
     code = "CHECKS_FAILED"
 

@@ -46,6 +46,11 @@ class Lake:
         location = self._join("history", names.encode(source), names.encode_table(table))
         return Table(f"{source}/{table}{HISTORY}", location, keys)
 
+    def source_table(self, source: str, name: str) -> Table:
+        """Silver's table of a source, or the history of one where the name ends so."""
+        current = name.removesuffix(HISTORY)
+        return self.silver(source, name) if current == name else self.history(source, current)
+
     def history_root(self, source: str | None = None) -> str:
         """The folder with one folder per source, or that of one source with one folder per table with a history."""
         return self._join("history") if source is None else self._join("history", names.encode(source))

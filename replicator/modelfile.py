@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
+from replicator.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
 from replicator.errors import ConfigError
+from replicator.lake import HISTORY
 from replicator.lineage import refresh_of, wrong_lineage
+from replicator.memberkeys import MemberValues, refuse_wrong_member
 from replicator.sourcefile import reads
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
@@ -26,6 +29,8 @@ from replicator.yamlfile import Document, KeyPath, Problems, nearest, read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from replicator.rules import Check
 
 _POSTGRES_TYPES = frozenset(
     {
@@ -61,6 +66,7 @@ class ColumnKeys(Strict):
     type: PostgresType
     nullable: bool = True
     description: str = ""
+    checks: ColumnChecks = ()
 
 
 class PublishKeys(Strict):
@@ -76,12 +82,14 @@ class ModelKeys(Strict):
 
     description: str = ""
     key: tuple[str, ...] = Field(min_length=1)
-    inputs: dict[str, str] = Field(min_length=1)
+    inputs: dict[str, str]
     columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed), Field(min_length=1)]
     references: tuple[str, ...] = ()
     publish: PublishKeys | None = None
     lineage: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
     refresh: Literal["full", "incremental"] | None = None
+    checks: ModelChecks = ()
+    unknown_member: MemberValues | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelKeys:
@@ -93,7 +101,14 @@ class ModelKeys(Strict):
                 raise ValueError(f"the key {name!r} is no column{nearest(name, columns)}")
             if "nullable" in columns[name].model_fields_set and columns[name].nullable:
                 raise ValueError(f"the column {name!r} is part of the key and cannot be nullable")
+        self.all_checks()
+        if self.unknown_member is not None:
+            refuse_wrong_member(self.unknown_member, {c.name: c for c in self.columns}, self.key)
         return self
+
+    def all_checks(self) -> tuple[Check, ...]:
+        """Those of the columns and those of the rows. Raises ValueError where two have one name."""
+        return tuple(checks_of([(column.name, column.checks) for column in self.columns], self.checks))
 
 
 def models(
@@ -120,11 +135,12 @@ def models(
         if model is not None:
             found[name] = (model, document)
     _refuse_twins(found, problems)
+    by_name = {name: each for name, (each, _) in found.items()}
     for model, document in found.values():
         known = _Known(files, sources, targets)
         for key, wrong in known.wrong_links(model):
             problems.add(wrong, document.origin(key))
-        for key, wrong in wrong_lineage(model, {name: each for name, (each, _) in found.items()}, sources):
+        for key, wrong in [*wrong_lineage(model, by_name, sources), *wrong_checks(model, by_name)]:
             problems.add(wrong, document.origin(key))
     return _in_order([model for model, _ in found.values()], folder, problems)
 
@@ -163,7 +179,18 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
     target = None if publish is None else Target(publish.target, publish.schema_, publish.table)
     refresh = refresh_of(keys.refresh, keys.inputs, keys.lineage)
     return Model(
-        name, sql, keys.inputs, keys.key, columns, keys.description, keys.references, target, keys.lineage, refresh
+        name,
+        sql,
+        keys.inputs,
+        keys.key,
+        columns,
+        keys.description,
+        keys.references,
+        target,
+        keys.lineage,
+        refresh,
+        keys.all_checks(),
+        keys.unknown_member,
     )
 
 
@@ -197,7 +224,12 @@ class _Known:
             return f"there is no source {name!r}{nearest(name, [s.name for s in self.sources])}"
         if not all(table.partition(".")):
             return "a table is named <source>/<database or schema>.<table>"
-        return None if reads(source, table) else f"the source {name!r} does not include {table!r}"
+        current = table.removesuffix(HISTORY)
+        if not reads(source, current):
+            return f"the source {name!r} does not include {current!r}"
+        if current != table and not source.declaration(current).has_history:
+            return f"{current} keeps no history: say `stored_as_scd_type: 2` for it in the file of its source"
+        return None
 
 
 def _refuse_twins(found: Mapping[str, tuple[Model, Document]], problems: Problems) -> None:
@@ -217,7 +249,7 @@ def _refuse_twins(found: Mapping[str, tuple[Model, Document]], problems: Problem
 
 def _in_order(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
     by_name = {model.name: model for model in found}
-    needs = {m.name: ({*m.inputs.values(), *m.references} & by_name.keys()) for m in found}
+    needs = {m.name: ({*m.reads, *m.references} & by_name.keys()) for m in found}
     try:
         order = list(TopologicalSorter(needs).static_order())
     except CycleError as error:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from replicator.rules import Check, Relationship
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -322,7 +324,8 @@ class Model:
     ``inputs`` maps a placeholder of the SQL to ``<source>/<database or schema>.<table>`` or a model's name;
     ``references`` names the models that must be upserted before and deleted after this one. ``lineage`` maps a
     placeholder to the model's columns that hold the key of the input row used, in the order of the input's key;
-    ``refresh`` is INCREMENTAL only where it names every input (gold.md).
+    ``refresh`` is INCREMENTAL only where it names every input (gold.md). ``checks`` are held when it is built.
+    ``unknown_member`` is one more row, by column, for facts whose dimension is not there yet; None: there is none.
     """
 
     name: str
@@ -335,3 +338,11 @@ class Model:
     target: Target | None = None
     lineage: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     refresh: str = FULL
+    checks: tuple[Check, ...] = ()
+    unknown_member: Mapping[str, object] | None = None
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """What must be there before it can be built: its inputs, and the models that its relationships lead to."""
+        looked_up = {check.rule.to for check in self.checks if isinstance(check.rule, Relationship)}
+        return frozenset(self.inputs.values()) | (looked_up - {self.name})

@@ -16,6 +16,7 @@ import typer
 from replicator import __version__, failpoints, gateway, settings
 from replicator.cli import (
     catalog,
+    checks,
     config,
     dead_letters,
     diff,
@@ -53,6 +54,7 @@ app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
 app.add_typer(schema.app, name="schema")
+app.command()(checks.checks)
 app.command()(diff.diff)
 app.command()(doctor.doctor)
 app.command()(explain.explain)

@@ -33,5 +33,6 @@ def _found(settings: Settings) -> dict[str, list[str]]:
         "lake": [settings.lake.root],
         "sources": [source.name for source in settings.sources],
         "models": [model.name for model in settings.models],
+        "checks": [f"{model.name}: {check}" for model in settings.models for check in model.checks],
         "targets": list(settings.targets),
     }

@@ -211,7 +211,7 @@ def _unread_commits(spark: SparkSession, at: Surroundings, model: Model) -> int 
     unread = 0
     for placeholder, given in model.inputs.items():
         source, slash, name = given.partition("/")
-        table = at.lake.silver(source, name) if slash else at.lake.gold(given)
+        table = at.lake.source_table(source, name) if slash else at.lake.gold(given)
         identity, version = kept["inputs"].get(placeholder, (None, 0))
         newest = at.format.version(spark, table)
         if newest is None or identity != at.format.identity(spark, table):

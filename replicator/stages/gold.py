@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import cut, refresh_plan, tuning
+from replicator.stages import cut, model_checks, refresh_plan, tuning
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
@@ -33,7 +33,8 @@ _SIDE_BY_SIDE = 2
 class Built:
     """What became of one model: how (``action``: ``incremental``, ``full``, ``first build``) and why (``reason``), the
     ``rows`` that were computed, those of the table that were ``affected`` by what changed (None: all of them), what the
-    merge did, seconds. ``error``: it stopped, gold is as before.
+    merge did, seconds. ``warnings``: checks that rows break and that only warn. ``error``: it stopped, gold is as
+    before.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Built:
     action: str = ""
     reason: str = ""
     affected: int | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list[Built]:
@@ -67,10 +69,10 @@ def keys_of(models: Iterable[Model]) -> Keys:
 
 
 def waves(models: Iterable[Model]) -> Iterator[list[Model]]:
-    """The models in their order, cut wherever one reads a model of the same group."""
+    """The models in their order, cut wherever one reads a model of the same group, or a check of its does."""
     wave: list[Model] = []
     for model in models:
-        if {each.name for each in wave} & set(model.inputs.values()):
+        if {each.name for each in wave} & model.reads:
             yield wave
             wave = []
         wave.append(model)
@@ -102,16 +104,17 @@ def _refuse_half(model: Model, at: Warehouse) -> None:
 
 
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
-    with tuning.kept(work.whole()) as fresh:
+    with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
         rows = _checked(fresh, model)
         stored = None if work.stored is None else _fitted(model, at, work, work.stored, fresh)
-        return Built(model.name, rows, _commit(model, at, work, transform.difference(stored, fresh, model.key)))
+        built = _commit(model, at, work, stored, transform.difference(stored, fresh, model.key))
+    return replace(built, rows=rows)
 
 
 def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     if work.stored is None or task.touched is None:
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
-        return Built(model.name, 0, _commit(model, at, work, nothing), affected=0)
+        return replace(_commit(model, at, work, work.stored, nothing), affected=0)
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
     with ExitStack() as kept:
@@ -121,10 +124,13 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         columns = [names.spark(column) for column in affected.line(task.uses, model.key)]
         lines = task.touched.unionByName(stored.select(*columns))
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near)
+        if model.unknown_member is not None:
+            member = transform.unknown(rows, model.unknown_member)
+            rows = rows.unionByName(affected.within(member, model.key, keys, model.key))
         fresh = kept.enter_context(tuning.kept(rows))
         count = _checked(fresh, model)
-        applied = _commit(model, at, work, transform.difference(stored, fresh, model.key))
-    return Built(model.name, count, applied, affected=task.affected)
+        built = _commit(model, at, work, work.stored, transform.difference(stored, fresh, model.key))
+    return replace(built, rows=count, affected=task.affected)
 
 
 @dataclass(frozen=True)
@@ -140,14 +146,16 @@ class Computed:
 
 @contextmanager
 def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Computed]:
-    """A model in full, kept for the time of the block, whether or not an input moved.
+    """A model in full, kept for the time of the block, whether or not an input moved, and held to its checks.
 
     Raises TableMissing, ConfigError, ChecksFailed, TableStopped while transactions are half in silver.
     """
     _refuse_half(model, at)
     work = refresh_plan.work(spark, model, at, keys)
-    with tuning.kept(work.whole()) as fresh:
-        yield Computed(model, at.lake.gold(model.name, model.key), fresh, _checked(fresh, model), work)
+    with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
+        count = _checked(fresh, model)
+        model_checks.hold(model, None, transform.difference(None, fresh, model.key), None, _models(at, work))
+        yield Computed(model, at.lake.gold(model.name, model.key), fresh, count, work)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
@@ -161,10 +169,19 @@ def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Prog
     return applied
 
 
-def _commit(model: Model, at: Warehouse, work: Work, difference: DataFrame) -> Applied:
-    """The difference, after the control row that its progress names."""
+def _commit(model: Model, at: Warehouse, work: Work, stored: DataFrame | None, difference: DataFrame) -> Built:
+    """The difference from all that is ``stored``, once it is held to the model's checks, after the control row that its
+    progress names.
+    """
+    held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
     with tuning.kept(difference) as rows:
-        return commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
+        warnings = model_checks.hold(model, stored, rows, held, _models(at, work))
+        applied = commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
+    return Built(model.name, applied=applied, warnings=warnings)
+
+
+def _models(at: Warehouse, work: Work) -> model_checks.Parents:
+    return lambda name: at.gold.read(work.spark, at.lake.gold(name))
 
 
 def _checked(fresh: DataFrame, model: Model) -> int:

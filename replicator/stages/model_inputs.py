@@ -1,4 +1,7 @@
-"""An input of a gold model at the version that a refresh reads: its live rows, its key, and which keys changed."""
+"""An input of a gold model at the version that a refresh reads: its live rows, its key, and which keys changed.
+
+The key of a history is that of its table: all states of a row belong together, and change together.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ _EXTRA = "_source_ts_ms"
 
 @dataclass(frozen=True)
 class ModelInput:
-    """One input, silver or another model, at one version. ``table.keys`` is its key where that is known without reading
-    it: of a model.
+    """One input, silver, a history or another model, at one version. ``table.keys`` is its key where that is known
+    without reading it: of a model.
     """
 
     given: str
@@ -78,7 +81,7 @@ def changed(spark: SparkSession, given: ModelInput, seen: View, after: int) -> D
 def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:
     source, slash, name = given.partition("/")
     is_silver = bool(slash)
-    table = at.lake.silver(source, name) if is_silver else at.lake.gold(given, keys.get(given, ()))
+    table = at.lake.source_table(source, name) if is_silver else at.lake.gold(given, keys.get(given, ()))
     kind = at.silver if is_silver else at.gold
     identity, version = kind.identity(spark, table), kind.version(spark, table)
     if identity is None or version is None:

@@ -242,7 +242,16 @@ def _twin_line(done: Followed) -> Line:
 def _gold_line(built: Built) -> Line:
     written = 0 if built.applied is None else built.applied.written
     how = f"{built.action}: {built.reason}" if built.action else ""
-    return Line("gold", built.model, built.rows, written, seconds=built.seconds, error=built.error, how=how)
+    return Line(
+        "gold",
+        built.model,
+        built.rows,
+        written,
+        seconds=built.seconds,
+        warnings=built.warnings,
+        error=built.error,
+        how=how,
+    )
 
 
 def _publish_line(done: Published) -> Line:

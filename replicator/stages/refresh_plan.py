@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import ConfigError
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import model_inputs, refresh_reasons, tuning
+from replicator.stages import model_checks, model_inputs, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
@@ -161,7 +161,8 @@ def _by_changes(
     task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
     most = full_share * (task.rows or 0)
     if not any(counts.values()):
-        return replace(task, affected=0)
+        reason = refresh_reasons.CHECKS_CHANGED if last.get("checks") != work.control["checks"] else task.reason
+        return replace(task, affected=0, reason=reason)
     if max(counts.values()) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
     uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}
@@ -197,8 +198,9 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
     """The model's SQL over these rows of its inputs."""
+    sql = model.sql if inputs else model.sql.format()
     try:
-        rows = spark.sql(model.sql, **inputs)  # type: ignore[arg-type]
+        rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
         first = str(error).splitlines()[0]
         raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
@@ -217,5 +219,7 @@ def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
         "key": list(model.key),
         "lineage": {name: list(columns) for name, columns in model.lineage.items()},
+        "unknown_member": None if model.unknown_member is None else repr(sorted(model.unknown_member.items())),
+        "checks": model_checks.digests(model),
         "inputs": {name: [each.identity, each.version] for name, each in inputs.items()},
     }

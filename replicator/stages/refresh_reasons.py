@@ -30,8 +30,14 @@ class Reason:
 
 UNMOVED = Reason("unmoved", "its inputs are as it read them")
 NO_TABLE = Reason("no table", "its table does not exist yet")
+CHECKS_CHANGED = Reason("checks changed", "only its checks changed")
 
-_PARTS = {"sql": "its SQL changed", "key": "its key changed", "lineage": "its lineage changed"}
+_PARTS = {
+    "sql": "its SQL changed",
+    "key": "its key changed",
+    "lineage": "its lineage changed",
+    "unknown_member": "its unknown member changed",
+}
 
 
 @dataclass(frozen=True)

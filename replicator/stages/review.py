@@ -11,6 +11,7 @@ from replicator.spec import Model, Progress, Table
 from replicator.stages import model_inputs, refresh_plan
 from replicator.stages.refresh_plan import Keys
 from replicator.stages.warehouse import Warehouse
+from replicator.transforms.model import complete
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     then = {name: replace(each, version=of_then[name][1]) for name, each in inputs.items()}
     views = {name: model_inputs.view(spark, each).rows for name, each in then.items()}
     behind = sum(each.version - then[name].version for name, each in inputs.items())
-    return Reviewed(at.gold.read(spark, table, version), refresh_plan.rows_of(spark, model, views), version, behind)
+    fresh = complete(refresh_plan.rows_of(spark, model, views), model.unknown_member)
+    return Reviewed(at.gold.read(spark, table, version), fresh, version, behind)
 
 
 def _at_rest(spark: SparkSession, model: Model, table: Table, at: Warehouse) -> tuple[Progress, int]:

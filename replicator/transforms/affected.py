@@ -24,9 +24,9 @@ Query = Callable[[Mapping[str, DataFrame]], DataFrame]
 
 @dataclass(frozen=True)
 class Use:
-    """One use of an input by a model: its present ``rows``, one per key; the columns ``keys`` of its key; the model's
-    columns ``lineage`` that hold them, in the same order; and the distinct keys that ``changed``, inserted, updated and
-    deleted alike, in columns named as ``keys`` (None: none did).
+    """One use of an input by a model: its present ``rows``, one per key (of a history all states of it); the columns
+    ``keys`` of its key; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that
+    ``changed``, inserted, updated and deleted alike, in columns named as ``keys`` (None: none did).
     """
 
     rows: DataFrame

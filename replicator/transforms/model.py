@@ -68,3 +68,16 @@ def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution | N
             return None
     added = tuple((column, kind) for column, kind in fresh.items() if column not in stored)
     return Evolution(added, tuple((column, fresh[column]) for column in widened))
+
+
+def unknown(rows: DataFrame, member: Mapping[str, object]) -> DataFrame:
+    """The unknown member of a dimension with these *rows*: one row with their columns and types, NULL where *member*
+    says nothing.
+    """
+    fields = [F.lit(member.get(field.name)).cast(field.dataType).alias(field.name) for field in rows.schema]
+    return rows.sparkSession.range(1).select(*fields)
+
+
+def complete(rows: DataFrame, member: Mapping[str, object] | None) -> DataFrame:
+    """All rows of a model with its unknown member, where it has one."""
+    return rows if member is None else rows.unionByName(unknown(rows, member))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from replicator import modelfile, settings
+from replicator import modelfile, rules, settings
 from replicator.errors import ConfigError
 
 CONF = Path(__file__).parents[2] / "conf"
 GOOD_SQL = "SELECT id FROM {orders}"
+SOURCE = "name: s\ninclude: [db.orders, db.lines]\ntables: {db.lines: {stored_as_scd_type: 2}}\n"
 GOOD_YAML = "key: [id]\ninputs: {orders: s/db.orders}\ncolumns: {id: integer}\n"
 
 
@@ -23,7 +24,7 @@ def models(tmp_path):
         (folder / "models").mkdir(parents=True)
         (folder / "sources").mkdir()
         (folder / "dev.yaml").write_text("targets: {w: {host: h, database: d, user: u}}\n", encoding="utf-8")
-        (folder / "sources" / "s.yaml").write_text("name: s\ninclude: [db.orders, db.lines]\n", encoding="utf-8")
+        (folder / "sources" / "s.yaml").write_text(SOURCE, encoding="utf-8")
         for name, (sql, yaml) in given.items():
             for suffix, text in ((".sql", sql), (".yaml", yaml)):
                 if text is not None:
@@ -35,6 +36,10 @@ def models(tmp_path):
 
 def model(reads, key="id", more=""):
     return f"SELECT 1 FROM {{{reads}}}", f"key: [{key}]\ninputs: {{{reads}: {reads}}}\ncolumns: {{{key}: text}}\n{more}"
+
+
+def with_check(check):
+    return GOOD_YAML.replace("id: integer", f"id: {{type: integer, checks: [{check}]}}")
 
 
 def test_the_star_has_the_columns_and_types_of_its_ddl():
@@ -73,6 +78,51 @@ def test_every_model_that_comes_along_is_refreshed_incrementally():
     """The sample stars are trees of look-ups: each says which row of each input a row is from."""
     every = [*settings.load(CONF, "demo", {}).models, *settings.load(CONF / "northwind", "local", {}).models]
     assert {m.refresh for m in every} == {"incremental"}
+
+
+def test_checks_stand_beside_their_column_or_below_checks(models):
+    """A bare word, or a word with a value, a severity and a name; without a name it is called what it says."""
+    yaml = (
+        "key: [id]\ninputs: {orders: s/db.orders}\ncolumns:\n"
+        "  id: {type: integer, checks: [unique, {not_null: true, severity: warn}]}\n"
+        "  state: {type: text, checks: [{accepted_values: [open, 2], name: known states}]}\n"
+        "  up: {type: integer, checks: [{relationship: {to: m, field: id}}]}\n"
+        "checks:\n  - unique: [id, state]\n  - {expression: id > 0, severity: warn}\n"
+        "  - row_count_change: {max_drop: 0.5}\n  - semi_additive: {measure: up, by: [state], over: id, every: day}\n"
+    )
+    (found,) = models(m=(GOOD_SQL, yaml))
+    assert [(check.name, check.severity) for check in found.checks] == [
+        ("unique(id)", "fail"),
+        ("not_null(id)", "warn"),
+        ("known states", "fail"),
+        ("relationship(up -> m.id)", "fail"),
+        ("unique(id, state)", "fail"),
+        ("expression(id > 0)", "warn"),
+        ("row_count_change", "fail"),
+        ("semi_additive(up)", "fail"),
+    ]
+    assert found.checks[2].rule == rules.AcceptedValues("state", ("open", 2))
+    assert found.checks[7].rule == rules.SemiAdditive("up", ("state",), "id", "day")
+    assert len({check.digest for check in found.checks}) == len(found.checks)
+
+
+def test_a_model_comes_after_those_that_its_relationships_lead_to(models):
+    """They are there when its rows are looked up in them."""
+    child = "columns: {id: {type: integer, checks: [{relationship: {to: parent, field: id}}]}}\n"
+    found = models(child=(GOOD_SQL, GOOD_YAML.replace("columns: {id: integer}\n", child)), parent=(GOOD_SQL, GOOD_YAML))
+    assert [m.name for m in found] == ["parent", "child"]
+
+
+def test_a_model_may_read_nothing_at_all(models):
+    """A calendar is made of its SQL alone."""
+    (found,) = models(m=("SELECT 1 AS id", GOOD_YAML.replace("{orders: s/db.orders}", "{}")))
+    assert (dict(found.inputs), found.refresh) == ({}, "incremental")
+
+
+def test_a_history_is_read_where_one_is_kept(models):
+    """Its name is that of its table with ``__history`` behind it."""
+    (found,) = models(m=(GOOD_SQL, GOOD_YAML.replace("db.orders", "db.lines__history")))
+    assert found.inputs == {"orders": "s/db.lines__history"}
 
 
 def test_braces_of_the_sql_itself_are_doubled():
@@ -125,6 +175,30 @@ def test_braces_of_the_sql_itself_are_doubled():
             {"a": model("b", more="lineage: {b: [id, id]}\n"), "b": (GOOD_SQL, GOOD_YAML)},
             "lineage.b: the key is id, which takes 1 columns",
         ),
+        ({"m": (GOOD_SQL, with_check("not_nul"))}, "m.yaml:3: unknown key 'columns.id.checks.0.not_nul'; did you mean"),
+        ({"m": (GOOD_SQL, with_check("{not_null: true, unique: true}"))}, "a check is one of not_null, unique"),
+        ({"m": (GOOD_SQL, with_check("{unique: true, severity: error}"))}, "severity"),
+        ({"m": (GOOD_SQL, with_check("unique, unique"))}, "the check 'unique(id)' is there twice"),
+        ({"m": (GOOD_SQL, with_check("{accepted_values: [[1]]}"))}, "a value is a text, a number"),
+        (
+            {"m": (GOOD_SQL, with_check("{relationship: {to: n, field: id}}"))},
+            "m.yaml:3: relationship(id -> n.id): there is no model 'n'",
+        ),
+        (
+            {"m": (GOOD_SQL, with_check("{relationship: {to: m, field: idd}}"))},
+            "m has no column 'idd'; did you mean 'id'?",
+        ),
+        ({"m": (GOOD_SQL, GOOD_YAML + "checks: [{unique: [idd]}]\n")}, "m.yaml:4: unique(idd): 'idd' is no column"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "checks: [{row_count_change: {}}]\n")}, "give max_drop, max_growth or both"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "checks: [{expresion: x}]\n")}, "did you mean 'expression'?"),
+        (
+            {"m": (GOOD_SQL, GOOD_YAML.replace("db.orders", "db.orders__history"))},
+            "db.orders keeps no history: say `stored_as_scd_type: 2`",
+        ),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {idd: 1}\n")}, "unknown_member: 'idd' is no column"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {}\n")}, "unknown_member: id cannot be NULL"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: none}\n")}, "the value of id is no integer"),
+        ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: true}\n")}, "the value of id is no integer"),
     ],
 )
 def test_a_wrong_model_is_refused(models, given, part):

@@ -15,9 +15,14 @@ from replicator.cli import app
 from replicator.debezium.logical import parse_logical
 from tests import readme
 
-NORTHWIND = "docs/northwind.md"
+NORTHWIND, GOLD = "docs/northwind.md", "docs/gold.md"
 COMMANDS = [(section, command) for section in readme.sections() for command in readme.commands(section)]
-COMMANDS += [(section, each) for section in readme.sections(NORTHWIND) for each in readme.commands(section, NORTHWIND)]
+COMMANDS += [
+    (section, each)
+    for page in (NORTHWIND, GOLD)
+    for section in readme.sections(page)
+    for each in readme.commands(section, page)
+]
 TEXT = "\n".join(line for lines in readme.sections().values() for line in lines)
 PLAIN = {"cat", "export", ".", "python"}
 """Programs that are not ours; ``python`` reads a here-document."""

@@ -1,0 +1,59 @@
+"""``replicator checks``: whether the rows of gold keep what the models' files say of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from replicator.operate.checks import Looked
+
+_COLUMNS = ("model", "check", "severity", "rows", "keys")
+
+
+def checks(
+    context: typer.Context,
+    model: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="Only these models.", metavar="[MODEL]..."),
+    ] = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Hold all rows of gold to the checks of their models and build nothing; exit code 1 where one fails."""
+    from replicator import assemble
+    from replicator.operate import checks as operate
+    from replicator.session import session
+
+    settings = options.settings(env, conf)
+    wanted = operate.chosen(settings.models, model or [])
+    if not wanted:
+        console.narrate("No model declares checks: there is nothing to look at.", style="yellow")
+        return
+    spark = session(settings, debug=options.debugging(context))
+    at = assemble.pipeline(spark, settings).warehouse
+    found = []
+    for looked in operate.look(spark, wanted, at.gold, at.lake):
+        found.append(looked)
+        if looked.error is not None:
+            console.narrate(f"{looked.model}: {looked.error}", style="red")
+    rows = [row for looked in found for row in _rows(looked)]
+    if as_json:
+        console.print_json(rows)
+    elif rows:
+        told = [{**row, "keys": "; ".join(row["keys"])} for row in rows]
+        console.print_table(_COLUMNS, [[str(row[column]) for column in _COLUMNS] for row in told])
+    if not all(looked.is_well for looked in found):
+        raise typer.Exit(1)
+
+
+def _rows(looked: Looked) -> Iterator[dict[str, Any]]:
+    for each in looked.verdicts:
+        values = (looked.model, each.check.name, each.check.severity, each.rows, list(each.keys))
+        yield dict(zip(_COLUMNS, values, strict=True))

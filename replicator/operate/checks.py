@@ -1,0 +1,63 @@
+"""Every check of the gold models over all that is there, without building anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.lake import Lake
+from replicator.protocols import TableFormat
+from replicator.rules import FAIL
+from replicator.spec import Model
+from replicator.stages import model_checks, tuning
+from replicator.stages.model_checks import Verdict
+from replicator.yamlfile import nearest
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A model's verdicts, one per check that can be seen in a table at rest; or why there are none (``error``)."""
+
+    model: str
+    verdicts: tuple[Verdict, ...] = ()
+    error: ReplicatorError | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it was looked at, and breaks no check but those that only warn."""
+        return self.error is None and all(each.is_kept or each.check.severity != FAIL for each in self.verdicts)
+
+
+def chosen(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
+    """The models that are named and have checks; without names all that have. Raises ConfigError for a name that no
+    model has.
+    """
+    known = [model.name for model in models]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no model {name!r}{nearest(name, known)}")
+    return [model for model in models if model.checks and (not names or model.name in names)]
+
+
+def look(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake) -> Iterator[Looked]:
+    """Look at each model's table as it is now. A model that is not built yet, or whose check Spark refuses, has its
+    error, and the others go on: **the caller must look**.
+    """
+    for model in models:
+        yield _looked(spark, model, gold, lake)
+
+
+def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) -> Looked:
+    try:
+        read = partial(_rows, tuning.session_for(spark, gold.size(spark, lake.gold(model.name))), gold, lake)
+        return Looked(model.name, tuple(model_checks.look(model, read(model.name), read)))
+    except ReplicatorError as error:
+        return Looked(model.name, error=error)
+
+
+def _rows(spark: SparkSession, gold: TableFormat, lake: Lake, name: str) -> DataFrame:
+    return gold.read(spark, lake.gold(name))

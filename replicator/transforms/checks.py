@@ -1,0 +1,108 @@
+"""The rules of a gold model as rows that break them (architecture section 4). Grain everywhere: rows of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.rules import AcceptedValues, Expression, NotNull, Relationship, SemiAdditive, Unique
+
+RowRule = NotNull | AcceptedValues | Expression
+"""Rules that each row keeps or breaks by itself."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What one build does to a model: rows that are ``written``, rows of before that they take the place of or that go
+    (``gone``), and the ``whole`` model afterwards. All have the model's columns.
+    """
+
+    written: DataFrame
+    gone: DataFrame
+    whole: DataFrame
+
+    @staticmethod
+    def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> Rows:
+        """By the rows of before (None: there were none) and a difference (``transforms/model.py``)."""
+        written = difference.where(F.col("_op") == "upsert").drop("_op")
+        if stored is None:
+            return Rows(written, written.limit(0), written)
+        keys, on = difference.select(*map(names.spark, key)), list(key)
+        stays = stored.join(keys, on, how="left_anti")
+        return Rows(written, stored.join(keys, on, how="left_semi"), stays.unionByName(written))
+
+    @staticmethod
+    def at_rest(rows: DataFrame) -> Rows:
+        """Of a model that is looked at as if all of it had just been written."""
+        return Rows(rows, rows.limit(0), rows)
+
+
+def breaks(rule: RowRule, rows: DataFrame) -> Column:
+    """Whether a row breaks a rule, never NULL; *rows* tell the columns' types. Raises what Spark says of the
+    expression.
+    """
+    if isinstance(rule, Expression):
+        return F.coalesce(~F.expr(rule.sql), F.lit(False))
+    column = F.col(names.spark(rule.column))
+    if isinstance(rule, NotNull):
+        return column.isNull()
+    kind = rows.schema[rule.column].dataType
+    is_other = [~column.eqNullSafe(F.lit(value).cast(kind)) for value in rule.values]
+    return column.isNotNull() & _all(is_other)
+
+
+def broken(
+    rule: RowRule | Unique | SemiAdditive | Relationship, rows: Rows, parents: DataFrame | None = None
+) -> DataFrame:
+    """The rows that break a rule, as far as the build may have brought it about; ``parents``: those of the model that a
+    relationship leads to.
+    """
+    if isinstance(rule, Unique):
+        return _twins(rule.columns, rows)
+    if isinstance(rule, SemiAdditive):
+        return _uneven(rule, rows)
+    if isinstance(rule, Relationship):
+        return _orphans(rule, rows.written, rows.whole if parents is None else parents)
+    return rows.written.where(breaks(rule, rows.written))
+
+
+def _twins(columns: Sequence[str], rows: Rows) -> DataFrame:
+    on, quoted = list(columns), [names.spark(column) for column in columns]
+    near = rows.whole.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
+    repeated = near.groupBy(*quoted).count().where(F.col("count") > 1).select(*quoted)
+    return near.join(repeated, on, how="left_semi")
+
+
+def _orphans(rule: Relationship, children: DataFrame, parents: DataFrame) -> DataFrame:
+    known = parents.select(F.col(names.spark(rule.field)).alias("__parent"))
+    present = children.where(F.col(names.spark(rule.column)).isNotNull())
+    return present.join(known, F.col(names.spark(rule.column)) == F.col("__parent"), how="left_anti")
+
+
+def _uneven(rule: SemiAdditive, rows: Rows) -> DataFrame:
+    """Balances without a place or a moment, two of one moment, and those behind a gap."""
+    by, over = [names.spark(column) for column in rule.by], F.col(names.spark(rule.over))
+    is_placed = _all([F.col(column).isNotNull() for column in by]) & over.isNotNull()
+    touched = rows.written.select(*by).unionByName(rows.gone.select(*by)).distinct()
+    near = rows.whole.where(is_placed).join(touched, list(rule.by), how="left_semi")
+    before = F.lag(over).over(Window.partitionBy(*by).orderBy(over))
+    of_one_moment = F.count(F.lit(1)).over(Window.partitionBy(*by, over))
+    is_behind_gap = F.lit(False) if rule.every is None else (before < over) & ~_is_next(rule.every, before, over)
+    marked = near.select("*", (is_behind_gap | (of_one_moment > 1)).alias("__uneven"))
+    uneven = marked.where(F.coalesce("__uneven", F.lit(False))).drop("__uneven")
+    return uneven.unionByName(rows.written.where(~is_placed))
+
+
+def _is_next(step: str, before: Column, moment: Column) -> Column:
+    if step == "month":
+        return F.trunc(moment, "month") == F.add_months(F.trunc(before, "month"), 1)
+    return F.date_diff(F.to_date(moment), F.to_date(before)) == (1 if step == "day" else 7)
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    return reduce(lambda one, other: one & other, conditions)

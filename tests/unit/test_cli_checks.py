@@ -1,0 +1,28 @@
+"""``replicator checks`` and ``validate`` where no Spark is needed to answer."""
+
+from __future__ import annotations
+
+from tests.unit.test_cli_validate import ROOT, replicator
+
+
+def test_validate_lists_the_checks_of_the_models():
+    """Each with its model, and with its severity where that is not fail."""
+    done = replicator("validate", "--conf", str(ROOT / "conf" / "star"), "--env", "local")
+    assert done.returncode == 0
+    assert "fact_sales: not_null(quantity)" in done.stdout
+    assert "dim_customer_versions: one state at a time (warn)" in done.stdout
+
+
+def test_models_without_checks_are_none_to_look_at(tmp_path):
+    """A sentence, and a good end."""
+    (tmp_path / "local.yaml").write_text("", encoding="utf-8")
+    done = replicator("checks", "--conf", str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "No model declares checks: there is nothing to look at.\n"
+
+
+def test_a_model_that_there_is_not_ends_with_2():
+    """With the nearest spelling."""
+    done = replicator("checks", "fact_sale", "--conf", str(ROOT / "conf" / "star"))
+    assert done.returncode == 2
+    assert "there is no model 'fact_sale'; did you mean 'fact_sales'?" in done.stderr

@@ -1,0 +1,217 @@
+"""Checks of gold models: which rows break them, and what becomes of a build that they break."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.errors import ChecksFailed, ConfigError
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.rules import (
+    WARN,
+    AcceptedValues,
+    Check,
+    Expression,
+    NotNull,
+    Relationship,
+    RowCountChange,
+    SemiAdditive,
+    Unique,
+)
+from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
+from replicator.stages import gold, model_checks, tuning
+from replicator.stages.gold import Built
+from replicator.stages.warehouse import Warehouse
+from tests.builders import made
+
+pytestmark = pytest.mark.spark
+
+ROWS = "id INT, status STRING, `un it` STRING, price DECIMAL(10,2), place STRING, day DATE, parent INT"
+RULES = {
+    "not_null(status)": NotNull("status"),
+    "unique(status, un it)": Unique(("status", "un it")),
+    "accepted_values(price)": AcceptedValues("price", (1, 2.5, "3.00")),
+    "relationship(parent -> parents.id)": Relationship("parent", "parents", "id"),
+    "relationship(parent -> m.id)": Relationship("parent", "m", "id"),
+    "expression(price > 1)": Expression("price > 1"),
+    "semi_additive(price)": SemiAdditive("price", ("place",), "day"),
+}
+MONTHS = SemiAdditive("price", ("place",), "day", "month")
+
+
+@pytest.fixture(scope="module")
+def small(spark: SparkSession) -> SparkSession:
+    """A session for little data."""
+    return tuning.session_for(spark, 0)
+
+
+def checked(*rules: Any, severity: str = "fail") -> tuple[Check, ...]:
+    return tuple(Check(str(rule), rule, severity) for rule in rules)
+
+
+def columns(*names: str) -> tuple[ModelColumn, ...]:
+    return tuple(ModelColumn(name, "text") for name in names)
+
+
+def test_each_kind_of_check_finds_the_rows_that_break_it(small) -> None:
+    """A NULL breaks not_null only; values compare in the column's type; a model may refer to itself."""
+    day = date(2024, 1, 31)
+    rows = made(small, [
+        (1, "open", "a", Decimal("1.00"), "x", day, 1),
+        (2, "open", "a", Decimal("2.50"), "x", date(2024, 2, 29), 9),
+        (3, None, "a", Decimal("3.00"), "y", day, None),
+        (4, None, "a", Decimal("4.00"), "y", day, 2),
+        (5, "shut", None, None, "z", None, 2),
+        (6, "shut", None, Decimal("2.50"), "z", date(2024, 1, 1), 2),
+        (7, "gone", "b", Decimal("2.50"), "z", date(2024, 4, 2), 2),
+    ], ROWS)  # fmt: skip
+    parents = made(small, [(1,), (2,)], "id INT")
+    model = Model("m", "", {}, ("id",), (), checks=checked(*RULES.values(), MONTHS, RowCountChange(max_drop=0.1)))
+    found = [(v.check.name, v.rows, v.keys) for v in model_checks.look(model, rows, lambda _: parents)]
+    told = {name: (count, [key.removeprefix("id=") for key in keys]) for name, count, keys in found[:-1]}
+    assert told == {
+        "not_null(status)": (2, ["3", "4"]),
+        "accepted_values(price)": (1, ["4"]),
+        "expression(price > 1)": (1, ["1"]),
+        "unique(status, un it)": (2, ["1", "2"]),
+        "relationship(parent -> parents.id)": (1, ["2"]),
+        "relationship(parent -> m.id)": (1, ["2"]),
+        "semi_additive(price)": (3, ["3", "4", "5"]),
+    }
+    assert found[-1] == ("semi_additive(price)", 4, ("id=3", "id=4", "id=5"))
+
+
+@dataclass
+class Shop:
+    """Two tables of silver, customers and orders, and the models over them; all in memory."""
+
+    spark: SparkSession
+    models: list[Model]
+    at: Warehouse = field(
+        default_factory=lambda: Warehouse(
+            *[MemoryFormat()] * 2, control=MemoryControl(), lake=Lake("memory"), full_share=2.0, full_bytes=0
+        )
+    )
+    batch: int = 0
+
+    def write(self, table: str, rows: Iterable[tuple[Any, ...]] = (), gone: Iterable[int] = ()) -> None:
+        """Rows (id, number, text) of a table, and ids that are deleted."""
+        self.batch += 1
+        told = [(*row, f"{self.batch:03}", False, None, self.batch, "upsert") for row in rows]
+        told += [(key, None, None, f"{self.batch:03}", True, None, self.batch, "upsert") for key in gone]
+        ddl = "id INT, number INT, text STRING, _seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>"
+        frame = made(self.spark, told, f"{ddl}, _source_ts_ms BIGINT, _op STRING")
+        frame = frame.withMetadata("id", {"key": 0, "name": "id"})
+        self.at.silver.put(frame, self.at.lake.silver("s", f"db.{table}", ("id",)), Progress("bronze", self.batch))
+
+    def build(self) -> dict[str, Built]:
+        return {built.model: built for built in gold.refresh(self.spark, self.models, self.at)}
+
+    def rows(self, model: str = "orders") -> list[tuple[Any, ...]]:
+        found: DataFrame = self.at.gold.read(self.spark, self.at.lake.gold(model))
+        return sorted(tuple(row) for row in found.collect())
+
+
+def orders(*checks: Check) -> Model:
+    sql = "SELECT id, number AS customer, text AS status FROM {orders}"
+    return Model(
+        "orders", sql, {"orders": "s/db.orders"}, ("id",), columns("id", "customer", "status"),
+        lineage={"orders": ("id",)}, refresh=INCREMENTAL, checks=checks,
+    )  # fmt: skip
+
+
+CUSTOMERS = Model(
+    "customers", "SELECT id, text AS name FROM {c}", {"c": "s/db.customers"}, ("id",), columns("id", "name"),
+    lineage={"c": ("id",)}, refresh=INCREMENTAL,
+)  # fmt: skip
+
+
+def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small) -> None:
+    """The error names the check, how many rows break it and some of their keys, and no other value; the next build
+    sees the same rows again. A parent that comes with the same batch is built first.
+    """
+    rules = [Relationship("customer", "customers", "id"), NotNull("status"), Unique(("status",))]
+    shop = Shop(small, [orders(*checked(*rules)), CUSTOMERS])
+    assert [[each.name for each in wave] for wave in gold.waves([CUSTOMERS, shop.models[0]])] == [
+        ["customers"],
+        ["orders"],
+    ]
+    shop.models.reverse()
+    shop.write("customers", [(1, 0, "secret")])
+    shop.write("orders", [(10, 1, "a"), (11, 1, "b")])
+    assert [built.error for built in shop.build().values()] == [None, None]
+    shop.write("customers", [(2, 0, "secret")])
+    shop.write("orders", [(12, 2, "b"), (13, 3, None), (14, 2, "c")])
+    for _ in range(2):
+        error = shop.build()["orders"].error
+        assert isinstance(error, ChecksFailed)
+        assert error.what == (
+            "not_null(status): 1 row breaks it (id=13); relationship(customer -> customers.id): 1 row breaks it "
+            "(id=13); unique(status): 2 rows break it (id=11, id=12)"
+        )
+    assert shop.rows() == [(10, 1, "a"), (11, 1, "b")]
+    assert [row[0] for row in shop.rows("customers")] == [1, 2]
+    shop.write("orders", [(12, 2, "d")], gone=[13])
+    assert shop.build()["orders"].error is None
+    assert shop.rows() == [(10, 1, "a"), (11, 1, "b"), (12, 2, "d"), (14, 2, "c")]
+
+
+def test_a_build_looks_at_what_it_writes_and_a_new_check_at_everything(small) -> None:
+    """Rows at rest were looked at before; a check that only warns is told with the rows that it was broken by."""
+    shop = Shop(small, [orders(*checked(AcceptedValues("status", ("a", "b")), severity=WARN))])
+    shop.write("orders", [(1, 1, "a"), (2, 2, "odd")])
+    assert shop.build()["orders"].warnings == ("accepted_values(status): 1 row breaks it (id=2)",)
+    shop.write("orders", [(3, 3, "b"), (1, 1, "b")])
+    assert shop.build()["orders"].warnings == ()
+    shop.models = [orders(*checked(AcceptedValues("status", ("a", "b")), Expression("customer < 3"), severity=WARN))]
+    built = shop.build()["orders"]
+    assert (built.action, built.reason) == ("incremental", "only its checks changed")
+    assert built.warnings == ("expression(customer < 3): 1 row breaks it (id=3)",)
+    assert shop.build() == {}
+    shop.models = [orders(*checked(Expression("customer < 3")))]
+    assert isinstance(shop.build()["orders"].error, ChecksFailed)
+    shop.models = [orders(*checked(Expression("customer <")))]
+    error = shop.build()["orders"].error
+    assert isinstance(error, ConfigError)
+    assert "the check expression(customer <) is refused" in error.what
+
+
+def test_too_many_rows_that_come_or_go_stop_a_build(small) -> None:
+    """Updates are no growth; the first build has nothing to compare with."""
+    shop = Shop(small, [orders(*checked(RowCountChange(max_drop=0.5, max_growth=0.5)))])
+    shop.write("orders", [(key, 1, "a") for key in range(10)])
+    assert shop.build()["orders"].error is None
+    shop.write("orders", [(key, 2, "b") for key in range(15)])
+    assert shop.build()["orders"].error is None
+    shop.write("orders", gone=range(8))
+    error = shop.build()["orders"].error
+    assert isinstance(error, ChecksFailed)
+    assert error.what == "row_count_change: 15 rows become 7, more than 50% fewer"
+    shop.write("orders", [(key, 1, "c") for key in range(30)])
+    error = shop.build()["orders"].error
+    assert isinstance(error, ChecksFailed)
+    assert error.what == "row_count_change: 15 rows become 30, more than 50% more"
+    shop.models = [replace(shop.models[0], checks=checked(RowCountChange(max_growth=1)))]
+    assert shop.build()["orders"].error is None
+    assert len(shop.rows()) == 30
+
+
+def test_a_gap_that_a_deletion_leaves_in_a_balance_is_seen(small) -> None:
+    """The other balances of what a build touches are looked at too."""
+    sql = "SELECT id, number AS account, to_date(text) AS day FROM {orders}"
+    rule = SemiAdditive("id", ("account",), "day", "day")
+    shop = Shop(
+        small, [replace(orders(*checked(rule, severity=WARN)), sql=sql, columns=columns("id", "account", "day"))]
+    )
+    shop.write("orders", [(day, 1, f"2024-02-{day}") for day in (27, 28, 29)] + [(1, 2, "2024-02-01")])
+    assert shop.build()["orders"].warnings == ()
+    shop.write("orders", gone=[28])
+    assert shop.build()["orders"].warnings == ("semi_additive(id): 1 row breaks it (id=29)",)
