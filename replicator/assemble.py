@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 from replicator import names, registry, targets
 from replicator.errors import ConfigError
+from replicator.formats.fenced import FencedControl, FencedFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.lake import Lake
 from replicator.operate.epoch import Place
+from replicator.operate.lock import Terms
 from replicator.operate.maintain import Keeper
 from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
+from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.landing import Intake
@@ -28,14 +31,19 @@ if TYPE_CHECKING:
 
     from replicator.operate.verify import Checks
     from replicator.operate.verify.marks import Marks
-    from replicator.protocols import Control, Database, Landing, Source, TableFormat
+    from replicator.protocols import Control, Database, Fence, Landing, Source, TableFormat
     from replicator.settings import Settings
 
 
-def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
-    """Everything that the configuration names."""
-    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
-    silver = tables(settings)
+def terms(settings: Settings, wait: float = 0.0) -> Terms:
+    """How the lake's leases are kept; a living holder is waited for so many seconds."""
+    return Terms(settings.lake.lease, wait, settings.s3)
+
+
+def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Pipeline:
+    """Everything that the configuration names, which writes while the ``fence`` lets it."""
+    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
+    silver = tables(settings, fence)
     kafka, objects = registry.load("source", "kafka"), registry.load("source", "objects")
     keys = settings.bronze
 
@@ -60,19 +68,19 @@ def pipeline(spark: SparkSession, settings: Settings) -> Pipeline:
         ),
         warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
-        sinks={name: targets.sink(name, target) for name, target in settings.targets.items()},
+        sinks={name: targets.sink(name, target, fence) for name, target in settings.targets.items()},
     )
 
 
 def recorded(
-    spark: SparkSession, settings: Settings, files: Sequence[str], declared: SourceSpec
+    spark: SparkSession, settings: Settings, files: Sequence[str], declared: SourceSpec, fence: Fence = UNFENCED
 ) -> tuple[Pipeline, Mapping[Ingestion, list[str]]]:
     """A pipeline over captured events, without gold and targets; and which topics of the files each source has.
 
     ``declared`` says what is declared of each source, whatever its name.
     """
-    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
-    silver = tables(settings)
+    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
+    silver = tables(settings, fence)
     reader: Source = registry.load("source", "recorded")(tuple(files))
     by_source: dict[str, list[str]] = {}
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
@@ -90,27 +98,29 @@ def recorded(
     return made, {Ingestion(name, reader, delta, lake): topics for name, topics in by_source.items()}
 
 
-def refinements(spark: SparkSession, settings: Settings, declared: SourceSpec) -> tuple[Refinement, ...]:
+def refinements(
+    spark: SparkSession, settings: Settings, declared: SourceSpec, fence: Fence = UNFENCED
+) -> tuple[Refinement, ...]:
     """Silver of every source: those of the configuration, and what the lake has besides, with what is ``declared``."""
-    lake, delta, control = Lake(settings.lake.root), _delta(), _control(spark)
+    lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     configured = {source.name: source for source in settings.sources}
     present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
     others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
-    share, silver = settings.dead_letter.max_share, tables(settings)
+    share, silver = settings.dead_letter.max_share, tables(settings, fence)
     every = sorted((configured | others).items())
     return tuple(Refinement(source, delta, silver, control, lake, share) for _, source in every)
 
 
-def warehouse(spark: SparkSession, settings: Settings) -> Warehouse:
+def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Warehouse:
     """Where models are, and their inputs."""
-    return Warehouse(tables(settings), _delta(), _control(spark), Lake(settings.lake.root))
+    return Warehouse(tables(settings, fence), _delta(fence), _control(spark, fence), Lake(settings.lake.root))
 
 
 def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Checks:
     """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
     from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked
 
-    lake, control = Lake(settings.lake.root), _control(spark)
+    lake, control = Lake(settings.lake.root), _control(spark, UNFENCED)
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}
     databases: dict[str, Database] = {
@@ -119,7 +129,7 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
     return Checks(
         sources,
         settings.formats,
-        Warehouse(tables(settings), _delta(), control, lake),
+        Warehouse(tables(settings), _delta(UNFENCED), control, lake),
         settings.models,
         {name: targets.sink(name, target) for name, target in settings.targets.items()},
         databases,
@@ -131,26 +141,28 @@ def marks(spark: SparkSession, settings: Settings) -> Marks:
     from replicator.operate.verify.marks import Marks  # noqa: PLC0415 - as above
 
     return Marks(
-        Lake(settings.lake.root), _control(spark), lambda: datetime.now(timezone.utc).isoformat("T", "seconds")
+        Lake(settings.lake.root),
+        _control(spark, UNFENCED),
+        lambda: datetime.now(timezone.utc).isoformat("T", "seconds"),
     )
 
 
-def place(spark: SparkSession, settings: Settings, source: str) -> Place:
+def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = UNFENCED) -> Place:
     """A source where ``epoch`` works on it. Raises ConfigError for a name that the configuration does not have."""
     known = [each.name for each in settings.sources]
     if known and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
-    return Place(source, Lake(settings.lake.root), _delta(), _control(spark))
+    return Place(source, Lake(settings.lake.root), _delta(fence), _control(spark, fence))
 
 
-def keeper(settings: Settings) -> Keeper:
+def keeper(settings: Settings, fence: Fence = UNFENCED) -> Keeper:
     """The lake, for its upkeep."""
-    return Keeper(Lake(settings.lake.root), tables(settings))
+    return Keeper(Lake(settings.lake.root), tables(settings, fence))
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:
     """The runs of the lake."""
-    return Runs(_control(spark), Lake(settings.lake.root))
+    return Runs(_control(spark, UNFENCED), Lake(settings.lake.root))
 
 
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
@@ -162,17 +174,21 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, made.sinks)
 
 
-def tables(settings: Settings) -> TableFormat:
+def tables(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:
     """Tables in the formats that the configuration has."""
-    formats: dict[str, TableFormat] = {name: registry.load("format", name)() for name in settings.formats}
+    formats: dict[str, TableFormat] = {name: _format(name, fence) for name in settings.formats}
     return formats["delta"] if len(formats) == 1 else MixedFormat(formats)
 
 
-def _delta() -> TableFormat:
-    made: TableFormat = registry.load("format", "delta")()
-    return made
+def _delta(fence: Fence) -> TableFormat:
+    return _format("delta", fence)
 
 
-def _control(spark: SparkSession) -> Control:
+def _format(name: str, fence: Fence) -> TableFormat:
+    made: TableFormat = registry.load("format", name)(fence=fence)
+    return FencedFormat(made, fence)
+
+
+def _control(spark: SparkSession, fence: Fence) -> Control:
     made: Control = registry.load("control", "json")(spark)
-    return made
+    return FencedControl(made, fence)

@@ -7,6 +7,8 @@
     │   ├── BadRecording                        a line of a recorded file is no Kafka record
     │   └── VersionMissing                      a table was not there then, or that version is not kept any more
     ├── Unreachable                    exit 3   a service does not answer; retry later
+    ├── LakeBusy                       exit 3   another driver writes this lake (F-W1); retry later
+    ├── LeaseLost                      exit 3   another driver writes by now, this one must not (F-W2); retry later
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
@@ -82,6 +84,20 @@ class VersionMissing(ConfigError):
 
 class Unreachable(ReplicatorError):
     """A service does not answer: Kafka, Connect, Postgres, the object store."""
+
+    exit_code = 3
+    retry = True
+
+
+class LakeBusy(ReplicatorError):
+    """Another driver holds the lease of a stage of this lake, and keeps it up."""
+
+    exit_code = 3
+    retry = True
+
+
+class LeaseLost(ReplicatorError):
+    """This driver was silent for too long, or was shut out: it may not write any more."""
 
     exit_code = 3
     retry = True

@@ -151,9 +151,17 @@ class Lake:
         """Control row of a run: what became of the records that it read."""
         return self._join("_replicator", "runs", f"{run}.json")
 
-    def lock(self, stage: str) -> str:
-        """The lock file of one stage (local lakes only)."""
-        return self._join("_replicator", "locks", stage)
+    def leases_root(self) -> str:
+        """The folder with one object per stage, and one for the lake's tokens."""
+        return self._join("_replicator", "leases")
+
+    def lease(self, stage: str) -> str:
+        """Who writes a stage."""
+        return self._join("_replicator", "leases", f"{stage}.json")
+
+    def token(self) -> str:
+        """The last token that a writer has drawn."""
+        return self._join("_replicator", "leases", "token.json")
 
     def is_local(self) -> bool:
         """Whether the lake is a local directory."""

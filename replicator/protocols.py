@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from replicator.landed import Landed
-from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Moment, Progress, Table
+from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Moment, Progress, Table, Token
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -179,6 +179,38 @@ class Control(Protocol):
         """Forget the object; nothing happens if it is not there."""
 
 
+class Fence(Protocol):
+    """Whether this process may still write: it holds the leases of the stages that it works on (decision 0026)."""
+
+    @property
+    def token(self) -> Token | None:
+        """What its commits carry, so that a later writer's target can tell them from its own; None without leases."""
+
+    def check(self) -> None:
+        """Raises LeaseLost unless every lease is held; asked before work that ends in a commit, and again right before
+        the commit.
+        """
+
+    def refuse_if_lost(self) -> None:
+        """Raises LeaseLost where that is known already, without asking; for those who wait."""
+
+
+@dataclass(frozen=True)
+class Unfenced:
+    """``Fence`` of a process that holds no lease: it reads only, or nobody else writes the lake."""
+
+    token: Token | None = None
+
+    def check(self) -> None:
+        """Nothing can be lost."""
+
+    def refuse_if_lost(self) -> None:
+        """Nothing is."""
+
+
+UNFENCED = Unfenced()
+
+
 @dataclass(frozen=True)
 class Difference:
     """What one target must change to equal its model at ``progress``.
@@ -216,6 +248,9 @@ class Sink(Protocol):
         ledger decides. Creates the schema and tables that are missing, adds columns and widens types, in the
         transaction of the rows that have them. Returns what was written, per model name. Raises Unreachable when
         a retry can help, TargetRefused (naming the model) when it cannot.
+
+        With a fence: its token is in the same transaction. StaleWriter where a later writer of the same lake has
+        published there, LeaseLost where the lease is gone; nothing of the batch is visible then.
         """
 
 

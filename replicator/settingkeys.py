@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
 from replicator import kafka_options
-from replicator.duration import Duration, OptionalDuration
+from replicator.duration import Duration, OptionalDuration, seconds
 from replicator.strict import Strict
 from replicator.tablekeys import Format
 
@@ -28,14 +29,31 @@ def absolute(path: str) -> str:
 DATABASE = r"^[a-z0-9_]{1,255}$"
 """What Glue and Athena take as the name of a database."""
 
+_SHORTEST_LEASE = 6
+"""Seconds: a renewal each second, and some for a commit that was let go."""
+
 Text = Annotated[str, BeforeValidator(text)]
 Name = Annotated[str, Field(min_length=1)]
 
 
+def _lease(value: Any) -> Any:
+    """Seconds of ``30 seconds`` and other durations; None of ``off``, which YAML takes for false."""
+    if value in (None, "off") or value is False:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,5}) ?seconds?", str(value).strip())
+    told = int(found.group(1)) if found else seconds(value)
+    if told < _SHORTEST_LEASE:
+        raise ValueError(f"a lease lasts {_SHORTEST_LEASE} seconds or longer; `off` keeps none")
+    return told
+
+
 class LakeKeys(Strict):
-    """Where the lake is: a local directory (made absolute) or ``s3a://bucket/prefix``."""
+    """Where the lake is: a local directory (made absolute) or ``s3a://bucket/prefix``. ``lease``: for how many seconds
+    a driver that is silent keeps others out; None: nothing keeps two drivers apart.
+    """
 
     root: Name = "./lake"
+    lease: Annotated[int | None, BeforeValidator(_lease)] = Field(default=30, validate_default=False)
 
     @field_validator("root")
     @classmethod

@@ -37,6 +37,16 @@ class Applied:
 
 
 @dataclass(frozen=True)
+class Token:
+    """The number that a writer of a lake has drawn: who came later has a greater one. ``lake`` is a random id of the
+    lake, of which alone numbers are compared.
+    """
+
+    lake: str
+    number: int
+
+
+@dataclass(frozen=True)
 class Maintained:
     """What upkeep made of a table's folder: data files and their bytes there, before and after. What readers see is the
     same.

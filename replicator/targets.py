@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from replicator import registry
 from replicator.errors import ConfigError
+from replicator.protocols import UNFENCED
 
 if TYPE_CHECKING:
-    from replicator.protocols import Sink
+    from replicator.protocols import Fence, Sink
     from replicator.settingkeys import TargetKeys
 
 
-def sink(name: str, target: TargetKeys) -> Sink:
-    """The sink of a target, by ``at`` of its kind's class: nothing is reached yet.
+def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED) -> Sink:
+    """The sink of a target, by ``at`` of its kind's class, which writes while the ``fence`` lets it: nothing is reached
+    yet.
 
     Raises ConfigError, naming the target, for a kind that does not exist and for keys that the kind refuses.
     """
@@ -26,6 +28,7 @@ def sink(name: str, target: TargetKeys) -> Sink:
             password=target.password.get_secret_value(),
             sslmode=target.sslmode,
             options=target.options,
+            fence=fence,
         )
     except ConfigError as error:
         raise ConfigError(error.what, where=f"targets.{name}", mend=error.mend) from error

@@ -1,7 +1,7 @@
 """The command line: ``replicator VERB``. stdout is data, stderr is narration.
 
 Exit codes: 0 done; 1 a table stopped or a check failed, each named; 2 usage or configuration; 3 a service is out of
-reach, try again; 130 interrupted.
+reach or another driver is at work, try again; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from replicator.cli import (
     explain,
     imports,
     jars,
+    lease,
     maintain,
     plan,
     purge,
@@ -53,6 +54,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
+app.add_typer(lease.app, name="lease")
 app.add_typer(schema.app, name="schema")
 app.command()(checks.checks)
 app.command()(diff.diff)

@@ -106,6 +106,7 @@ def retry(
     as_json: options.Json = False,
 ) -> None:
     """Apply what can be applied now, each change at its own place in the source's order; the rest stays."""
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.dead_letters import Choice
     from replicator.operate.lock import exclusive
@@ -115,10 +116,10 @@ def retry(
     if lake is not None and declare is None:
         console.narrate("Without --declare FILE, types are those of the tables.", style="dim")
     settings = options.settings(env, conf, lake)
-    with exclusive(Lake(settings.lake.root), ("silver",)):
+    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
         from replicator.operate.retry import retry as again
 
-        spark, sources = options.opened(context, settings, source, declared)
+        spark, sources = options.opened(context, settings, source, declared, fence=fence)
         accounts = [account for at in sources for account in again(spark, at, choice)]
     _print(_ACCOUNTS, [_accounted(account) for account in accounts], as_json=as_json)
     for account in accounts:
@@ -144,14 +145,15 @@ def drop(
     as_json: options.Json = False,
 ) -> None:
     """Give letters up. What, when and by which filter stays in the lake: list --dropped."""
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import dead_letters
     from replicator.operate.lock import exclusive
 
     choice = _chosen(dead_letters.Choice(table, reason), everything=everything)
     settings = options.settings(env, conf, lake)
-    with exclusive(Lake(settings.lake.root), ("silver",) if yes else ()):
-        spark, sources = options.opened(context, settings, source)
+    with exclusive(Lake(settings.lake.root), ("silver",) if yes else (), assemble.terms(settings)) as fence:
+        spark, sources = options.opened(context, settings, source, fence=fence)
         found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
         if yes:
             for at in sources:

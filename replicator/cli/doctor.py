@@ -74,7 +74,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     for source in settings.sources:
         if source.objects:
             yield f"objects of {source.name}", partial(probes.objects, source.objects, settings.s3)
-    yield "lake", partial(probes.lake, settings.lake.root, settings.s3)
+    yield "lake", partial(probes.lake, settings.lake.root, settings.s3, leased=settings.lake.lease is not None)
 
 
 def _look(what: str, probe: Probe) -> Finding:

@@ -9,11 +9,13 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
+from replicator.protocols import UNFENCED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.operate.epoch import Place
+    from replicator.protocols import Fence
     from replicator.settings import Settings
 
 app = typer.Typer(help="Where a source's order starts anew.", no_args_is_help=True)
@@ -37,6 +39,7 @@ def bump(
     as_json: options.Json = False,
 ) -> None:
     """Start a new epoch: whatever the source sends from here on is newer than all before."""
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
@@ -44,8 +47,8 @@ def bump(
     settings, told = options.settings(env, conf, lake), dict(map(_place, starts or []))
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
-    with exclusive(Lake(settings.lake.root), ("silver",)):
-        found = epoch.bump(*_at(settings, source, debug=options.debugging(context)), reason, told)
+    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
+        found = epoch.bump(*_at(settings, source, fence, debug=options.debugging(context)), reason, told)
     if as_json:
         console.print_json([asdict(start) for start in found])
     else:
@@ -66,7 +69,7 @@ def show(
     from replicator.operate import epoch
 
     settings = options.settings(env, conf, lake)
-    _, place = _at(settings, source, debug=options.debugging(context))
+    _, place = _at(settings, source, UNFENCED, debug=options.debugging(context))
     found = epoch.history(place)
     if as_json:
         console.print_json([each.value() for each in found])
@@ -77,12 +80,12 @@ def show(
         console.narrate(f"{source} never started anew.")
 
 
-def _at(settings: Settings, source: str, *, debug: bool) -> tuple[SparkSession, Place]:
+def _at(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, Place]:
     from replicator import assemble
     from replicator.session import session
 
     spark = session(settings, debug=debug, brief=True)
-    return spark, assemble.place(spark, settings, source)
+    return spark, assemble.place(spark, settings, source, fence)
 
 
 def _place(told: str) -> tuple[tuple[str, int], int]:

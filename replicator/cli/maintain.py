@@ -40,8 +40,9 @@ def maintain(
 
     settings = options.settings(env, conf, lake)
     hours = (settings.maintenance.keep if keep is None else _seconds(keep)) // 3600
-    with exclusive(Lake(settings.lake.root), ("bronze", "silver", "gold")):
-        spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings)
+    stages = ("bronze", "silver", "gold")
+    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
+        spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings, fence)
         done: list[Upkeep] = []
         for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), hours):
             done.append(each)

@@ -12,6 +12,7 @@ import typer
 from replicator import moments
 from replicator import settings as configuration
 from replicator.errors import ConfigError
+from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
 from replicator.yamlfile import nearest
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.catalog.store import Store
+    from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.stages.refinement import Refinement
 
@@ -51,6 +53,9 @@ AsOf = Annotated[
         help="A version or a time (UTC) at which every table is seen: 7, 2026-11-21T10:00, -2h, '2 hours ago'.",
         metavar="V|TIME",
     ),
+]
+Wait = Annotated[
+    int, typer.Option("--wait", help="How long to wait for another driver of the lake.", metavar="SECONDS", min=0)
 ]
 DEFAULT_ENV = "local"
 
@@ -108,15 +113,16 @@ def opened(
     declared: SourceSpec | None = None,
     *,
     brief: bool = False,
+    fence: Fence = UNFENCED,
 ) -> tuple[SparkSession, list[Refinement]]:
-    """A session, a ``brief`` one for a short look, and silver of one source or of all. Raises ConfigError for a source
-    that there is not.
+    """A session, a ``brief`` one for a short look, and silver of one source or of all, to be written while the
+    ``fence`` lets it. Raises ConfigError for a source that there is not.
     """
     from replicator import assemble
     from replicator.session import session
 
     spark = session(settings, debug=debugging(context), brief=brief)
-    return spark, of_source(assemble.refinements(spark, settings, declared or SourceSpec("", "")), source)
+    return spark, of_source(assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence), source)
 
 
 def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:

@@ -7,17 +7,19 @@ import struct
 import sys
 import tempfile
 import uuid
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from replicator import jars, settings
+from replicator import s3 as s3_client
 from replicator.cli.jars import spark_line
 from replicator.errors import ConfigError, Unreachable
 from replicator.java import java_home, java_version
+from replicator.lake import Lake
+from replicator.leases.objects import refuse_unconditional
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from replicator.settingkeys import S3Keys, TargetKeys
 
@@ -85,8 +87,10 @@ def objects(root: str, s3: S3Keys | None) -> str:
     """The folder where a sink puts records can be listed."""
     if root.startswith("s3a://"):
         bucket, _, prefix = root.removeprefix("s3a://").partition("/")
-        with _answering(root, "list", "Check that the bucket exists and these keys may list it."):
-            found = _client(s3).list_objects_v2(Bucket=bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
+        with s3_client.answering(root, "list", "Check that the bucket exists and these keys may list it."):
+            found = s3_client.client(s3).list_objects_v2(
+                Bucket=bucket, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1
+            )
         return f"{root} holds objects" if found["KeyCount"] else f"{root} is empty"
     if "://" in root and not root.startswith("file:"):
         return f"{root} is not tried from here"
@@ -96,10 +100,12 @@ def objects(root: str, s3: S3Keys | None) -> str:
     return f"{folder} is there"
 
 
-def lake(root: str, s3: S3Keys | None) -> str:
-    """A file can be written to the lake and removed again."""
+def lake(root: str, s3: S3Keys | None, *, leased: bool = True) -> str:
+    """A file can be written to the lake and removed again; where leases are kept in an object store, it honours
+    conditions (F-O3).
+    """
     if root.startswith("s3a://"):
-        return _object_store(root, s3)
+        return _object_store(root, s3, leased=leased)
     if "://" in root and not root.startswith("file:"):
         return f"{root} is not tried from here"
     return _directory(Path(root.removeprefix("file://").removeprefix("file:")))
@@ -143,50 +149,13 @@ def _directory(root: Path) -> str:
     return f"{root} is writable" if existing == root else f"{root} can be made"
 
 
-def _object_store(root: str, s3: S3Keys | None) -> str:
+def _object_store(root: str, s3: S3Keys | None, *, leased: bool) -> str:
     bucket, _, prefix = root.removeprefix("s3a://").partition("/")
     key = "/".join(part for part in (prefix, "_replicator", f"doctor-{uuid.uuid4()}") if part)
-    with _answering(root, "write", "Check that the bucket exists and these keys may write to it."):
-        client = _client(s3)
+    with s3_client.answering(root, "write", "Check that the bucket exists and these keys may write to it."):
+        client = s3_client.client(s3)
         client.put_object(Bucket=bucket, Key=key, Body=b"")
         client.delete_object(Bucket=bucket, Key=key)
+    if leased:
+        refuse_unconditional(client, Lake(root).leases_root())
     return f"{root} is writable"
-
-
-def _client(s3: S3Keys | None) -> Any:
-    import boto3
-    import botocore.config
-
-    style = "path" if s3 is not None and s3.path_style else "auto"
-    patience = {"connect_timeout": _SECONDS, "read_timeout": _SECONDS, "retries": {"total_max_attempts": 1}}
-    config = botocore.config.Config(s3={"addressing_style": style}, **patience)
-    return boto3.client("s3", **_credentials(s3), config=config)
-
-
-@contextmanager
-def _answering(root: str, what: str, mend: str) -> Iterator[None]:
-    """Refusals and silence of an object store as errors of ours."""
-    import botocore.exceptions
-
-    try:
-        yield
-    except botocore.exceptions.ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "?")
-        raise ConfigError(f"The object store refuses to {what}: {code}.", where=root, mend=mend) from error
-    except (botocore.exceptions.BotoCoreError, ValueError) as error:
-        mend = "Check that it runs and s3.endpoint is right."
-        raise Unreachable(
-            f"The object store does not answer: {type(error).__name__}.", where=root, mend=mend
-        ) from error
-
-
-def _credentials(s3: S3Keys | None) -> dict[str, str]:
-    if s3 is None:
-        return {}
-    given = {
-        "endpoint_url": s3.endpoint,
-        "region_name": s3.region,
-        "aws_access_key_id": s3.access_key.get_secret_value() if s3.access_key else None,
-        "aws_secret_access_key": s3.secret_key.get_secret_value() if s3.secret_key else None,
-    }
-    return {name: value for name, value in given.items() if value is not None}

@@ -28,14 +28,16 @@ def purge(
     as_json: options.Json = False,
 ) -> None:
     """Remove rows of silver that were deleted at the source longer ago than their table's purge_after."""
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import purge as operate
     from replicator.operate.lock import exclusive
 
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake)
-    with exclusive(Lake(settings.lake.root), () if dry_run else ("silver",)):
-        spark, sources = options.opened(context, settings, source, declared)
+    stages = () if dry_run else ("silver",)
+    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
+        spark, sources = options.opened(context, settings, source, declared, fence=fence)
         tables, now_ms = operate.chosen(spark, sources, table), int(time.time() * 1000)
         found = [asdict(operate.purge(spark, at, name, now_ms, dry=dry_run)) for at, name in tables]
     if as_json:

@@ -53,10 +53,10 @@ def rebuild(
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
     done: list[Rebuilt] = []
-    with exclusive(Lake(settings.lake.root), ("silver", "gold")):
-        spark, sources = options.opened(context, settings, source, declared)
+    with exclusive(Lake(settings.lake.root), ("silver", "gold"), assemble.terms(settings)) as fence:
+        spark, sources = options.opened(context, settings, source, declared, fence=fence)
         what = rebuild_all.chosen(spark, sources, settings.models, None if everything else wanted)
-        at = assemble.warehouse(spark, settings)
+        at = assemble.warehouse(spark, settings, fence)
         for each in rebuild_all.carry_out(spark, what, at, How(column, dry_run, accept_gap)):
             done.append(each)
             _narrate(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -19,6 +19,7 @@ from replicator.settingkeys import absolute
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.stages.pipeline import Line, Report
 
@@ -50,6 +51,7 @@ def run(
         Optional[Path],  # noqa: UP045
         typer.Option("--declare", help="YAML with column types, for events without schemas.", metavar="FILE"),
     ] = None,
+    wait: options.Wait = 0,
     as_json: options.Json = False,
 ) -> None:
     """Bring the lake and the targets up to date with Kafka."""
@@ -59,15 +61,15 @@ def run(
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         files = [absolute(file) for file in (*recorded, *(stages or []))]
-        _run_recorded(options.settings(env, conf, lake), files, declare, lines, debug=debug)
+        _run_recorded(options.settings(env, conf, lake), files, declare, lines, wait=wait, debug=debug)
     else:
-        _run(options.settings(env, conf, lake), stages or [], lines, once=once, debug=debug)
+        _run(options.settings(env, conf, lake), stages or [], lines, once=once, wait=wait, debug=debug)
     _show(lines, as_json=as_json)
     if any(line.error is not None for line in lines if once) or _still_broken(lines):
         raise typer.Exit(1)
 
 
-def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, debug: bool) -> None:
+def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, wait: int, debug: bool) -> None:
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
@@ -78,32 +80,34 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     if unknown:
         raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(pipeline.STAGES)}.")
     stages = named or list(pipeline.STAGES)
-    lake = Lake(settings.lake.root)
-    if not lake.is_local():
-        console.narrate("One driver per lake: nothing locks a lake on an object store.", style="dim")
-    with exclusive(lake, stages):
+    with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
         spark = session(settings, debug=debug)
-        made = assemble.pipeline(spark, settings)
+        made = assemble.pipeline(spark, settings, fence)
         with _reporting(spark, settings, " ".join(["run", *named]), lines) as report:
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
-                pipeline.run_continuously(spark, made, stages, report, _until_signalled(), _upkeep(spark, settings))
+                upkeep = _upkeep(spark, settings, fence, stages)
+                pipeline.run_continuously(spark, made, stages, report, _until_signalled(), upkeep)
 
 
-def _upkeep(spark: SparkSession, settings: Settings) -> Callable[[], None]:
-    """What a continuous run does between its passes: the upkeep of all tables, as often as the configuration says."""
+def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Sequence[str]) -> Callable[[], None]:
+    """What a continuous run does between its passes: it ends where its lease is lost, and does the upkeep of what its
+    stages write as often as the configuration says.
+    """
     from replicator import assemble
     from replicator.operate import maintain
 
-    keeper, keys = assemble.keeper(settings), settings.maintenance
+    keeper, keys = assemble.keeper(settings, fence), settings.maintenance
     last = time.monotonic()
 
     def now_and_then() -> None:
         nonlocal last
+        fence.refuse_if_lost()
         if keys.every is None or time.monotonic() - last < keys.every:
             return
-        for done in maintain.maintain(spark, keeper.tables_of, keeper.tables(spark), keys.keep // 3600):
+        ours = maintain.written_by(stages, keeper.tables(spark))
+        for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep // 3600):
             if done.error is not None:
                 console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
         last = time.monotonic()
@@ -112,7 +116,7 @@ def _upkeep(spark: SparkSession, settings: Settings) -> Callable[[], None]:
 
 
 def _run_recorded(
-    settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, debug: bool
+    settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, wait: int, debug: bool
 ) -> None:
     from replicator import assemble, sourcefile
     from replicator.lake import Lake
@@ -123,9 +127,9 @@ def _run_recorded(
 
     declared = sourcefile.template(declare) if declare is not None else SourceSpec("", "")
     settings = settings.with_formats_of(declared)
-    with exclusive(Lake(settings.lake.root), ("bronze", "silver")):
+    with exclusive(Lake(settings.lake.root), ("bronze", "silver"), assemble.terms(settings, wait)) as fence:
         spark: SparkSession = session(settings, debug=debug)
-        made, shares = assemble.recorded(spark, settings, files, declared)
+        made, shares = assemble.recorded(spark, settings, files, declared, fence)
         with _reporting(spark, settings, "run --recorded", lines) as report:
             for ingestion, topics in shares.items():
                 rows = bronze.ingest_files(spark, ingestion, topics)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.operate.schema import Prospect, Shape
+    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
     from replicator.stages.refinement import Refinement
 
 app = typer.Typer(name="schema", help="The columns of silver: what would change, and what did.", no_args_is_help=True)
@@ -45,9 +47,9 @@ def diff(
     """What the next silver run would change, from records that it has not read; exit 1 if a table would stop."""
     from replicator.operate import schema
 
-    spark, every, held = _opened(context, env, conf, lake, declare)
+    spark, every, settings = _opened(context, env, conf, lake, declare)
     if approve is not None:
-        _approve(spark, every, held, approve)
+        _approve(spark, settings, options.declared(declare, lake), approve)
     found = schema.prospects(spark, every, approve or table)
     if as_json:
         console.print_json([_prospect(each) for each in found])
@@ -89,21 +91,22 @@ def show(
 
 def _opened(
     context: typer.Context, env: str, conf: Path | None, lake: str | None, declare: Path | None
-) -> tuple[SparkSession, Sequence[Refinement], str]:
-    """A session, the sources, and the root of the lake."""
+) -> tuple[SparkSession, Sequence[Refinement], Settings]:
+    """A session, the sources, and the settings."""
     settings = options.settings(env, conf, lake)
     spark, sources = options.opened(context, settings, declared=options.declared(declare, lake), brief=True)
-    return spark, sources, settings.lake.root
+    return spark, sources, settings
 
 
-def _approve(spark: SparkSession, every: Sequence[Refinement], root: str, table: str) -> None:
-    """Under the lock of silver, whose ledger this writes."""
+def _approve(spark: SparkSession, settings: Settings, declared: SourceSpec, table: str) -> None:
+    """Under the lease of silver, whose ledger this writes."""
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import schema
     from replicator.operate.lock import exclusive
 
-    with exclusive(Lake(root), ("silver",)):
-        approved = schema.approve(spark, every, table)
+    with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
+        approved = schema.approve(spark, assemble.refinements(spark, settings, declared, fence), table)
     for change in approved:
         console.narrate(f"approved: {change}")
     if not approved:

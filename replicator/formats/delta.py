@@ -16,10 +16,11 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, names
 from replicator.errors import TableMissing
-from replicator.formats import control, delta_feed, delta_files, delta_past, delta_upkeep, delta_write
+from replicator.formats import control, delta_feed, delta_files, delta_past, delta_token, delta_upkeep, delta_write
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
+from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import OURS, reshaped
@@ -33,10 +34,11 @@ _REWRITTEN_BYTES = 8 << 20
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(self, *, rewritten_bytes: int = _REWRITTEN_BYTES) -> None:
+    def __init__(self, *, rewritten_bytes: int = _REWRITTEN_BYTES, fence: Fence = UNFENCED) -> None:
         self._logs: dict[str, Log] = {}
         self._rewritten_bytes = rewritten_bytes
         self._turns = Turns()
+        self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; of small tables without Delta's planning."""
@@ -129,9 +131,9 @@ class DeltaFormat:
         before = self.version(spark, table)
         if before is None:
             applied = self._insert(changes, table, progress, _SILVER)
-            delta_write.describe(spark, table, self._log(table))
+            delta_write.describe(spark, table, self._log(table), self._fence)
             return applied
-        delta_write.describe(spark, table, self._log(table))
+        delta_write.describe(spark, table, self._log(table), self._fence)
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         snapshot = self._snapshot(spark, table)
@@ -170,7 +172,7 @@ class DeltaFormat:
         if self._covered(spark, table, progress):
             return Applied(0, 0, 0, before)
         self._logs.pop(table.location, None)  # it remembers the partitions
-        return delta_write.overwrite(rows, table, before, progress)
+        return delta_write.overwrite(rows, table, before, progress, self._fence)
 
     @in_turn
     def drop(self, spark: SparkSession, table: Table) -> None:
@@ -190,15 +192,15 @@ class DeltaFormat:
         wanted = reshaped(rows, evolution)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            writer.partitionBy(*partitions(self._snapshot(spark, table))).save(table.location)
+            with delta_token.committing(spark, self._fence, table.location):
+                writer.partitionBy(*partitions(self._snapshot(spark, table))).save(table.location)
             return
         last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
             if column not in rows.columns:
-                spark.sql(
-                    f"ALTER TABLE delta.{names.spark(table.location)} "
-                    f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
-                )
+                added = f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
+                with delta_token.committing(spark, self._fence, table.location):
+                    spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} {added}")
                 last = column
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
@@ -212,9 +214,10 @@ class DeltaFormat:
         if self.version(spark, table) is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        with self._turns.of(table):
+        with self._turns.of(table), delta_token.committing(spark, self._fence, table.location):
             delta_upkeep.optimize(spark, table.location)
         failpoints.hit("delta.optimized")
+        self._fence.check()
         delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
@@ -225,10 +228,11 @@ class DeltaFormat:
     def _insert(
         self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]
     ) -> Applied:
-        return delta_write.insert(rows, table, self._log(table), progress, properties)
+        return delta_write.insert(rows, table, self._log(table), progress, properties, self._fence)
 
     def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
-        return delta_write.merge(table, self._log(table), snapshot, merging, progress, self._rewritten_bytes)
+        most = self._rewritten_bytes
+        return delta_write.merge(table, self._log(table), snapshot, merging, progress, most, self._fence)
 
     def _log(self, table: Table) -> Log:
         return self._logs.setdefault(table.location, Log(table.location))

@@ -15,20 +15,28 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator import failpoints, gateway
+from replicator.formats import delta_token
+from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 
 
-def append(rows: DataFrame, snapshot: Any, progress: Progress) -> None:
+def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
     """Add rows of the columns of the table at this snapshot."""
     spark = rows.sparkSession
     with _begun(spark, snapshot, progress) as transaction:
         files = list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
         failpoints.hit("delta.append_written")
-        _commit(spark, transaction, files, progress, _appending(spark))
+        with delta_token.committing(spark, fence, _location(snapshot)):
+            _commit(spark, transaction, files, progress, _appending(spark))
 
 
 def rewrite(
-    images: DataFrame, replaced: Sequence[Any], snapshot: Any, progress: Progress, metrics: Mapping[str, int]
+    images: DataFrame,
+    replaced: Sequence[Any],
+    snapshot: Any,
+    progress: Progress,
+    metrics: Mapping[str, int],
+    fence: Fence = UNFENCED,
 ) -> None:
     """Put ``images`` (see ``delta_merge.images``) in the place of the files ``replaced``, Delta's ``AddFile`` actions
     of this snapshot. History has it as a MERGE with these metrics; where they count nothing, only the progress moves.
@@ -42,7 +50,8 @@ def rewrite(
             actions = [file.remove() for file in replaced] + written
         failpoints.hit("delta.rewrite_written")
         transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
-        _commit(spark, transaction, actions, progress, _merging(spark))
+        with delta_token.committing(spark, fence, _location(snapshot)):
+            _commit(spark, transaction, actions, progress, _merging(spark))
 
 
 @contextmanager
@@ -66,6 +75,10 @@ def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progr
     now = jvm.scala.Option.apply(int(time.time() * 1000))
     told = jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
     transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation)
+
+
+def _location(snapshot: Any) -> str:
+    return str(snapshot.deltaLog().dataPath().toString())
 
 
 def _appending(spark: SparkSession) -> Any:

@@ -15,59 +15,75 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter
-from replicator.formats import delta_commit, delta_files, delta_merge
+from replicator.formats import delta_commit, delta_files, delta_merge, delta_token
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import Merging
+from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 
 
 def insert(
-    rows: DataFrame, table: Table, log: Log, progress: Progress | None, properties: Mapping[str, str]
+    rows: DataFrame,
+    table: Table,
+    log: Log,
+    progress: Progress | None,
+    properties: Mapping[str, str],
+    fence: Fence = UNFENCED,
 ) -> Applied:
     """Add rows, making a table that is not there with these properties."""
     spark = rows.sparkSession
     snapshot = log.snapshot(spark)
     before = None if snapshot is None else int(snapshot.version())
     if snapshot is not None and progress is not None and _same(rows.schema, delta_files.schema(snapshot)):
-        delta_commit.append(rows, snapshot, progress)
+        delta_commit.append(rows, snapshot, progress, fence)
     else:
         options = dict(properties)
         if progress is not None:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
         writer = rows.write.format("delta").mode("append").options(**options)
-        (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
+        with delta_token.committing(spark, fence, table.location):
+            (writer.partitionBy(*table.partition_by) if table.partition_by else writer).save(table.location)
     version, metrics = _committed(spark, table, log, before)
     return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
 
 
-def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress) -> Applied:
+def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress, fence: Fence = UNFENCED) -> Applied:
     """All rows, columns and partitions of a table anew, behind the version ``before``."""
     spark = rows.sparkSession
     options = {"overwriteSchema": "true", "txnAppId": progress.input, "txnVersion": str(progress.version)}
     writer = rows.write.format("delta").mode("overwrite").options(**options)
-    writer.partitionBy(*table.partition_by).save(table.location)
+    with delta_token.committing(spark, fence, table.location):
+        writer.partitionBy(*table.partition_by).save(table.location)
     version, metrics = _committed(spark, table, Log(table.location), before)
     return Applied(metrics.get("numOutputRows", 0), 0, 0, version)
 
 
-def merge(table: Table, log: Log, snapshot: Any, merging: Merging, progress: Progress, rewritten_bytes: int) -> Applied:
+def merge(
+    table: Table,
+    log: Log,
+    snapshot: Any,
+    merging: Merging,
+    progress: Progress,
+    rewritten_bytes: int,
+    fence: Fence = UNFENCED,
+) -> Applied:
     """What ``delta_merge`` says, to the newest snapshot; a table of up to ``rewritten_bytes`` is written anew."""
     spark = merging.changes.sparkSession
     before = int(snapshot.version())
     files = _rewritable(spark, log, snapshot, rewritten_bytes)
     if files is None:
-        with _transaction(spark, progress):
+        with _transaction(spark, progress), delta_token.committing(spark, fence, table.location):
             delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
     else:
-        _rewrite(rows_of(spark, table, log, snapshot, files), files, snapshot, merging, progress)
+        _rewrite(rows_of(spark, table, log, snapshot, files), files, snapshot, merging, progress, fence)
     version, metrics = _committed(spark, table, log, before)
     inserted, updated, deleted = (metrics.get(f"numTargetRows{w}", 0) for w in ("Inserted", "Updated", "Deleted"))
     return Applied(inserted, updated, deleted, version)
 
 
-def describe(spark: SparkSession, table: Table, log: Log) -> None:
+def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCED) -> None:
     """Set the properties that the table lacks: a writer's options can name none but Delta's own."""
     snapshot = log.snapshot(spark) if table.properties else None
     if snapshot is None:
@@ -75,7 +91,8 @@ def describe(spark: SparkSession, table: Table, log: Log) -> None:
     missing = {name: value for name, value in table.properties if _property(snapshot, name) != value}
     if missing:
         told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
-        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
+        with delta_token.committing(spark, fence, table.location):
+            spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
 
 
 def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
@@ -86,13 +103,18 @@ def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: S
 
 
 def _rewrite(
-    stored: DataFrame, files: Sequence[AddedFile], snapshot: Any, merging: Merging, progress: Progress
+    stored: DataFrame,
+    files: Sequence[AddedFile],
+    snapshot: Any,
+    merging: Merging,
+    progress: Progress,
+    fence: Fence,
 ) -> None:
     with gateway.checkpointed(delta_merge.settled(stored, merging)) as settled:
         counts = {row["action"]: row["count"] for row in settled.groupBy("action").count().collect()}
         metrics = {metric: counts.get(action, 0) for action, metric in delta_merge.METRICS.items()}
         replaced = [file.action for file in files]
-        delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics)
+        delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics, fence)
 
 
 def _rewritable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:

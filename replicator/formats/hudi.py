@@ -7,8 +7,9 @@ the partition, so that a row whose partition changes moves instead of being ther
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -18,8 +19,9 @@ from pyspark.sql import functions as F
 from replicator import failpoints, gateway, moments, names
 from replicator.errors import SchemaRefused, StaleWriter, TableMissing, TableStopped
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
-from replicator.formats.hudi_timeline import KEY, RETAINED, Commit, Note, Timeline, clock
+from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
+from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.reshape import reshaped
 
@@ -29,9 +31,10 @@ _GONE = "_hoodie_is_deleted"
 class HudiFormat:
     """``TableFormat`` on Hudi, copy on write or merge on read as a new table says. One writer per table."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self._timelines: dict[str, Timeline] = {}
         self._turns = Turns()
+        self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
@@ -217,6 +220,7 @@ class HudiFormat:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
+            self._fence.check()
             hudi_upkeep.run(spark, table.location, commits[-1].note.kind)
         return Maintained(*before, *control.usage(spark, table.location))
 
@@ -289,6 +293,9 @@ class HudiFormat:
             )
         options = hudi_options.write(table.location, rows.columns, note, operation) | {KEY: note.text()}
         failpoints.hit("hudi.commit_noted")
+        if self._fence.token is not None:
+            options[TOKEN] = json.dumps(asdict(self._fence.token))
+        self._fence.check()
         rows.write.format("hudi").options(**options).mode("append").save(table.location)
         failpoints.hit("hudi.committed")
         return note

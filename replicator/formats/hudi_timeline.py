@@ -24,6 +24,9 @@ from replicator.spec import Kept
 KEY = "replicator.commit"
 """Of the metadata of a commit of ours."""
 
+TOKEN = "replicator.token"  # noqa: S105 - of a lease
+"""There as well: the token of the writer that made it (decision 0026)."""
+
 RETAINED = 24
 """So many commits back, of any kind, a version can be read; cleaning keeps their files."""
 

@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 
 from replicator import gateway, moments, names
 from replicator.errors import TableMissing, VersionMissing
+from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.reshape import reshaped
@@ -34,8 +35,9 @@ class _Stored:
 class MemoryFormat:
     """``TableFormat`` in a dict, by location. Everything is lost with the object."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self._tables: dict[str, _Stored] = {}
+        self._fence = fence
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now."""
@@ -148,6 +150,7 @@ class MemoryFormat:
         if self._covered(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
         found = rows.collect()
+        self._fence.check()
         stored.schema, stored.partition_by, stored.begins = rows.schema, table.partition_by, len(stored.versions)
         self._commit(stored, found, progress)
         return Applied(len(found), 0, 0, stored.begins)
@@ -160,6 +163,7 @@ class MemoryFormat:
         """Reshape the newest rows in place."""
         stored = self._tables[table.location]
         evolved = reshaped(self.read(spark, table), evolution)
+        self._fence.check()
         stored.schema = evolved.schema
         stored.versions = [evolved.collect()] * len(stored.versions)
 
@@ -182,6 +186,7 @@ class MemoryFormat:
         return progress is not None and stored.progress.get(progress.input, -1) >= progress.version
 
     def _commit(self, stored: _Stored, rows: list[Row], progress: Progress | None) -> None:
+        self._fence.check()
         now = datetime.now(timezone.utc)
         after = stored.moments[-1].at + timedelta(microseconds=1) if stored.moments else now
         stored.moments.append(Moment(len(stored.versions), max(now, after)))

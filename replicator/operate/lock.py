@@ -1,33 +1,121 @@
-"""One writer per lake and stage on a local disk (architecture 9.14); the kernel frees the lock of a killed process."""
+"""One writer per lake and stage (decision 0026): the leases of some stages, held for the time of a block.
+
+Effects, in this order: 1. on an object store, a probe that it honours conditions; 2. each stage's lease, in order of
+name; 3. a token, drawn while all are held. A crash anywhere leaves leases that end by themselves.
+"""
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from replicator.errors import ReplicatorError
+from replicator import s3
+from replicator.errors import ConfigError
 from replicator.lake import Lake
+from replicator.leases import record, token
+from replicator.leases.file import FileRegister
+from replicator.leases.holder import here
+from replicator.leases.lease import Lease, take
+from replicator.leases.objects import S3Register, refuse_unconditional
+from replicator.leases.record import Record
+from replicator.leases.register import Register
+from replicator.protocols import UNFENCED, Fence
+from replicator.spec import Token
+
+if TYPE_CHECKING:
+    from replicator.settingkeys import S3Keys
+
+LENGTH = 30.0
+"""Seconds after which a lease that nobody renews is anybody's."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How leases are kept: their ``length`` in seconds (None: not at all), for how long a living holder is waited for,
+    and how the object store is reached.
+    """
+
+    length: float | None = LENGTH
+    wait: float = 0.0
+    s3: S3Keys | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """``Fence`` of a process that holds some leases."""
+
+    leases: Sequence[Lease]
+    token: Token
+
+    def check(self) -> None:
+        """Every lease is held."""
+        for lease in self.leases:
+            lease.check()
+
+    def refuse_if_lost(self) -> None:
+        """Another driver has taken one, or somebody has shut this one out."""
+        for lease in self.leases:
+            if lease.is_lost:
+                lease.check()
 
 
 @contextmanager
-def exclusive(lake: Lake, stages: Collection[str]) -> Iterator[None]:
-    """Hold the locks of some stages. Raises ReplicatorError at once when another process has one.
+def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -> Iterator[Fence]:
+    """Hold the leases of some stages; none need none. The fence is for all that writes.
 
-    A lake on an object store has no lock: there it is for the user to start one driver only.
+    Raises LakeBusy when another process holds one, ConfigError where none can be kept, Unreachable; and at its end
+    LeaseLost where one was lost meanwhile.
     """
-    with ExitStack() as held:
-        for stage in sorted(stages) if lake.is_local() else ():
-            path = Path(lake.lock(stage).removeprefix("file://"))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            file = held.enter_context(path.open("a"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise ReplicatorError(
-                    f"another run of {stage} is at work on this lake",
-                    where=str(path),
-                    mend="Wait for it, or stop it: one driver writes a lake.",
-                ) from error
-        yield
+    terms = terms or Terms()
+    if not stages or terms.length is None:
+        yield UNFENCED
+        return
+    at, holder, leases = _registers(lake, terms, probed=True), here(), list[Lease]()
+    with ExitStack() as kept:
+        for stage in sorted(stages):
+            lease = take(at(lake.lease(stage)), stage, holder, terms.length, wait=terms.wait)
+            kept.callback(lease.release)
+            leases.append(lease)
+        held = Held(leases, token.draw(at(lake.token())))
+        for lease in leases:
+            lease.mark(held.token.number)
+        yield held
+        held.refuse_if_lost()  # a run that went on without writing says so
+
+
+def standing(lake: Lake, stages: Collection[str], terms: Terms) -> list[Record]:
+    """What the leases of these stages say, of those that were ever taken."""
+    at = _registers(lake, terms)
+    found = [(register, register.read()) for register in (at(lake.lease(stage)) for stage in stages)]
+    return [record.read(stored.text, register.where) for register, stored in found if stored is not None]
+
+
+def shut_out(lake: Lake, stage: str, terms: Terms) -> Record | None:
+    """Take a stage's lease from its holder, who may not write any more from then on; who that was, None if nobody."""
+    register = _registers(lake, terms)(lake.lease(stage))
+    while True:
+        stored = register.read()
+        found = None if stored is None else record.read(stored.text, register.where)
+        if stored is None or found is None or found.free:
+            return None
+        if register.replace(found.next(free=True).text(), stored.tag) is not None:
+            return found
+
+
+def _registers(lake: Lake, terms: Terms, *, probed: bool = False) -> Callable[[str], Register]:
+    """From a path of the lake to the register there. Raises ConfigError for a lake where none can be kept."""
+    if lake.is_local():
+        return lambda path: FileRegister(Path(path.removeprefix("file://").removeprefix("file:")))
+    if not lake.root.startswith("s3a://"):
+        raise ConfigError(
+            "leases are kept on a local disk or s3a://, not here",
+            where=lake.root,
+            mend="Set lake.lease: off, and start one driver per lake.",
+        )
+    client = s3.client(terms.s3)
+    if probed:
+        refuse_unconditional(client, lake.leases_root())
+    return lambda path: S3Register(client, path)

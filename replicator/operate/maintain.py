@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -71,6 +71,11 @@ def chosen(tables: Sequence[tuple[str, Table]], name: str | None) -> list[tuple[
         listed = ", ".join(sorted(table.name for _, table in tables)) or "no tables in this lake yet"
         raise ConfigError(f"there is no table {name!r}", mend=f"There are: {listed}.")
     return found
+
+
+def written_by(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> list[tuple[str, Table]]:
+    """The tables of the stages whose leases a run holds: all but bronze's and gold's are silver's."""
+    return [each for each in tables if (each[0] if each[0] in {"bronze", "gold"} else "silver") in stages]
 
 
 def maintain(

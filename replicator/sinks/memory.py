@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from replicator.errors import TargetRefused
-from replicator.protocols import Difference
+from replicator.errors import StaleWriter, TargetRefused
+from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
@@ -15,20 +15,23 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 class MemorySink:
-    """``Sink`` in a dict: ``tables`` holds, per model name, the rows by key; ``ledger`` the progress per model name.
+    """``Sink`` in a dict: ``tables`` holds, per model name, the rows by key; ``ledger`` the progress per model name,
+    ``tokens`` the greatest token per lake.
 
     Types are not checked; NULL in a column that may not be NULL is refused.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, fence: Fence = UNFENCED) -> None:
         self.tables: dict[str, Rows] = {}
         self.ledger: dict[str, Progress] = {}
+        self.tokens: dict[str, int] = {}
+        self.fence = fence
         self._columns: dict[str, frozenset[str]] = {}
 
     @classmethod
-    def at(cls, **_: object) -> MemorySink:
+    def at(cls, *, fence: Fence = UNFENCED, **_: object) -> MemorySink:
         """A sink of its own, wherever that is said to be: what it holds ends with the process."""
-        return cls()
+        return cls(fence=fence)
 
     def answers(self) -> str:
         """It is always there."""
@@ -57,9 +60,19 @@ class MemorySink:
         going = {name: rows for name, rows in tables.items() if not refusals.stops(name)}
         progress = {each.model.name: each.progress for each in ordered if each.model.name in going}
         columns = {each.model.name: _names(each.model) for each in ordered if each.model.name in going}
+        self._let_in()
         self.tables, self.ledger = self.tables | going, self.ledger | progress
         self._columns = self._columns | columns
         return refusals.raise_or(applied)
+
+    def _let_in(self) -> None:
+        self.fence.check()
+        token = self.fence.token
+        if token is None:
+            return
+        if token.number < self.tokens.get(token.lake, 0):
+            raise StaleWriter("a later writer of this lake has published", where="memory", mend="Run again.")
+        self.tokens[token.lake] = token.number
 
     def _is_new(self, difference: Difference) -> bool:
         recorded, wanted = self.progress(difference.model), difference.progress

@@ -9,8 +9,8 @@ from typing import Any
 
 from psycopg2 import sql
 
-from replicator.protocols import Difference
-from replicator.sinks.postgres import Backoff, PostgresConnection
+from replicator.protocols import Difference, Fence
+from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 
 QUICK = Backoff(retries=2, first=0.01, longest=0.05)
@@ -23,6 +23,13 @@ class Served:
     sink: Any
     schema: str
     connection: PostgresConnection | None = None
+
+    def fenced(self, fence: Fence) -> Any:
+        """The sink, for a writer with this fence."""
+        if self.connection is not None:
+            return PostgresSink(self.connection, backoff=QUICK, fence=fence)
+        self.sink.fence = fence
+        return self.sink
 
     def rows(self, model: Model) -> list[tuple[Any, ...]]:
         if self.connection is None:

@@ -11,11 +11,11 @@ import pytest
 from psycopg2 import sql
 from pyspark.sql import functions as F
 
-from replicator.errors import ConfigError, TargetRefused, Unreachable
-from replicator.protocols import Difference
+from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
+from replicator.protocols import Difference, Unfenced
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
-from replicator.spec import Applied, ModelColumn, Progress
+from replicator.spec import Applied, ModelColumn, Progress, Token
 from tests.contract.commit_proxy import CommitProxy
 from tests.contract.serving import CUSTOMERS, ORDERS, QUICK, Served, ann, customers, difference, model, orders
 
@@ -67,6 +67,20 @@ def test_an_older_difference_is_skipped(spark, served: Served) -> None:
     late = difference(spark, of, [ann("Old")], CUSTOMERS, 4)
     assert served.sink.publish([late]) == {of.name: Applied(0, 0, 0, 5)}
     assert served.rows(of) == [(1, "New", Decimal("1.50"))]
+
+
+def test_a_writer_that_came_before_the_last_one_is_refused(spark, served: Served) -> None:
+    """By their tokens, within one lake: nothing of its batch is visible (reliability.md F-W2)."""
+    of = customers(served.schema)
+    writers = [Token("lake", 2), Token("lake", 2), Token("another", 1), None, Token("lake", 4)]
+    for version, token in enumerate(writers, start=1):
+        batch = difference(spark, of, [ann(f"v{version}")], CUSTOMERS, version, complete=True)
+        assert served.fenced(Unfenced(token)).publish([batch])[of.name].version == version
+    late = difference(spark, of, [ann("Late")], CUSTOMERS, 9, complete=True)
+    with pytest.raises(StaleWriter, match="a later writer"):
+        served.fenced(Unfenced(Token("lake", 3))).publish([late])
+    assert served.sink.progress(of) == Progress("gold-1", 5)
+    assert served.rows(of) == [(1, "v5", Decimal("1.50"))]
 
 
 def test_an_empty_difference_moves_the_ledger(spark, served: Served) -> None:

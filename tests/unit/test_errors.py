@@ -56,7 +56,7 @@ def test_every_error_is_explained(kind):
 
 
 def test_only_what_a_retry_can_cure_says_so():
-    """A service that does not answer is the one thing that waiting helps."""
+    """Waiting helps where a service does not answer, or another driver is at work."""
     assert all(kind.retry == (kind.exit_code == 3) for kind in CLASSES)
 
 

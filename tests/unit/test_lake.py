@@ -19,6 +19,8 @@ def test_every_layer_has_its_folder() -> None:
     assert LAKE.gold("fact_orders").location == f"{root}/gold/fact_orders"
     assert LAKE.dead_letters("dbserver1").location == f"{root}/dead_letters/dbserver1"
     assert LAKE.dropped_letters("dbserver1").location == f"{root}/_replicator/dropped_letters/dbserver1"
+    assert LAKE.lease("silver") == f"{LAKE.leases_root()}/silver.json" == f"{root}/_replicator/leases/silver.json"
+    assert LAKE.token() == f"{root}/_replicator/leases/token.json"
     assert LAKE.checkpoint("dbserver1") == f"{root}/_replicator/checkpoints/dbserver1"
     assert Lake("s3a://bucket/lake") != LAKE
     assert Lake("s3a://bucket/lake").bronze("a") == LAKE.bronze("a")

@@ -120,6 +120,14 @@ def test_a_source_may_say_where_its_own_database_is(conf):
     assert "unknown key 'database.hots'; did you mean 'host'?" in said
 
 
+def test_a_lease_lasts_some_seconds_or_is_off(conf):
+    """YAML takes `off` for false; a lease that no renewal could keep is none."""
+    for told, seconds in {"": 30, "lease: 45 seconds": 45, "lease: 2 minutes": 120, "lease: off": None}.items():
+        assert conf(f"lake: {{{told}}}\n").lake.lease == seconds
+    assert "6 seconds or longer" in refusal(conf, "lake: {lease: 5 seconds}\n")
+    assert "such as `30 days`" in refusal(conf, "lake: {lease: soon}\n")
+
+
 def test_how_long_versions_are_kept_is_a_duration(conf):
     """As everywhere: a number with its unit."""
     kept = conf("maintenance: {keep: 2 days, every: 1 hour}\n").maintenance

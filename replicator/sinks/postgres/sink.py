@@ -12,8 +12,8 @@ from psycopg2 import sql
 
 from replicator import failpoints
 from replicator.databases.postgresql import PostgresDatabase
-from replicator.errors import TargetRefused, Unreachable
-from replicator.protocols import Difference
+from replicator.errors import StaleWriter, TargetRefused, Unreachable
+from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import ddl, evolve, ledger
 from replicator.sinks.postgres.columns import carry
@@ -36,19 +36,28 @@ class PostgresSink:
     connection that commits, so a publisher that lost it cannot commit either. A second one waits 10 s, then tries
     again, then raises Unreachable. Needs a direct connection, or a pooler in session mode.
 
-    ``writers`` is how many JDBC connections stage at the same time.
+    ``writers`` is how many JDBC connections stage at the same time. The token of the ``fence`` is noted in the
+    transaction, and one whose token is behind what the schema has seen of its lake is rolled back.
     """
 
-    def __init__(self, connection: PostgresConnection, *, backoff: Backoff | None = None, writers: int = 2) -> None:
+    def __init__(
+        self,
+        connection: PostgresConnection,
+        *,
+        backoff: Backoff | None = None,
+        writers: int = 2,
+        fence: Fence = UNFENCED,
+    ) -> None:
+        self._fence = fence
         self._connection = connection
         self._backoff = backoff or Backoff()
         self._writers = writers
         self._warned: set[str] = set()
 
     @classmethod
-    def at(cls, **keys: Any) -> PostgresSink:
+    def at(cls, *, fence: Fence = UNFENCED, **keys: Any) -> PostgresSink:
         """The sink of a target, by the fields of :class:`PostgresConnection`."""
-        return cls(PostgresConnection(**keys))
+        return cls(PostgresConnection(**keys), fence=fence)
 
     def answers(self) -> str:
         """Server and version, from a session of its own. Raises Unreachable."""
@@ -150,6 +159,7 @@ class PostgresSink:
         upserted: dict[str, tuple[int, int]] = {}
         try:
             with self._translated("the batch"), session.cursor() as cursor:
+                self._let_in(cursor, going)
                 cursor.execute("SET CONSTRAINTS ALL DEFERRED")
                 fresh = _lock_ledger(cursor, going)
                 new = {each.model: self._evolve(cursor, each) for each in fresh}
@@ -169,6 +179,21 @@ class PostgresSink:
             )
             for each in going
         }
+
+    def _let_in(self, cursor: Cursor, going: Sequence[Staged]) -> None:
+        """Note the token, and hold its row until the transaction ends. Raises LeaseLost, StaleWriter."""
+        self._fence.check()
+        token = self._fence.token
+        if token is None:
+            return
+        for schema in _schemas(each.difference.model for each in going):
+            if not ledger.let_in(cursor, schema, token):
+                raise StaleWriter(
+                    f"a later writer of this lake than number {token.number} has published to schema {schema}",
+                    where=self._connection.where,
+                    mend="Nothing was written: run again. Of a lake that was set back to an older copy of itself, "
+                    "remove _replicator/leases/token.json first.",
+                )
 
     def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
         """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
@@ -193,6 +218,7 @@ class PostgresSink:
                 ledger.write(cursor, target.schema, each.model, each.difference.progress)
 
     def _commit(self, session: Session, going: Sequence[Staged]) -> None:
+        self._fence.check()
         try:
             session.commit()
         except psycopg2.Error as error:

@@ -1,0 +1,60 @@
+"""``replicator lease``: which driver writes a lake, and how to shut it out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from replicator.cli import console, options
+from replicator.errors import ConfigError
+from replicator.yamlfile import nearest
+
+app = typer.Typer(help="Which driver writes the lake.", no_args_is_help=True)
+
+_COLUMNS = ("stage", "held by", "since", "token")
+
+
+@app.command()
+def show(
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Who holds the lease of each stage, or held it last."""
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate.lock import standing
+    from replicator.stages.pipeline import STAGES
+
+    settings = options.settings(env, conf, lake)
+    found = standing(Lake(settings.lake.root), STAGES, assemble.terms(settings))
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    elif found:
+        rows = [(e.stage, "nobody" if e.free else str(e.holder), e.since, str(e.token)) for e in found]
+        console.print_table(_COLUMNS, rows)
+    else:
+        console.narrate("Nobody has written this lake yet.")
+
+
+@app.command("break")
+def break_(
+    stage: Annotated[str, typer.Argument(help="bronze, silver, gold or publish.", metavar="STAGE")],
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+) -> None:
+    """Take a stage's lease from its holder, who can commit nothing from then on."""
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate.lock import shut_out
+    from replicator.stages.pipeline import STAGES
+
+    if stage not in STAGES:
+        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, STAGES)}")
+    settings = options.settings(env, conf, lake)
+    held = shut_out(Lake(settings.lake.root), stage, assemble.terms(settings))
+    console.narrate(f"Nobody holds {stage}." if held is None else f"{stage} was held by {held.holder}; it is free now.")

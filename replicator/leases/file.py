@@ -1,0 +1,83 @@
+"""A register on a local disk: a file that is moved into place, under a lock that lasts for that moment."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from replicator.errors import Unreachable
+from replicator.leases.register import Stored
+
+_PATIENCE, _PAUSE = 5.0, 0.01
+
+
+class FileRegister:
+    """``Register`` in a file; its text is its tag. The kernel frees the lock beside it when a process is killed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def where(self) -> str:
+        """The file."""
+        return str(self._path)
+
+    def read(self) -> Stored | None:
+        """The file's text."""
+        with self._translated():
+            return self._read()
+
+    def replace(self, text: str, expected: str | None) -> str | None:
+        """Look and move, while all others wait."""
+        with self._translated():
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._alone():
+                stored = self._read()
+                there = None if stored is None else stored.tag
+                if there == expected:
+                    self._write(text)
+                return text if there in (expected, text) else None
+
+    def _read(self) -> Stored | None:
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        return Stored(text, text)
+
+    def _write(self, text: str) -> None:
+        """Also after a power cut the file is the old or the new one, whole."""
+        beside = self._path.with_suffix(".new")
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Raises Unreachable where another process holds the lock for seconds: it was stopped in that very moment."""
+        with self._path.with_suffix(".lock").open("a") as file:
+            give_up = time.monotonic() + _PATIENCE
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > give_up:
+                        mend = "A driver that was stopped holds it: let it go on, or end it."
+                        raise Unreachable("the lease is locked", where=self.where, mend=mend) from None
+                    time.sleep(_PAUSE)
+            yield
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            what = f"the lake does not take a lease: {error.strerror or error}"
+            raise Unreachable(what, where=self.where, mend="Check the disk and who may write there.") from error

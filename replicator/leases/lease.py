@@ -1,0 +1,180 @@
+"""A lease of one stage of a lake: taken, kept up beside the work, asked before each write, given back.
+
+No clocks are compared. A holder counts from the moment before it sent its last renewal; who wants the lease of a holder
+that is silent counts from the moment when it saw that renewal, which is later.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from threading import Event, Lock, Thread
+
+from replicator.errors import LakeBusy, LeaseLost, ReplicatorError
+from replicator.leases import record
+from replicator.leases.holder import Holder, is_gone
+from replicator.leases.record import Record
+from replicator.leases.register import Register, Stored
+
+LOG = logging.getLogger(__name__)
+
+_RENEWALS = 8
+"""In each length: who finds a living holder knows it after an eighth."""
+
+_MARGIN = 0.8
+"""Of the length that a holder trusts a renewal: a commit that was let go has the rest of it to end."""
+
+_POLL_SECONDS = 0.5
+_FRESH_SECONDS = 1.0
+
+
+def elapsed() -> float:
+    """Seconds that pass for everybody, also while this process or machine sleeps, and whatever is set as the time."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How time passes."""
+
+    now: Callable[[], float] = elapsed
+    sleep: Callable[[float], None] = time.sleep
+
+
+REAL = Clock()
+
+
+def take(
+    register: Register, stage: str, holder: Holder, length: float, *, wait: float = 0.0, clock: Clock = REAL
+) -> Lease:
+    """The lease. Raises LakeBusy as soon as a living holder is seen, or so many seconds (``wait``) later.
+
+    A holder is known to live when its object changes. One that stays silent for the length of its own lease, or is a
+    process of this machine that has ended, loses it.
+    """
+    watched = _Watched(clock)
+    until = clock.now() + wait
+    while True:
+        stored = register.read()
+        found = None if stored is None else record.read(stored.text, register.where)
+        begun = clock.now()
+        if found is None or found.free or is_gone(found.holder) or watched.is_silent(stored, found):
+            fresh = Record(stage, holder, datetime.now(timezone.utc).isoformat(timespec="seconds"), length)
+            tag = register.replace(fresh.text(), None if stored is None else stored.tag)
+            if tag is not None:
+                return Lease(register, fresh, tag, begun, clock)
+            watched.lives = True
+        elif watched.lives and clock.now() >= until:
+            raise _busy(found, register)
+        else:
+            clock.sleep(min(_POLL_SECONDS, length / 20))
+
+
+class _Watched:
+    """What has been seen of a lease that somebody holds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tag = ""
+        self._since = 0.0
+        self.lives = False
+
+    def is_silent(self, stored: Stored | None, found: Record) -> bool:
+        """Whether the object has stayed as it is for as long as its holder would have let it."""
+        tag, now = "" if stored is None else stored.tag, self._clock.now()
+        if tag != self._tag:
+            self.lives = self.lives or bool(self._tag)
+            self._tag, self._since = tag, now
+            LOG.debug("lease_held stage=%s holder=%s", found.stage, found.holder)
+        return now - self._since >= found.length
+
+
+def _busy(found: Record, register: Register) -> LakeBusy:
+    return LakeBusy(
+        f"{found.stage} of this lake is being written by {found.holder}, since {found.since}",
+        where=register.where,
+        mend=f"Wait for it, or stop it: one driver writes a lake. `replicator lease break {found.stage}` shuts it out.",
+    )
+
+
+class Lease:
+    """A lease that is held. It renews itself beside the work until it is released."""
+
+    def __init__(self, register: Register, held: Record, tag: str, begun: float, clock: Clock = REAL) -> None:
+        self._register = register
+        self._held = held
+        self._tag = tag
+        self._renewed = begun
+        self._clock = clock
+        self._pending: Record | None = None
+        self._mutex = Lock()
+        self._ended = Event()
+        self.is_lost = False
+        self._thread = Thread(target=self._keep_up, name=f"lease {held.stage}", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise LeaseLost unless the lease is held now, by the store's own word where that is older than a second.
+
+        A store that does not answer is trusted to have it for four fifths of the lease's length.
+        """
+        with self._mutex:
+            stale = self._clock.now() - self._renewed > min(_FRESH_SECONDS, self._held.length / 10)
+            if stale and not self.is_lost:
+                self._renew()
+            if self.is_lost:
+                raise self._lost("another driver has taken it")
+            if self._clock.now() - self._renewed > self._held.length * _MARGIN:
+                raise self._lost("it could not be renewed in time")
+
+    def mark(self, token: int) -> None:
+        """Let the next renewal say which token its holder has drawn."""
+        with self._mutex:
+            self._held = self._held.next(token=token)
+
+    def release(self) -> None:
+        """Give it back if it is still held. Nothing happens where the store does not answer: it ends by itself."""
+        self._ended.set()
+        self._thread.join()
+        with self._mutex:
+            if self._pending is not None:
+                self._renew()
+            if self.is_lost:
+                return
+            try:
+                self._register.replace(self._held.next(free=True).text(), self._tag)
+            except ReplicatorError as error:
+                LOG.warning("lease_not_released stage=%s reason=%s", self._held.stage, error)
+
+    def _keep_up(self) -> None:
+        while not self._ended.wait(self._held.length / _RENEWALS):
+            with self._mutex:
+                if not self.is_lost:
+                    self._renew()
+
+    def _renew(self) -> None:
+        """Write the next record. One whose answer was lost is sent again as it is: the store may have it."""
+        begun = self._clock.now()
+        wanted = self._pending or self._held.next()
+        try:
+            tag = self._register.replace(wanted.text(), self._tag)
+        except ReplicatorError as error:
+            self._pending = wanted
+            LOG.warning("lease_not_renewed stage=%s reason=%s", self._held.stage, error)
+            return
+        self._pending = None
+        if tag is None:
+            self.is_lost = True
+            LOG.warning("lease_lost stage=%s", self._held.stage)
+        else:
+            self._held, self._tag, self._renewed = wanted, tag, begun
+
+    def _lost(self, why: str) -> LeaseLost:
+        return LeaseLost(
+            f"the lease of {self._held.stage} is lost: {why}. Nothing was written after that",
+            where=self._register.where,
+            mend="Run again: what is not done yet is done then.",
+        )

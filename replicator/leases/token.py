@@ -1,0 +1,29 @@
+"""Fencing tokens: numbers of a lake that only grow, drawn while the leases are held."""
+
+from __future__ import annotations
+
+import json
+from uuid import uuid4
+
+from replicator.errors import ConfigError
+from replicator.leases.register import Register
+from replicator.spec import Token
+
+
+def draw(register: Register) -> Token:
+    """The next number. Whoever holds a lease later draws later, and so has the greater one."""
+    while True:
+        stored = register.read()
+        last = Token(uuid4().hex, 0) if stored is None else _read(stored.text, register.where)
+        text = json.dumps({"lake": last.lake, "number": last.number + 1, "drawn": uuid4().hex})
+        if register.replace(text, None if stored is None else stored.tag) is not None:
+            return Token(last.lake, last.number + 1)
+
+
+def _read(text: str, where: str) -> Token:
+    try:
+        told = json.loads(text)
+        return Token(str(told["lake"]), int(told["number"]))
+    except (ValueError, TypeError, KeyError) as error:
+        what = "what lies in the place of the lake's last token is none"
+        raise ConfigError(what, where=where, mend="Bring it back, or remove it: tokens start anew then.") from error

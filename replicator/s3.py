@@ -1,0 +1,71 @@
+"""An object store without Spark, through boto3: with the settings of ``s3``, else AWS's own chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from replicator.errors import ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from replicator.settingkeys import S3Keys
+
+SECONDS = 5.0
+"""How long one request may take, to connect and to answer each."""
+
+_THROTTLED, _BROKEN = 429, 500
+
+
+def client(s3: S3Keys | None) -> Any:
+    """A client that tells soon that nobody answers."""
+    import boto3  # noqa: PLC0415 - half a second that --help need not wait
+    import botocore.config  # noqa: PLC0415
+
+    style = "path" if s3 is not None and s3.path_style else "auto"
+    patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": {"total_max_attempts": 1}}
+    config = botocore.config.Config(s3={"addressing_style": style}, **patience)
+    return boto3.client("s3", **_credentials(s3), config=config)
+
+
+def place(location: str) -> tuple[str, str]:
+    """Bucket and key of ``s3a://bucket/some/key``."""
+    bucket, _, key = location.removeprefix("s3a://").partition("/")
+    return bucket, key
+
+
+@contextmanager
+def answering(where: str, what: str, mend: str) -> Iterator[None]:
+    """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
+    *mend*), Unreachable for what it may do later.
+    """
+    import botocore.exceptions  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except botocore.exceptions.ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "?")
+        if status(error) == _THROTTLED or (status(error) >= _BROKEN and code != "NotImplemented"):
+            told = f"The object store does not answer: {code}."
+            raise Unreachable(told, where=where, mend="Try again later.") from error
+        raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
+    except (botocore.exceptions.BotoCoreError, ValueError) as error:
+        told = f"The object store does not answer: {type(error).__name__}."
+        raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
+
+
+def status(error: Any) -> int:
+    """The HTTP status of botocore's ClientError."""
+    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _credentials(s3: S3Keys | None) -> dict[str, str]:
+    if s3 is None:
+        return {}
+    given = {
+        "endpoint_url": s3.endpoint,
+        "region_name": s3.region,
+        "aws_access_key_id": s3.access_key.get_secret_value() if s3.access_key else None,
+        "aws_secret_access_key": s3.secret_key.get_secret_value() if s3.secret_key else None,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,357 @@
+"""The promises of ``Register`` and of the leases kept in one, on a local disk and on S3 (reliability.md F-W1, F-W2)."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.cli import probes
+from replicator.errors import ConfigError, LakeBusy, LeaseLost, Unreachable
+from replicator.formats.control import MemoryControl
+from replicator.formats.fenced import FencedControl
+from replicator.lake import Lake
+from replicator.leases import lease, record, token
+from replicator.leases.holder import Holder, here, is_gone
+from replicator.leases.lease import Clock, Lease, take
+from replicator.leases.register import Register
+from replicator.operate import lock
+from replicator.operate.lock import Terms, exclusive
+from replicator.protocols import UNFENCED
+from tests.contract.lease_place import Place
+from tests.contract.s3_server import BUCKET, CARELESS, S3Server
+
+
+@dataclass
+class Time:
+    """A clock that goes when somebody sleeps; ``meanwhile`` happens then."""
+
+    seconds: float = 0.0
+    meanwhile: Callable[[float], None] = field(default=lambda _: None)
+
+    def clock(self) -> Clock:
+        return Clock(lambda: self.seconds, self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.meanwhile(self.seconds)
+
+
+def away(host: str = "elsewhere") -> Holder:
+    """A process of another machine: nobody here can know whether it lives."""
+    return replace(here(), host=host, machine=host)
+
+
+def taken(place: Place, time_: Time, holder: Holder | None = None, **more: Any) -> Lease:
+    """A lease of 30 seconds by that clock; its own thread, which goes by the real one, does nothing in a test."""
+    return take(place.at(), "silver", holder or away(), 30.0, clock=time_.clock(), **more)
+
+
+def said(place: Place) -> record.Record:
+    stored = place.at().read()
+    return record.read(stored.text, "")
+
+
+def test_an_object_changes_only_where_it_is_as_it_was_read(place: Place) -> None:
+    """Of two writers that saw the same one succeeds, and its repeated call gives the same tag."""
+    register = place.at()
+    assert register.read() is None
+    assert register.replace("b", "nothing such") is None
+    first = register.replace("a", None)
+    assert first is not None
+    assert register.replace("b", None) is None
+    assert register.replace("a", None) == first
+    second = register.replace("c", first)
+    assert second is not None
+    assert register.replace("d", first) is None
+    assert (register.read().text, register.read().tag) == ("c", second)
+
+
+def test_of_many_at_once_one_writes(place: Place) -> None:
+    """Eight writers, twenty rounds: each round has one winner, whose text is there."""
+    register, tag = place.at(), None
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(20):
+            texts = [f"{number} {writer}" for writer in range(8)]
+            tags = list(pool.map(register.replace, texts, [tag] * 8))
+            [won] = [at for at, each in enumerate(tags) if each is not None]
+            tag = tags[won]
+            assert register.read().text == texts[won]
+
+
+def test_a_lease_is_taken_renewed_and_given_back(place: Place) -> None:
+    """While it is held others are told who has it; afterwards it is anybody's at once."""
+    passed = Time()
+    first = taken(place, passed)
+    passed.seconds += 10
+    first.check()
+    assert (said(place).renewals, said(place).free) == (1, False)
+
+    def renewing(_: float) -> None:
+        passed.seconds += 2
+        first.check()
+
+    with pytest.raises(LakeBusy, match=r"silver of this lake is being written by process \d+ of \w+ on elsewhere"):
+        taken(place, Time(100.0, renewing), away("third"))
+    first.release()
+    assert said(place).free
+    passed = Time()
+    second = taken(place, passed, away("third"))
+    assert (passed.seconds, said(place).holder.host) == (0.0, "third")
+    second.release()
+
+
+def test_a_holder_that_is_silent_for_the_length_of_its_lease_loses_it(place: Place) -> None:
+    """Not before; and what it tries later is refused, for ever."""
+    asleep = Time()
+    first = taken(place, asleep)
+    passed = Time(5000.0)
+    second = taken(place, passed, away("third"))
+    assert 30 <= passed.seconds - 5000 < 33
+    asleep.seconds += 30
+    for _ in range(2):
+        with pytest.raises(LeaseLost, match="another driver has taken it"):
+            first.check()
+    first.release()
+    second.check()
+    assert (said(place).holder.host, said(place).free) == ("third", False)
+    second.release()
+
+
+def test_a_holder_that_slept_while_nobody_came_still_has_it(place: Place) -> None:
+    """The store's own word counts: nothing has changed there."""
+    asleep = Time()
+    first = taken(place, asleep)
+    asleep.seconds += 86_400
+    first.check()
+    first.release()
+
+
+def test_a_clock_that_is_set_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day forward or back on any machine: only what passes counts (F-N8)."""
+    passed = Time()
+    first = taken(place, passed)
+    real = time.time
+    for days in (-1, 1):
+        monkeypatch.setattr(time, "time", lambda days=days: real() + 86_400 * days)
+        passed.seconds += 10
+        first.check()
+
+        def renewing(_: float) -> None:
+            passed.seconds += 2
+            first.check()
+
+        with pytest.raises(LakeBusy):
+            taken(place, Time(0.0, renewing))
+    first.release()
+
+
+def test_a_holder_of_this_machine_that_has_ended_loses_it_at_once(place: Place) -> None:
+    """Nobody waits for a process that was killed here, even if its number lives on in another."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        holder = replace(here(), pid=child.pid, started=_started(child.pid))
+        first = taken(place, Time(), holder)
+        assert not is_gone(holder)
+        child.kill()
+        _until(lambda: is_gone(holder))  # nobody has waited for it yet: a zombie
+    assert is_gone(replace(here(), started="1"))
+    passed = Time()
+    second = taken(place, passed)
+    assert passed.seconds == 0
+    second.release()
+    first.release()
+
+
+def test_who_waits_gets_the_lease_when_it_is_free(place: Place) -> None:
+    """With ``wait`` a living holder is no reason to give up before."""
+    worked = Time()
+    first = taken(place, worked)
+
+    def working(now: float) -> None:
+        if now < 45:
+            worked.seconds += 10
+            first.check()
+        else:
+            first.release()
+
+    passed = Time(0.0, working)
+    second = taken(place, passed, away("third"), wait=60)
+    assert 45 <= passed.seconds < 50
+    second.release()
+
+
+def test_who_is_beaten_to_a_free_lease_is_told_at_once(place: Place) -> None:
+    """Nobody but a living driver can have been quicker."""
+    rivals: list[Lease] = []
+
+    class Beaten(_Moody):
+        def replace(self, text: str, expected: str | None) -> str | None:
+            if not rivals:
+                rivals.append(taken(place, Time(), away("rival")))
+            return super().replace(text, expected)
+
+    passed = Time()
+    with pytest.raises(LakeBusy, match="rival"):
+        take(Beaten(place.at()), "silver", away(), 30.0, clock=passed.clock())
+    assert passed.seconds == 0
+    rivals[0].release()
+
+
+def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place) -> None:
+    """Four fifths of the length: then a commit might meet another's. An answer that was lost is found again."""
+    passed, register = Time(), _Moody(place.at())
+    held = take(register, "silver", away(), 30.0, clock=passed.clock())
+    register.answers = False
+    passed.seconds += 23
+    held.check()
+    passed.seconds += 2
+    with pytest.raises(LeaseLost, match="could not be renewed in time"):
+        held.check()
+    register.answers = True
+    held.check()
+    register.loses_answers = True
+    passed.seconds += 5
+    held.check()
+    register.loses_answers = False
+    passed.seconds += 5
+    held.check()
+    held.release()
+    assert said(place).free
+
+
+def test_a_lease_renews_itself_beside_the_work(place: Place) -> None:
+    """Also where nobody asks for it: a second driver sees within an eighth of the length that the first one lives."""
+    held = take(place.at(), "silver", away(), 1.2)
+    time.sleep(1.5)
+    began = lease.elapsed()
+    with pytest.raises(LakeBusy):
+        take(place.at(), "silver", away("third"), 1.2)
+    assert lease.elapsed() - began < 1.2
+    held.release()
+
+
+def test_tokens_only_grow(place: Place) -> None:
+    """Also over leases that were given back, and however many draw at once; another lake's are another's."""
+    lake = Lake(place.root)
+    tokens = []
+    for _ in range(2):
+        with exclusive(lake, ("silver", "bronze"), place.terms) as fence:
+            fence.check()
+            tokens.append(fence.token)
+            assert [each.token for each in lock.standing(lake, ("bronze", "gold"), place.terms)] in ([0], [1])
+    with ThreadPoolExecutor(4) as pool:
+        tokens += pool.map(lambda _: token.draw(place.at("token")), range(8))
+    assert sorted(each.number for each in tokens) == list(range(1, 11))
+    assert len({each.lake for each in tokens}) == 1
+    with exclusive(Lake(f"{place.root}/other"), ("silver",), place.terms) as fence:
+        assert (fence.token.number, fence.token.lake == tokens[0].lake) == (1, False)
+
+
+def test_a_stage_has_one_writer_and_stages_are_apart(place: Place) -> None:
+    """A second driver of a stage is told; one of another stage works; without stages nothing is held."""
+    lake, brief = Lake(place.root), replace(place.terms, length=1.2)
+    with exclusive(lake, ("bronze", "silver"), brief), exclusive(lake, ("gold",), brief), ExitStack() as second:
+        assert second.enter_context(exclusive(lake, (), brief)) is UNFENCED
+        assert second.enter_context(exclusive(lake, ("silver",), replace(brief, length=None))) is UNFENCED
+        with pytest.raises(LakeBusy, match="silver"):
+            second.enter_context(exclusive(lake, ("publish", "silver"), brief))
+        second.enter_context(exclusive(lake, ("publish",), brief))
+
+
+def test_who_was_shut_out_writes_no_more_and_is_told_at_the_end(place: Place) -> None:
+    """``replicator lease break``: the work goes on without writing, and the run does not end well."""
+    lake, brief = Lake(place.root), replace(place.terms, length=1.2)
+    control = MemoryControl()
+
+    def work() -> None:
+        with exclusive(lake, ("silver",), brief) as fence:
+            fenced = FencedControl(control, fence)
+            fenced.put("a", {"v": 1})
+            assert lock.shut_out(lake, "silver", brief).holder.pid == here().pid
+            time.sleep(0.5)
+            for write in (lambda: fenced.put("a", {"v": 2}), lambda: fenced.remove("a")):
+                with pytest.raises(LeaseLost):
+                    write()
+
+    with pytest.raises(LeaseLost, match="silver"):
+        work()
+    assert control.get("a") == {"v": 1}
+    assert lock.shut_out(lake, "silver", brief) is None
+
+
+def test_a_store_without_conditions_keeps_no_lease(s3: S3Server) -> None:
+    """Refused at the start, and nothing is left there (F-O3); who starts one driver only may do without."""
+    lake, terms = Lake(f"s3a://{CARELESS}/lake"), Terms(s3=s3.keys)
+    told = r"in spite of If-None-Match.*lake\.lease: off"
+    with pytest.raises(ConfigError, match=told), exclusive(lake, ("a",), terms):
+        pytest.fail("two drivers could be here")
+    with pytest.raises(ConfigError, match=told):
+        probes.lake(lake.root, s3.keys)
+    assert probes.lake(f"s3a://{BUCKET}/lake", s3.keys) == f"s3a://{BUCKET}/lake is writable"
+    assert probes.lake(lake.root, s3.keys, leased=False) == f"{lake.root} is writable"
+    assert s3.client.list_objects_v2(Bucket=CARELESS)["KeyCount"] == 0
+    with exclusive(lake, ("a",), replace(terms, length=None)) as fence:
+        assert fence is UNFENCED
+
+
+def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:
+    """HDFS, a bucket that is not there, a store that does not answer: each says so."""
+    refused = {
+        "hdfs://host/lake": (ConfigError, "local disk or s3a"),
+        "s3a://none/lake": (ConfigError, "NoSuchBucket"),
+    }
+    for root, (kind, words) in refused.items():
+        with pytest.raises(kind, match=words), exclusive(Lake(root), ("a",), Terms(s3=s3.keys)):
+            pytest.fail("nothing is held")
+    away_ = s3.keys.model_copy(update={"endpoint": "http://127.0.0.1:9"})
+    with pytest.raises(Unreachable, match="does not answer"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=away_)):
+        pytest.fail("nothing is held")
+
+
+def test_what_is_no_lease_is_not_overwritten(place: Place) -> None:
+    """A file of somebody else's in its place stops the run by name."""
+    place.at().replace(json.dumps({"stage": "silver"}), None)
+    with pytest.raises(ConfigError, match="in the place of a lease"):
+        taken(place, Time())
+
+
+class _Moody:
+    """A store that sometimes does not answer, or does what it is told and loses its answer."""
+
+    def __init__(self, inner: Register) -> None:
+        self._inner = inner
+        self.answers = True
+        self.loses_answers = False
+
+    where = "there"
+
+    def read(self) -> Any:
+        return self._inner.read()
+
+    def replace(self, text: str, expected: str | None) -> str | None:
+        if not self.answers:
+            raise Unreachable("no answer")
+        tag = self._inner.replace(text, expected)
+        if self.loses_answers:
+            raise Unreachable("the answer was lost")
+        return tag
+
+
+def _started(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
