@@ -94,7 +94,7 @@ class World:
 
     def leftovers(self) -> list[str]:
         """What a rebuild has left."""
-        keeper = Keeper(self.at.lake, self.format, ("delta",))
+        keeper = Keeper(self.at.lake, self.format)
         rows = self.control.under(f"{self.folder}/_replicator/rebuild")
         return [*rows, *(table.location for table in keeper.shadows(self.spark))]
 
@@ -330,7 +330,7 @@ def test_whoever_is_killed_is_gone_on_with(exact: SparkSession, tmp_path: Path) 
         assert world.leftovers() == []
     with pytest.raises(Killed):
         world.rebuild(replace(world.at, silver=Dying(world.format, "apply", shadow, after=True)))
-    assert clean(exact, Keeper(world.at.lake, world.format, ("delta",))) == ["s.shop.orders"]
+    assert clean(exact, Keeper(world.at.lake, world.format)) == ["s.shop.orders"]
     world.damage(v=99)
     assert world.rebuild().verdict == WRITTEN
 
