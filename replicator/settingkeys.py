@@ -78,7 +78,7 @@ class KafkaKeys(Strict):
 
 
 class ConnectKeys(Strict):
-    """Kafka Connect's REST interface; only ``doctor`` and ``connect`` need it."""
+    """Kafka Connect's REST interface; only ``doctor`` asks it."""
 
     url: str | None = None
 

@@ -39,7 +39,7 @@ def plan(
     elif found:
         console.print_table(_COLUMNS, [_row(each) for each in found])
     else:
-        console.narrate("There are no models in conf/models.")
+        console.narrate("There are no models.")
 
 
 def _row(planned: Planned) -> list[str | None]:
