@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from replicator.errors import ConfigError, ReplicatorError, TableMissing
 from replicator.spec import Model
 from replicator.stages import refresh_plan
-from replicator.stages.gold import keys_of
+from replicator.stages.gold import keys_of, whole_sources
 from replicator.stages.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.warehouse import Warehouse
 from replicator.yamlfile import nearest
@@ -75,6 +75,7 @@ def _planned(
 ) -> Planned:
     first = [given for given in model.inputs.values() if given in moving]
     try:
+        whole_sources(model, at)
         with refresh_plan.planned(spark, model, at, keys) as task:
             rows = _rows(spark, model, at) if task.rows is None else task.rows
             changed = {model.inputs[name]: count for name, count in task.changed.items()}

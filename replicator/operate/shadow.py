@@ -17,7 +17,7 @@ from replicator import __version__
 from replicator.errors import BronzeReplaced, TableMissing, TableStopped
 from replicator.lake import Shadow
 from replicator.spec import Table
-from replicator.stages import cut, schema_ledger, silver
+from replicator.stages import cut, routing, schema_ledger, silver
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.schema_ledger import Ledger
@@ -134,7 +134,7 @@ def is_swapped(spark: SparkSession, rebuild: Rebuild) -> bool:
 
 def swap_of(rebuild: Rebuild) -> str:
     """The input under which the table's commit records the swap; its version is the table's own."""
-    return f"{rebuild.bronze}/rebuild"
+    return routing.rebuilt(rebuild.bronze)
 
 
 def make(spark: SparkSession, rebuild: Rebuild) -> None:
@@ -170,10 +170,10 @@ def _shown(at: Refinement, bronze: str, newest: int) -> int:
     """The version of bronze up to which silver shows transactions, where they must be whole: what waits there waits in
     the shadow too. Raises TableStopped where that is not known.
     """
-    stood = cut.standing(at, bronze)
-    if stood is None:
+    stood = cut.load(at.control, at.lake, at.source.name)
+    if stood is None or stood.bronze != bronze:
         return newest
-    if stood.behind is None or stood.version < 0:
+    if stood.behind is None:
         raise TableStopped(
             "which transactions may be shown is known behind a run only", where=at.source.name, mend="Run silver first."
         )

@@ -17,18 +17,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import envelope
 from replicator.errors import TableStopped
 from replicator.lake import Lake
 from replicator.protocols import Control
-from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News
-from replicator.transforms import transactions
-
-_REPEATED = 100_000
-"""A connector that starts again repeats fewer ends than these, in each partition."""
-
 
 Place = tuple[str, int]
 """A topic and its partition."""
@@ -89,6 +82,13 @@ def standing(at: Refinement, bronze: str) -> Standing | None:
     return Standing(bronze) if at.source.whole_transactions else None
 
 
+def is_settled(at: Refinement, stood: Standing) -> bool:
+    """Whether nothing is to be done without news: it is known what waits, every table has the rest, and what waits
+    shall.
+    """
+    return at.source.whole_transactions and stood.version != BEGINNING and stood.behind == ()
+
+
 def with_waiting(news: News, stood: Standing) -> News:
     """The news, with topics that have none but whose records wait."""
     return replace(news, after={**{topic: stood.version for topic, _ in stood.cut.offsets}, **news.after})
@@ -103,26 +103,6 @@ def waiting(spark: SparkSession, at: Refinement, stood: Standing, news: News) ->
     by_version.pop(BEGINNING, None)
     found = [at.bronze.read(spark, bronze, version).where(_any(places)) for version, places in by_version.items()]
     return reduce(DataFrame.unionByName, found) if found else None
-
-
-def drawn(spark: SparkSession, at: Refinement, records: DataFrame, stood: Standing, news: News) -> Standing:
-    """How it stands behind the records of a tick, in their epochs, once every table has taken what is not cut off."""
-    now = replace(stood, version=news.upto, cut=replace(stood.cut, offsets={}))
-    if not at.source.whole_transactions:
-        return now
-    is_read = _is_read(at)
-    with (
-        tuning.kept(envelope.read(records, at.source.reading)) as described,
-        tuning.kept(transactions.tagged(described)) as changes,
-    ):
-        told = transactions.ends(described.where(F.col("topic") == _topic(at)), is_read)
-        if stood.version == BEGINNING and any(start != BEGINNING for start in news.after.values()):
-            return replace(now, cut=Cut(excused=_in_part(changes, told)))
-        cut = _cut(changes, told, stood.cut)
-        if cut.is_blind and (before := _told_before(spark, at, stood, news)) is not None:
-            repeated = transactions.ends(before, is_read).select("_tx").distinct()
-            cut = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
-    return replace(now, cut=cut)
 
 
 def before(records: DataFrame, cut: Cut) -> DataFrame:
@@ -148,66 +128,28 @@ def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[st
     _save(at, replace(now, cut=replace(now.cut, offsets={**now.cut.offsets, **kept}), behind=tuple(sorted(failed))))
 
 
-def refuse_half(control: Control, lake: Lake, source: str) -> None:
-    """Raise TableStopped while some table of the source has not taken what the others show."""
+def shown(control: Control, lake: Lake, source: str) -> Standing | None:
+    """How it stands where every table of the source shows the same; None where transactions need not be whole. Raises
+    TableStopped while some table has not taken what the others show.
+    """
     stood = load(control, lake, source)
-    if stood is None or stood.behind == ():
-        return
-    who = "silver is at work on it, or was killed" if stood.behind is None else f"{', '.join(stood.behind)} stopped"
-    raise TableStopped(
-        f"transactions of {source} are not whole in silver: {who}",
+    if stood is not None and stood.behind != ():
+        at_work = "silver is at work on it, or was killed"
+        raise half(source, at_work if stood.behind is None else f"{', '.join(stood.behind)} stopped")
+    return stood
+
+
+def half(source: str, why: str) -> TableStopped:
+    """The error of what reads silver while it shows parts of transactions."""
+    return TableStopped(
+        f"transactions of {source} are not whole in silver: {why}",
         where=source,
         mend="Run silver, and mend what stops it; gold goes on with the next run.",
     )
 
 
-def _cut(changes: DataFrame, told: DataFrame, before: Cut) -> Cut:
-    """The cut behind tagged changes and ends that all waited at the cut ``before``, or are new."""
-    new = changes if before.place is None else changes.where(F.col("place") > before.place)
-    new, told = (rows.where(~F.col("_tx").isin(*before.excused)) for rows in (new, told))
-    with tuning.kept(transactions.states(new, told)) as states:
-        bound = transactions.bound(states).collect()[0]
-        waits = transactions.waiting(states, bound["place"], bound["ended"])
-        first = transactions.first(new, told, waits).collect()
-        passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
-    return Cut(
-        {(row["topic"], row["partition"]): row["offset"] for row in first},
-        max(filter(None, (passed, before.place)), default=None),
-        before.excused,
-        bound["ended"] is not None,
-    )
-
-
-def _in_part(changes: DataFrame, told: DataFrame) -> frozenset[str]:
-    """Transactions of which something is here, and not all."""
-    half = transactions.states(changes, told).where("NOT whole AND place IS NOT NULL")
-    return frozenset(row["_tx"] for row in half.select("_tx").collect())
-
-
 def _save(at: Refinement, now: Standing) -> None:
     at.control.put(at.lake.cut(at.source.name), now.value())
-
-
-def _told_before(spark: SparkSession, at: Refinement, stood: Standing, news: News) -> DataFrame | None:
-    """Records of the transaction topic before those of the tick, as far back as a connector may repeat them."""
-    topic = _topic(at)
-    start = news.after.get(topic, stood.version)
-    if start == BEGINNING:
-        return None
-    rows = at.bronze.read(spark, at.lake.bronze(at.source.name), start).where(F.col("topic") == topic)
-    rows = before(rows, stood.cut)
-    ends = rows.groupBy("partition").agg(F.max("offset").alias("_last"))
-    return rows.join(ends, "partition").where(F.col("offset") > F.col("_last") - _REPEATED).drop("_last")
-
-
-def _is_read(at: Refinement) -> Column:
-    """Whether the topics of the source have a table's events: the counts of others never come true."""
-    topics = at.source.topics
-    return F.concat(F.lit(f"{at.source.name}."), "table").rlike(f"^(?:{topics})$") if topics else F.lit(True)
-
-
-def _topic(at: Refinement) -> str:
-    return f"{at.source.name}.transaction"
 
 
 def _any(conditions: Iterable[Column]) -> Column:

@@ -9,7 +9,7 @@ row without it is written again, and so is a difference that new columns were ma
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -21,10 +21,12 @@ from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
 from replicator.stages import cut, model_checks, refresh_plan, tuning
+from replicator.stages.cut import Standing
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
 from replicator.transforms import model as transform
+from replicator.transforms.reshape import reshaped
 
 _SIDE_BY_SIDE = 2
 
@@ -90,24 +92,37 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Buil
 
 
 def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Built | None:
-    _refuse_half(model, at)
+    shown = whole_sources(model, at)
     with refresh_plan.planned(spark, model, at, keys) as task:
         if task.action == NOTHING or task.work is None:
             return None
+        _refuse_moved(model, at, shown)
         built = _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task.work)
     return replace(built, action=task.action, reason=task.reason.sentence)
 
 
-def _refuse_half(model: Model, at: Warehouse) -> None:
-    for source in dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given):
-        cut.refuse_half(at.control, at.lake, source)
+def whole_sources(model: Model, at: Warehouse) -> dict[str, Standing | None]:
+    """How the sources of a model's inputs stand (``stages/cut.py``). Raises TableStopped while silver has a transaction
+    of one in part.
+    """
+    sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
+    return {source: cut.shown(at.control, at.lake, source) for source in sources}
+
+
+def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, Standing | None]) -> None:
+    """Versions of inputs that were read one after the other are of one moment only if silver stood still."""
+    now = whole_sources(model, at)
+    moved = next((source for source, stood in now.items() if stood != shown[source]), None)
+    if moved is not None:
+        raise cut.half(moved, "silver went on while its tables were looked at")
 
 
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
     with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
         rows = _checked(fresh, model)
-        stored = None if work.stored is None else _fitted(model, at, work, work.stored, fresh)
-        built = _commit(model, at, work, stored, transform.difference(stored, fresh, model.key))
+        growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
+        stored = None if work.stored is None or growth is None else reshaped(work.stored, growth)
+        built = _commit(model, at, work, stored, transform.difference(stored, fresh, model.key), growth)
     return replace(built, rows=rows)
 
 
@@ -150,8 +165,9 @@ def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> It
 
     Raises TableMissing, ConfigError, ChecksFailed, TableStopped while transactions are half in silver.
     """
-    _refuse_half(model, at)
+    shown = whole_sources(model, at)
     work = refresh_plan.work(spark, model, at, keys)
+    _refuse_moved(model, at, shown)
     with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
         count = _checked(fresh, model)
         model_checks.hold(model, None, transform.difference(None, fresh, model.key), None, _models(at, work))
@@ -169,13 +185,23 @@ def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Prog
     return applied
 
 
-def _commit(model: Model, at: Warehouse, work: Work, stored: DataFrame | None, difference: DataFrame) -> Built:
-    """The difference from all that is ``stored``, once it is held to the model's checks, after the control row that its
-    progress names.
+def _commit(
+    model: Model,
+    at: Warehouse,
+    work: Work,
+    stored: DataFrame | None,
+    difference: DataFrame,
+    growth: Evolution | None = None,
+) -> Built:
+    """The difference from all that is ``stored``, once it is held to the model's checks: after the columns that the
+    table gets first, and the control row that its progress names.
     """
     held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
     with tuning.kept(difference) as rows:
         warnings = model_checks.hold(model, stored, rows, held, _models(at, work))
+        if growth:
+            rows.count()  # it is of the table as it was
+            at.gold.evolve(work.spark, at.lake.gold(model.name, model.key), growth)
         applied = commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
     return Built(model.name, applied=applied, warnings=warnings)
 
@@ -205,10 +231,8 @@ def _refuse(model: Model, broken: int) -> None:
         )
 
 
-def _fitted(model: Model, at: Warehouse, work: Work, stored: DataFrame, fresh: DataFrame) -> DataFrame:
-    """The table's rows in the model's columns: what it gained or widened, the table gets first. Raises SchemaRefused
-    for what it lost.
-    """
+def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
+    """What the table needs to have the model's columns. Raises SchemaRefused for what it lost."""
     evolution = transform.growth(dict(stored.dtypes), dict(fresh.dtypes))
     if evolution is None:
         raise SchemaRefused(
@@ -218,13 +242,7 @@ def _fitted(model: Model, at: Warehouse, work: Work, stored: DataFrame, fresh: D
         )
     if work.rekeyed:
         _refuse_twins(model, stored)
-    return _grown(at, work, model, evolution) if evolution else stored
-
-
-def _grown(at: Warehouse, work: Work, model: Model, evolution: Evolution) -> DataFrame:
-    table = at.lake.gold(model.name, model.key)
-    at.gold.evolve(work.spark, table, evolution)
-    return at.gold.read(work.spark, table)
+    return evolution
 
 
 def _refuse_twins(model: Model, stored: DataFrame) -> None:

@@ -59,7 +59,7 @@ def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
     silver, spark = share.at.silver, share.spark
     if silver.version(spark, table) is None:
         return None
-    routing.progress_of(spark, silver, table, share.routes.bronze)
+    routing.progress_of_history(spark, silver, table, share.routes.bronze)
     evolution = evolve.following(_types(silver.read(spark, table).schema), layout)
     if evolution:
         silver.evolve(spark, table, evolution)

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec import Progress, Table
-from replicator.stages import history_table, routing, schema_change
+from replicator.stages import cut, history_table, routing, schema_change
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt
 from replicator.transforms.layout import Layout, version_of
@@ -43,6 +43,8 @@ def everything(share: Share, wanted: frozenset[str]) -> Iterator[tuple[Share, Da
     read = routing.progress_of(spark, at.silver, share.table, share.routes.bronze)
     bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), read)
     bronze = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
+    stood = cut.standing(at, share.routes.bronze)
+    bronze = bronze if stood is None else cut.before(bronze, stood.cut)
     routes = share.routes.learned((), {}, {}, [share.name])
     at.control.put(at.lake.routes(at.source.name), routes.value())
     with share.described(bronze) as described:

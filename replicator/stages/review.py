@@ -34,8 +34,9 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     done, version = _at_rest(spark, model, table, at)
     kept = at.control.get(at.lake.inputs(model.name, done.version))
     inputs = model_inputs.find(spark, model, at, keys)
-    if kept is None or kept["sql"] != refresh_plan.control_row(model, inputs)["sql"]:
-        what = "nothing tells what it was made from" if kept is None else "it was made by another SQL than the model's"
+    now = refresh_plan.control_row(model, inputs)
+    if kept is None or any(kept.get(part) != now[part] for part in ("sql", "key", "unknown_member")):
+        what = "nothing tells what it was made from" if kept is None else "the model was another one when it was made"
         raise TableStopped(what, where=table.location, mend="Run gold first.")
     of_then = {name: kept["inputs"].get(name) or [None, 0] for name in inputs}
     replaced = [name for name, each in inputs.items() if of_then[name][0] != each.identity]

@@ -158,10 +158,25 @@ def progress_of_tables(
         name = names.decode_table(folder)
         found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
         if source.declaration(name).has_history:
-            history = lake.history(source.name, name)
-            is_new = silver.version(spark, history) is None
-            found[name] = BEGINNING if is_new else min(found[name], progress_of(spark, silver, history, bronze))
+            found[name] = min(found[name], progress_of_history(spark, silver, lake.history(source.name, name), bronze))
     return found
+
+
+def rebuilt(bronze: str) -> str:
+    """The input under which a rebuild commits to a table; how far that one has read bronze is another number."""
+    return f"{bronze}/rebuild"
+
+
+def progress_of_history(spark: SparkSession, silver: TableFormat, history: Table, bronze: str) -> int:
+    """Bronze version that a history has applied; the beginning where it is not there, or where a rebuild that made it
+    was killed before it said. Raises BronzeReplaced.
+    """
+    is_new = silver.version(spark, history) is None
+    if is_new or (
+        silver.progress(spark, history, bronze) is None and silver.progress(spark, history, rebuilt(bronze)) is not None
+    ):
+        return BEGINNING
+    return progress_of(spark, silver, history, bronze)
 
 
 def progress_of(spark: SparkSession, silver: TableFormat, table: Table, bronze: str) -> int:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME, SourceSpec
-from replicator.stages import compaction, cut, dead_letters, epochs, regained, rewind, routing, shaping, tuning
+from replicator.stages import compaction, cut, cutting, dead_letters, epochs, regained, rewind, routing, shaping, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
@@ -72,7 +72,8 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
         cut.announce(at, tick.stood, tick.stands)
         accounts = _applied(tick)
         failed = [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
-        topics = {topic for table in failed for topic in tick.routes.topics(table)}
+        routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
+        topics = {topic for table in failed for topic in routes.topics(table)}
         cut.settle(at, tick.stood, tick.stands, failed, topics)
         return accounts
 
@@ -132,11 +133,11 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source, identity)
     news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
-    if not news.after:
+    stood = stands = cut.standing(at, identity)
+    if not news.after and (stood is None or cut.is_settled(at, stood)):
         yield None
         return
     spark = tuning.session_for(spark, news.size, exact_names=True)
-    stood = stands = cut.standing(at, identity)
     news = news if stood is None else cut.with_waiting(news, stood)
     records = news.records(spark, at.bronze, bronze)
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
@@ -146,7 +147,8 @@ def _unread(spark: SparkSession, at: Refinement) -> Iterator[_Tick | None]:
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(records, news.after)
     if stood is not None:
-        stands = cut.drawn(spark, at, records, stood, news)
+        is_new = stood.version == routing.BEGINNING and bool(progress)
+        stands = cutting.begun(watch, stood) if is_new else cutting.drawn(watch, records, stood)
         records = cut.before(records, stands.cut)
     with _ticking(watch, records, routes) as tick:
         yield replace(tick, existing=progress, stood=stood, stands=stands)

@@ -164,6 +164,22 @@ def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small) 
     assert shop.rows() == [(10, 1, "a"), (11, 1, "b"), (12, 2, "d"), (14, 2, "c")]
 
 
+def test_a_check_that_fails_keeps_new_columns_from_the_table_as_well(small) -> None:
+    """Gold is as it was in its columns too: publishing would show a column that nobody has filled."""
+    shop = Shop(small, [orders()])
+    shop.write("orders", [(10, 1, "a")])
+    assert shop.build()["orders"].error is None
+    sql = "SELECT id, number AS customer, text AS status, NULLIF(text, 'b') AS more FROM {orders}"
+    grown = replace(orders(*checked(NotNull("more"))), sql=sql, columns=columns("id", "customer", "status", "more"))
+    shop.models = [grown]
+    shop.write("orders", [(11, 1, "b")])
+    assert isinstance(shop.build()["orders"].error, ChecksFailed)
+    assert shop.rows() == [(10, 1, "a")]
+    shop.write("orders", [(11, 1, "c")])
+    assert shop.build()["orders"].error is None
+    assert shop.rows() == [(10, 1, "a", "a"), (11, 1, "c", "c")]
+
+
 def test_a_build_looks_at_what_it_writes_and_a_new_check_at_everything(small) -> None:
     """Rows at rest were looked at before; a check that only warns is told with the rows that it was broken by."""
     shop = Shop(small, [orders(*checked(AcceptedValues("status", ("a", "b")), severity=WARN))])

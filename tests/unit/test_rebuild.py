@@ -291,6 +291,10 @@ class Dying(MemoryFormat):
         with self._dying("put", table):
             return super().put(difference, table, progress)
 
+    def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
+        with self._dying("replace", table):
+            return super().replace(rows, table, progress)
+
     def drop(self, spark: SparkSession, table: Table) -> None:
         with self._dying("drop", table):
             super().drop(spark, table)
@@ -333,6 +337,19 @@ def test_whoever_is_killed_is_gone_on_with(exact: SparkSession, tmp_path: Path) 
     assert clean(exact, Keeper(world.at.lake, world.format)) == ["s.shop.orders"]
     world.damage(v=99)
     assert world.rebuild().verdict == WRITTEN
+
+
+def test_a_first_history_whose_rebuild_was_killed_stops_nobody(exact: SparkSession, tmp_path: Path) -> None:
+    """K-M: the history is there and does not say yet how far it has read bronze; silver reads all of it again."""
+    world = World(exact, tmp_path / "lake")
+    world.take(*STORY)
+    world.declare(stored_as_scd_type=2)
+    with pytest.raises(Killed):
+        world.rebuild(replace(world.at, silver=Dying(world.format, "replace", "history/s/shop.orders", after=True)))
+    account = world.take(change(8, "u", 1, 12, ts_ms=NOW))
+    assert account.error is None
+    assert world.rows()[1] == (12, "x", False)
+    assert world.rebuild().verdict == EQUAL
 
 
 def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact: SparkSession, tmp_path: Path) -> None:

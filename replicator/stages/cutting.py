@@ -1,0 +1,110 @@
+"""Where the cut goes: which records of a tick are of transactions that are here whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator.debezium import envelope
+from replicator.stages import tuning
+from replicator.stages.cut import Cut, Standing, before
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import BEGINNING
+from replicator.transforms import transactions
+
+_REPEATED = 100_000
+"""A connector that starts again repeats fewer records than these, in each partition."""
+
+_UNDER_WAY = 1_000
+"""So many ends of each partition may be here before all of their events."""
+
+
+def drawn(watch: Watch, records: DataFrame, stood: Standing) -> Standing:
+    """How it stands behind the records of a tick, in their epochs, once every table has taken what is not cut off.
+
+    ``stood.version`` is BEGINNING where nobody knows how it stood: then nothing is shown yet.
+    """
+    now = replace(stood, version=watch.news.upto, cut=replace(stood.cut, offsets={}))
+    if not watch.at.source.whole_transactions:
+        return now
+    is_read = _is_read(watch.at)
+    with (
+        tuning.kept(envelope.read(records, watch.at.source.reading)) as described,
+        tuning.kept(transactions.tagged(described)) as changes,
+    ):
+        told = transactions.ends(described.where(F.col("topic") == _topic(watch.at)), is_read)
+        cut = _cut(changes, told, stood.cut)
+        if cut.is_blind and (earlier := _told_before(watch, stood)) is not None:
+            repeated = transactions.ends(earlier, is_read).select("_tx").distinct()
+            cut = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
+    return replace(now, cut=cut)
+
+
+def begun(watch: Watch, stood: Standing) -> Standing:
+    """How it stands in a lake that shows rows already: all that bronze has goes on. What is under way is excused, since
+    nobody knows what of it was shown.
+    """
+    records = _last(_bronze(watch, watch.news.upto), _REPEATED)
+    topics = {topic for epoch in watch.epochs.bumps for topic in epoch.starts}
+    described = envelope.read(watch.in_epochs(records, topics), watch.at.source.reading)
+    every = _bronze(watch, watch.news.upto).where(F.col("topic") == _topic(watch.at))
+    is_read = _is_read(watch.at)
+    recent = transactions.ends(_last(every, _UNDER_WAY), is_read)
+    done = transactions.ends(every, is_read).join(recent, "_tx", "left_anti")
+    with tuning.kept(transactions.tagged(described)) as changes:
+        half = transactions.states(changes, recent).where("NOT whole AND place IS NOT NULL")
+        excused = half.join(done, "_tx", "left_anti").select("_tx").collect()
+        place = changes.agg(F.max("place").alias("place")).collect()[0]["place"]
+    cut = Cut(place=place, excused=frozenset(row["_tx"] for row in excused))
+    return replace(stood, version=watch.news.upto, cut=cut)
+
+
+def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> Cut:
+    """The cut behind tagged changes and ends that all waited when it ``stood`` so, or are new."""
+    new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
+    new, told = (rows.where(~F.col("_tx").isin(*stood.excused)) for rows in (new, told))
+    with tuning.kept(transactions.states(new, told)) as states:
+        bound = transactions.bound(states).collect()[0]
+        waits = transactions.waiting(states, bound["place"], bound["ended"])
+        first = transactions.first(new, told, waits).collect()
+        passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
+    return Cut(
+        {(row["topic"], row["partition"]): row["offset"] for row in first},
+        max(filter(None, (passed, stood.place)), default=None),
+        stood.excused,
+        bound["ended"] is not None,
+    )
+
+
+def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
+    """Records of the transaction topic before those of the tick, as far back as a connector may repeat them."""
+    topic = _topic(watch.at)
+    start = watch.news.after.get(topic, stood.version)
+    if start == BEGINNING:
+        return None
+    rows = _bronze(watch, start).where(F.col("topic") == topic)
+    return _last(before(rows, stood.cut), _REPEATED)
+
+
+def _bronze(watch: Watch, version: int) -> DataFrame:
+    return watch.at.bronze.read(watch.spark, watch.at.lake.bronze(watch.at.source.name), version)
+
+
+def _last(records: DataFrame, count: int) -> DataFrame:
+    """The last records of each partition."""
+    places = ["topic", "partition"]
+    ends = records.groupBy(*places).agg(F.max("offset").alias("_last"))
+    return records.join(F.broadcast(ends), places).where(F.col("offset") > F.col("_last") - count).drop("_last")
+
+
+def _is_read(at: Refinement) -> Column:
+    """Whether the topics of the source have a table's events: the counts of others never come true."""
+    topics = at.source.topics
+    return F.concat(F.lit(f"{at.source.name}."), "table").rlike(f"^(?:{topics})$") if topics else F.lit(True)
+
+
+def _topic(at: Refinement) -> str:
+    return f"{at.source.name}.transaction"
