@@ -31,7 +31,7 @@ is that of its schema change, which is then found to be there and not written ag
 LATER = sorted(name for name in POINTS if not name.startswith(AT_FIRST))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def world() -> Iterator[World]:
     """A lake on disk and a PostgreSQL of its own."""
     folder = Path(tempfile.mkdtemp(prefix="replicator-sweep-"))
