@@ -120,7 +120,6 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
     """What ``verify`` can compare: the lake, its targets, and the sources that can be asked."""
     from replicator.operate.verify import Checks  # noqa: PLC0415 - clients of databases only where they are asked
 
-    lake, control = Lake(settings.lake.root), _control(spark, UNFENCED)
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}
     databases: dict[str, Database] = {
@@ -129,7 +128,7 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
     return Checks(
         sources,
         settings.formats,
-        Warehouse(tables(settings), _delta(UNFENCED), control, lake),
+        warehouse(spark, settings),
         settings.models,
         {name: targets.sink(name, target) for name, target in settings.targets.items()},
         databases,

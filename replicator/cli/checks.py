@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,10 +18,7 @@ _COLUMNS = ("model", "check", "severity", "rows", "keys")
 
 def checks(
     context: typer.Context,
-    model: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="Only these models.", metavar="[MODEL]..."),
-    ] = None,
+    model: options.Models = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -37,7 +34,7 @@ def checks(
         console.narrate("No model declares checks: there is nothing to look at.", style="yellow")
         return
     spark = session(settings, debug=options.debugging(context))
-    at = assemble.pipeline(spark, settings).warehouse
+    at = assemble.warehouse(spark, settings)
     found = []
     for looked in operate.look(spark, wanted, at.gold, at.lake):
         found.append(looked)

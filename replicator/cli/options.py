@@ -33,6 +33,10 @@ Conf = Annotated[
     Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
     typer.Option("--conf", help="The configuration folder; $REPLICATOR_CONF, else ./conf.", metavar="DIR"),
 ]
+Models = Annotated[
+    Optional[list[str]],  # noqa: UP045 - as above
+    typer.Argument(help="Only these models; all of them without a name.", metavar="[MODEL]..."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 LakeRoot = Annotated[
     Optional[str],  # noqa: UP045 - as above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,10 +17,7 @@ _COLUMNS = ("model", "action", "why", "changed keys", "affected rows", "rows")
 
 def plan(
     context: typer.Context,
-    models: Annotated[
-        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Argument(help="Only these models; all of them without a name.", metavar="[MODEL]..."),
-    ] = None,
+    models: options.Models = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
@@ -33,7 +30,7 @@ def plan(
     settings = options.settings(env, conf)
     wanted = chosen(settings.models, models or ())
     spark = session(settings, debug=options.debugging(context), brief=True)
-    found = list(plans(spark, settings.models, assemble.pipeline(spark, settings).warehouse, wanted))
+    found = list(plans(spark, settings.models, assemble.warehouse(spark, settings), wanted))
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:

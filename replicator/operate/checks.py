@@ -8,14 +8,14 @@ from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ReplicatorError
 from replicator.lake import Lake
+from replicator.operate import plan
 from replicator.protocols import TableFormat
 from replicator.rules import FAIL
 from replicator.spec import Model
 from replicator.stages import model_checks, tuning
 from replicator.stages.model_checks import Verdict
-from replicator.yamlfile import nearest
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,8 @@ def chosen(models: Sequence[Model], names: Sequence[str]) -> list[Model]:
     """The models that are named and have checks; without names all that have. Raises ConfigError for a name that no
     model has.
     """
-    known = [model.name for model in models]
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"there is no model {name!r}{nearest(name, known)}")
-    return [model for model in models if model.checks and (not names or model.name in names)]
+    wanted = plan.chosen(models, names)
+    return [model for model in models if model.checks and model.name in wanted]
 
 
 def look(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake) -> Iterator[Looked]:

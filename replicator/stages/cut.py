@@ -33,14 +33,12 @@ class Cut:
 
     ``place`` is the greatest place of a change that need not wait; None if there was none. Transactions come in the
     source's order: whatever stands at or below it need not wait either; when it comes again its counts start anew (H3).
-    Transactions that are ``excused`` never wait. ``is_blind``: something waits for a transaction of which nothing but
-    the end is here.
+    Transactions that are ``excused`` never wait.
     """
 
     offsets: Mapping[Place, int] = field(default_factory=dict)
     place: str | None = None
     excused: frozenset[str] = frozenset()
-    is_blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,9 +117,9 @@ def announce(at: Refinement, stood: Standing, now: Standing) -> None:
     _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
 
 
-def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[str], topics: Iterable[str]) -> None:
+def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[str], topics: Collection[str]) -> None:
     """Effect 3. Tables that ``failed`` need of their ``topics`` what waited before."""
-    kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in set(topics)}
+    kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
     if not at.source.whole_transactions and not failed:
         at.control.remove(at.lake.cut(at.source.name))
         return

@@ -36,10 +36,10 @@ def drawn(watch: Watch, records: DataFrame, stood: Standing) -> Standing:
         tuning.kept(transactions.tagged(described)) as changes,
     ):
         told = transactions.ends(described.where(F.col("topic") == _topic(watch.at)), is_read)
-        cut = _cut(changes, told, stood.cut)
-        if cut.is_blind and (earlier := _told_before(watch, stood)) is not None:
+        cut, is_blind = _cut(changes, told, stood.cut)
+        if is_blind and (earlier := _told_before(watch, stood)) is not None:
             repeated = transactions.ends(earlier, is_read).select("_tx").distinct()
-            cut = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
+            cut, _ = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
     return replace(now, cut=cut)
 
 
@@ -62,8 +62,10 @@ def begun(watch: Watch, stood: Standing) -> Standing:
     return replace(stood, version=watch.news.upto, cut=cut)
 
 
-def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> Cut:
-    """The cut behind tagged changes and ends that all waited when it ``stood`` so, or are new."""
+def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
+    """The cut behind tagged changes and ends that all waited when it ``stood`` so, or are new; and whether something
+    waits for a transaction of which nothing but the end is here.
+    """
     new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
     new, told = (rows.where(~F.col("_tx").isin(*stood.excused)) for rows in (new, told))
     with tuning.kept(transactions.states(new, told)) as states:
@@ -71,12 +73,9 @@ def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> Cut:
         waits = transactions.waiting(states, bound["place"], bound["ended"])
         first = transactions.first(new, told, waits).collect()
         passed = new.join(waits, "_tx", "left_anti").agg(F.max("place").alias("place")).collect()[0]["place"]
-    return Cut(
-        {(row["topic"], row["partition"]): row["offset"] for row in first},
-        max(filter(None, (passed, stood.place)), default=None),
-        stood.excused,
-        bound["ended"] is not None,
-    )
+    offsets = {(row["topic"], row["partition"]): row["offset"] for row in first}
+    place = max(filter(None, (passed, stood.place)), default=None)
+    return Cut(offsets, place, stood.excused), bound["ended"] is not None
 
 
 def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:

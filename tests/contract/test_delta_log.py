@@ -14,6 +14,8 @@ from replicator.stages import tuning
 
 pytestmark = pytest.mark.spark
 
+BY_DELTA = "DeltaFileIndex"
+
 
 def delta_says(log: Log, spark: SparkSession) -> tuple[int, dict[str, int]]:
     """Size and transactions from Delta's own snapshot."""
@@ -36,8 +38,9 @@ def delta_reads(table: Table, spark: SparkSession) -> list[tuple]:
     return sorted(map(tuple, spark.read.format("delta").load(table.location).collect()))
 
 
-def is_planned_by_delta(rows: DataFrame) -> bool:
-    return "DeltaFileIndex" in rows._jdf.queryExecution().executedPlan().toString()
+def plan(rows: DataFrame) -> str:
+    """Spark's physical plan; names BY_DELTA where Delta looked for the files."""
+    return rows._jdf.queryExecution().executedPlan().toString()
 
 
 def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
@@ -73,9 +76,9 @@ def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_p
     changed = [(1, "c", "upsert"), (2, None, "delete"), (30, "d", "upsert")]
     format_.put(spark.createDataFrame(changed, "id INT, x STRING, _op STRING"), table, Progress("two", 7))
     rows = format_.read(spark, table)
-    assert not is_planned_by_delta(rows)
+    assert BY_DELTA not in plan(rows)
     assert sorted(map(tuple, rows.collect())) == delta_reads(table, spark) != []
-    assert is_planned_by_delta(format_.read(spark, table, 1)), "an older version is Delta's to find"
+    assert BY_DELTA in plan(format_.read(spark, table, 1)), "an older version is Delta's to find"
     anew = spark.range(3).selectExpr("int(id) id", "'z' x").write.format("delta").mode("overwrite")
     anew.partitionBy(*partition_by).save(table.location)
     assert sorted(map(tuple, format_.read(spark, table).collect())) == [(0, "z"), (1, "z"), (2, "z")]
@@ -95,10 +98,10 @@ def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp
     vectors = {"delta.enableDeletionVectors": str(change.startswith("DELETE")).lower()}
     rows = spark.createDataFrame([(number, "a") for number in range(100)], "id INT, x STRING").coalesce(1)
     rows.write.format("delta").options(**vectors).save(table.location)
-    assert not is_planned_by_delta(format_.read(spark, table))
+    assert BY_DELTA not in plan(format_.read(spark, table))
     spark.sql(change.format(t=f"delta.`{table.location}`"))
     for reader in (format_, DeltaFormat()):
-        assert is_planned_by_delta(reader.read(spark, table))
+        assert BY_DELTA in plan(reader.read(spark, table))
         assert sorted(map(tuple, reader.read(spark, table).collect())) == delta_reads(table, spark)
 
 
@@ -106,7 +109,7 @@ def test_many_files_are_read_by_delta(spark, tmp_path):
     """Beyond a few files Delta knows better which of them a query needs."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     spark.range(100, numPartitions=40).write.format("delta").save(table.location)
-    assert is_planned_by_delta(format_.read(spark, table))
+    assert BY_DELTA in plan(format_.read(spark, table))
     spark.range(2).coalesce(1).write.format("delta").mode("overwrite").save(table.location)
     assert format_.read(spark, table).count() == 2
 
@@ -135,7 +138,7 @@ def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     format_.append(spark.createDataFrame([(99, "a")], "id INT, x STRING"), table, Progress("p", 99))
     check(late, spark)
     assert sorted(map(tuple, format_.read(spark, table).collect())) == delta_reads(table, spark)
-    assert not is_planned_by_delta(format_.read(spark, table))
+    assert BY_DELTA not in plan(format_.read(spark, table))
     assert format_.progress(spark, table, "p") == Progress("p", 99)
 
 

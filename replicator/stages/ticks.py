@@ -1,0 +1,176 @@
+"""What one tick of silver reads of bronze, and whose the records are. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.spec import BY_TIME, SourceSpec
+from replicator.stages import compaction, cut, cutting, epochs, rewind, routing, shaping, tuning
+from replicator.stages.cut import Standing
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import News, Routes
+from replicator.stages.share import Share
+from replicator.transforms import changes, exempt, reach
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
+
+    ``existing`` are tables of silver. ``cut``, where transactions must be whole: how it stood before the tick, and how
+    it stands behind it. ``again``: a tick has read them before, and rejects go there (see Share).
+    """
+
+    watch: Watch
+    records: DataFrame
+    surveyed: tuple[list[Row], list[Row]]
+    routes: Routes
+    existing: Collection[str] = ()
+    cut: tuple[Standing, Standing] | None = None
+    again: list[DataFrame] | None = None
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The records of a tick, each read as its topic is, and whose they are; ``strays`` are groups of no table,
+    ``orders`` says of each table with news what orders it.
+    """
+
+    records: DataFrame
+    routes: Routes
+    shares: tuple[Share, ...]
+    strays: tuple[Row, ...]
+    orders: Mapping[str, str]
+
+
+@contextmanager
+def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
+    """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4)."""
+    bronze = at.lake.bronze(at.source.name)
+    upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
+    if upto is None or identity is None:
+        yield None
+        return
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source, identity)
+    news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
+    stood = cut.standing(at, identity)
+    if not news.after and (stood is None or cut.is_settled(at, stood)):
+        yield None
+        return
+    spark = tuning.session_for(spark, news.size, exact_names=True)
+    news = news if stood is None else cut.with_waiting(news, stood)
+    records = news.records(spark, at.bronze, bronze)
+    if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
+        records = records.unionByName(waiting)
+    if news.size <= tuning.SMALL_BYTES:
+        records = records.coalesce(1)  # one task and no shuffle in all that follows
+    watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    records = watch.in_epochs(records, news.after)
+    passage = None
+    if stood is not None:
+        is_new = stood.version == routing.BEGINNING and bool(progress)
+        passage = stood, cutting.begun(watch, stood) if is_new else cutting.drawn(watch, records, stood)
+        records = cut.before(records, passage[1].cut)
+    with ticking(watch, records, routes) as tick:
+        yield replace(tick, existing=progress, cut=passage)
+
+
+@contextmanager
+def ticking(watch: Watch, records: DataFrame, routes: Routes) -> Iterator[Tick]:
+    """Records in their epochs, described and surveyed."""
+    rewind.prepare(watch, routes.bronze, records)
+    survey = partial(surveyed, watch)
+    with (
+        shaping.described(watch.spark, watch.at, records, watch.news, routes, survey) as (described, groups, found),
+        compaction.marked(watch, described) as told,
+    ):
+        yield Tick(watch, told, (groups, found), routes)
+
+
+def shared(tick: Tick) -> Shared:
+    """Learn the routes, and give each table its share."""
+    watch, at, news = tick.watch, tick.watch.at, tick.watch.news
+    groups, found = tick.surveyed
+    learned = _learned(tick.routes, groups, news, at.source)
+    orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
+    by_time = [table for table, order in orders.items() if order == BY_TIME]
+    scattered = _scattered(watch, found, learned)
+    records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
+    nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
+    if nulls_delete or by_time or any(group["bare"] or group["truncates"] for group in groups):
+        records = exempt.by_declaration(records, at.source)
+        groups = changes.survey(records, at.placeholder).collect()
+        learned = _learned(learned, groups, news, at.source)
+    by_table: dict[str | None, list[Row]] = defaultdict(list)
+    for group in groups:
+        is_change = group["rule"] is None and group["reason"] is None
+        by_table[group["table"] if is_change else learned.home(group["topic"])].append(group)
+    strays = tuple(by_table.pop(None, []))
+    tables = sorted((table, own) for table, own in by_table.items() if table is not None)
+    split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
+    known = at.reached.marks(_continued(watch)) if split else None
+    parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in found:
+        parts[row["table"]].add((row["topic"], row["partition"]))
+
+    def share(table: str, own: Sequence[Row]) -> Share:
+        marks, spread = known if table in split else None, len(parts[table]) > 1
+        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, spread)
+
+    shares = tuple(share(table, own) for table, own in tables)
+    return Shared(records, learned, shares, strays, orders)
+
+
+def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
+    """The groups of the range and the marks of its partitions, in one job."""
+    groups = changes.survey(records, watch.at.placeholder).select(F.struct("*").alias("group"))
+    marks = reach.reached(reach.placed(records), watch.at.reached.marks(_continued(watch))).select(
+        F.struct("*").alias("mark")
+    )
+    rows = groups.unionByName(marks, allowMissingColumns=True).collect()
+    return [row["group"] for row in rows if row["group"]], [row["mark"] for row in rows if row["mark"]]
+
+
+def _continued(watch: Watch) -> list[str]:
+    """Topics that are not read from their beginning."""
+    return [topic for topic, start in watch.news.after.items() if start != routing.BEGINNING]
+
+
+def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:
+    """Topics by offset that have several partitions."""
+    partitions: dict[str, set[int]] = {topic: set() for topic in routes.by_offset}
+    for row in found:
+        partitions.get(row["topic"], set()).add(row["partition"])
+    for topic, level in watch.at.reached.levels.items():
+        if watch.news.after.get(topic) == routing.BEGINNING:
+            continue
+        partitions.get(topic, set()).update(level.partitions)
+    return [topic for topic, seen in partitions.items() if len(seen) > 1]
+
+
+def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSpec) -> Routes:
+    """The routes with what a survey shows."""
+    by_topic: dict[str, list[Row]] = defaultdict(list)
+    for group in groups:
+        by_topic[group["topic"]].append(group)
+    modes = {}
+    for topic, seen in by_topic.items():
+        deletes = routing.declared_deletes(routes, topic, seen, source)
+        mode = routing.mode(seen, deletes)
+        if mode is not None:
+            modes[topic] = mode
+    rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
+    partial = {
+        group["table"] for group in rows if group["has_placeholder"] or source.declaration(group["table"]).generated
+    }
+    pairs = {(group["topic"], group["table"]) for group in rows}
+    return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
