@@ -160,8 +160,9 @@ class _Walk:
         for key_node, value_node in node.value:
             # keys are names, never numbers or booleans: a table may be called `on` or `2024`
             key = str(key_node.value)
-            self.origins[(*path, key)] = Origin(self.file, key_node.start_mark.line + 1)
-            result[key] = self.value(value_node, (*path, key))
+            place = (*path, key)
+            self.origins[place] = Origin(self.file, key_node.start_mark.line + 1)
+            result[key] = self.value(value_node, place)
         return result
 
     def _refuse_twice(self, node: yaml.MappingNode) -> None:
