@@ -17,6 +17,7 @@ _AGO = re.compile(
     r"(?P<minus>-)?\s*(?P<number>\d{1,9})\s*"
     r"(?P<unit>s|m|h|d|w|(?:sec|second|min|minute|hour|day|week)s?)(?P<ago>\s+ago)?"
 )
+_FRACTION = re.compile(r"\.(\d{1,6})")
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:parquet|json)")
 
@@ -32,11 +33,16 @@ def asked(text: str, now: datetime) -> int | datetime:
     try:
         if ago is not None and (ago["minus"] is None) != (ago["ago"] is None):
             return now - timedelta(**{_UNITS[ago["unit"][0]]: int(ago["number"])})
-        time = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", words))
+        time = datetime.fromisoformat(_FRACTION.sub(_microseconds, re.sub(r"[zZ]$", "+00:00", words)))
     except (ValueError, OverflowError) as error:
         mend = "Write 7, 2026-11-21T10:00 (UTC), -2h or '2 hours ago'."
         raise ConfigError(f"{text!r} is neither a version nor a time.", mend=mend) from error
     return time.replace(tzinfo=timezone.utc) if time.tzinfo is None else time
+
+
+def _microseconds(fraction: re.Match[str]) -> str:
+    """Python 3.10 reads three or six digits of a second, no others."""
+    return f".{fraction[1]:0<6}"
 
 
 def of_delta(log: Iterable[tuple[str, int]]) -> list[Moment]:
