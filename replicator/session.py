@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import class_archive, gateway, jars
 from replicator import settings as environment
+from replicator.aws import runtime
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
 from replicator.java import java_home
@@ -153,8 +154,9 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
     Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
-    JVM starts: its own client tells after minutes. Without *debug* Spark's own log goes to ``spark.log``
-    in the cache instead of stderr. The JVM ends with this process; *brief* says that this will be soon.
+    JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's own. Without
+    *debug* Spark's own log goes to ``spark.log`` in the cache instead of stderr. The JVM ends with this process;
+    *brief* says that this will be soon.
     """
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -172,6 +174,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     for name in settings.formats:
         _refuse_without(name, pyspark.SparkContext._jvm)  # noqa: SLF001
     existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
+    if submitted and settings.runtime == "emr":
+        runtime.refuse_ours(existing.get("spark.jars", ""))
     builder = SparkSession.builder
     for key, value in configuration(settings, existing, spark_line).items():
         builder = builder.config(key, value)

@@ -9,16 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 
 from replicator import kafka_options
+from replicator.awskeys import AwsKeys
 from replicator.duration import Duration, OptionalDuration, seconds
-from replicator.strict import Strict
+from replicator.strict import Strict, Text
 from replicator.tablekeys import Format
-
-
-def text(value: Any) -> Any:
-    """YAML's booleans and numbers as Spark writes them."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, (int, float)) else value
 
 
 def absolute(path: str) -> str:
@@ -32,7 +26,6 @@ DATABASE = r"^[a-z0-9_]{1,255}$"
 _SHORTEST_LEASE = 6
 """Seconds: a renewal each second, and some for a commit that was let go."""
 
-Text = Annotated[str, BeforeValidator(text)]
 Name = Annotated[str, Field(min_length=1)]
 
 
@@ -163,7 +156,10 @@ class MaintenanceKeys(Strict):
 
 
 class Keys(Strict):
-    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs."""
+    """Every key of ``base.yaml`` and ``<env>.yaml``. ``formats``: what tables may be kept in; each has its JARs.
+
+    ``runtime``: whose Delta and Hudi a ``spark-submit`` runs with: ours, or those that EMR and Glue have themselves.
+    """
 
     lake: LakeKeys = LakeKeys()
     kafka: KafkaKeys = KafkaKeys()
@@ -176,6 +172,8 @@ class Keys(Strict):
     bronze: BronzeKeys = BronzeKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
     maintenance: MaintenanceKeys = MaintenanceKeys()
+    runtime: Literal["own", "emr"] = "own"
+    aws: AwsKeys = AwsKeys()
     formats: tuple[Format, ...] = ("delta",)
 
     @field_validator("formats")

@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
 from replicator import modelfile, sourcefile
 from replicator.errors import ConfigError
-from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys, text
+from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
 from replicator.spec import Model, SourceSpec
-from replicator.strict import check
+from replicator.strict import check, text
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not

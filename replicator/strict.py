@@ -9,9 +9,9 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from replicator.yamlfile import Document, KeyPath, Problems, nearest
 
@@ -25,6 +25,16 @@ class Strict(BaseModel):
 
 
 Model = TypeVar("Model", bound=Strict)
+
+
+def text(value: Any) -> Any:
+    """YAML's booleans and numbers as Spark writes them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) else value
+
+
+Text = Annotated[str, BeforeValidator(text)]
 
 
 def check(model: type[Model], document: Document, problems: Problems) -> Model | None:

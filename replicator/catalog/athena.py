@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from replicator.catalog.aws import Service
+from replicator.awsclient import Service
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:

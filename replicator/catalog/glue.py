@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from replicator.catalog.aws import Service
+from replicator.awsclient import Service
 from replicator.errors import CatalogRefused
 
 ADDED, REMOVED = 100, 25

@@ -15,6 +15,7 @@ import typer
 
 from replicator import __version__, failpoints, gateway, settings
 from replicator.cli import (
+    aws,
     catalog,
     checks,
     config,
@@ -49,6 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(aws.app, name="aws")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
 app.add_typer(dead_letters.app, name="dead-letters")

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from replicator import settings
+from replicator.aws import secrets
 from replicator.cli import main
 
 
 def submit(stage: str) -> None:
-    """Run one stage; the arguments behind the script are those of ``replicator run``."""
+    """Run one stage; the arguments behind the script are those of ``replicator run``.
+
+    Variables that ``$REPLICATOR_SECRETS`` names are read from Secrets Manager before.
+    """
     sys.argv = [f"jobs/{stage}.py", "run", stage, *sys.argv[1:]]
+    if wanted := settings.variable(secrets.VARIABLE):
+        settings.set_when_missing(secrets.read(secrets.places(wanted)))
     main()

@@ -41,11 +41,10 @@ class Service:
         import boto3  # noqa: PLC0415 - on demand
         from botocore.config import Config  # noqa: PLC0415 - as above
 
+        name = self.name.lower().replace(" ", "-")
         with self.translated(endpoint or self.name):
             try:
-                return boto3.client(
-                    self.name.lower(), region_name=region, endpoint_url=endpoint, config=Config(**config)
-                )
+                return boto3.client(name, region_name=region, endpoint_url=endpoint, config=Config(**config))
             except ValueError as error:
                 raise ConfigError(f"{self.name} cannot be asked: {error}", where=endpoint) from error
 

@@ -1,0 +1,52 @@
+"""Archives and lists of files that are the same bytes whenever and wherever they are made of the same files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+_BLOCK = 1 << 20
+_ID = 12
+
+
+def pack(folder: Path, to: Path) -> None:
+    """All files below *folder* as ``.tar.gz``, by name, without times, owners and modes but for "may be run"."""
+    with to.open("wb") as raw, gzip.GzipFile("", "wb", mtime=0, fileobj=raw, compresslevel=6) as zipped:  # noqa: SIM117
+        with tarfile.open(mode="w", fileobj=zipped, format=tarfile.PAX_FORMAT) as archive:
+            for file in files(folder):
+                archive.add(file, file.relative_to(folder).as_posix(), filter=_plain)
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder, by name; Python's own caches are none."""
+    found = (each for each in folder.rglob("*") if each.is_file() and "__pycache__" not in each.parts)
+    return sorted(found, key=lambda file: file.relative_to(folder).as_posix())
+
+
+def sums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file below *folder*, by its name there."""
+    return {file.relative_to(folder).as_posix(): _sha256(file) for file in files(folder)}
+
+
+def identity(sums: Mapping[str, str]) -> str:
+    """A short name for exactly these files."""
+    text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(sums.items()))
+    return hashlib.sha256(text.encode()).hexdigest()[:_ID]
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.mtime = entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.mode & 0o100 else 0o644
+    return entry
+
+
+def _sha256(file: Path) -> str:
+    found = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,86 @@
+"""Stages as steps of an EMR cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from replicator.aws.logs import Log
+from replicator.aws.told import Run
+from replicator.awsclient import Service
+from replicator.errors import ConfigError, ReplicatorError
+
+MOST_AT_ONCE = 5
+"""Steps that one cluster is given to run at a time (scenarios.md section 5)."""
+
+_FAILED = frozenset({"FAILED", "CANCELLED", "INTERRUPTED"})
+_APPLICATION = re.compile(r"application_\d+_\d+")
+
+
+class Cluster:
+    """One cluster.
+
+    Every method raises Unreachable where EMR does not answer, ConfigError where it refuses.
+    """
+
+    def __init__(self, cluster: str, region: str | None = None) -> None:
+        self.cluster = cluster
+        self._client: Any = _EMR.client(region, None, connect_timeout=5, read_timeout=60, retries={"mode": "standard"})
+
+    def submit(self, call: Mapping[str, Any]) -> list[str]:
+        """Add steps (one of ``job.steps``); their ids, in order."""
+        with _EMR.translated(self.cluster):
+            return [str(each) for each in self._client.add_job_flow_steps(**call)["StepIds"]]
+
+    def at_once(self, steps: int) -> None:
+        """Let so many steps run at a time; those that run go on."""
+        with _EMR.translated(self.cluster):
+            self._client.modify_cluster(ClusterId=self.cluster, StepConcurrencyLevel=steps)
+
+    def runs(self, most: int) -> list[Run]:
+        """The newest steps, newest first."""
+        with _EMR.translated(self.cluster):
+            pages = self._client.get_paginator("list_steps").paginate(
+                ClusterId=self.cluster, PaginationConfig={"MaxItems": most}
+            )
+            return [_run(each) for page in pages for each in page["Steps"]]
+
+    def run(self, run: str) -> Run:
+        """One step."""
+        with _EMR.translated(run):
+            return _run(self._client.describe_step(ClusterId=self.cluster, StepId=run)["Step"])
+
+    def log(self, run: str, stream: str) -> Log:
+        """Where the driver's output is: in a container of YARN, which the step's own output names."""
+        return Log(f"{self.cluster}/steps/{run}/stderr.gz", lambda text: _container(self.cluster, text, stream))
+
+
+def _container(cluster: str, text: str, stream: str) -> tuple[str, str] | None:
+    """The folder of the application that a step's output names, and the end of the file's name in it."""
+    found = _APPLICATION.search(text)
+    return None if found is None else (f"{cluster}/containers/{found.group()}/", f"_000001/{stream}.gz")
+
+
+def _run(told: Mapping[str, Any]) -> Run:
+    status = told["Status"]
+    state, times = str(status["State"]), status.get("Timeline", {})
+    failure = status.get("FailureDetails", {})
+    return Run(
+        id=str(told["Id"]),
+        name=str(told["Name"]),
+        state=state,
+        started=times.get("StartDateTime") or times.get("CreationDateTime") or datetime.fromtimestamp(0, timezone.utc),
+        ended=times.get("EndDateTime"),
+        reason=str(failure.get("Message") or status.get("StateChangeReason", {}).get("Message") or ""),
+        failed=state in _FAILED,
+    )
+
+
+def _refused(code: str, message: str, where: str) -> ReplicatorError:
+    mend = "Check `aws.cluster` and `aws.roles`."
+    return ConfigError(f"EMR refuses: {code}: {message}", where=where, mend=mend)
+
+
+_EMR = Service("EMR", "aws.region", "Check credentials, and rights on the cluster and its runtime roles.", _refused)

@@ -1,0 +1,89 @@
+"""How clients of MSK log in by IAM: the same four options for Spark, Kafka Connect, Kafka's own tools and Kafka UI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from replicator.errors import ConfigError
+
+IAM: Mapping[str, str] = {
+    "security.protocol": "SASL_SSL",
+    "sasl.mechanism": "AWS_MSK_IAM",
+    "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+    "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+}
+"""The options by their names in Kafka."""
+
+PORT = 9098
+"""Where brokers let IAM's clients in."""
+
+_SECRET = re.compile(r"password|secret|token|access[.]key", re.IGNORECASE)
+_REFERENCE = re.compile(r"\$\{[^{}:]+:[^{}]+\}")
+_HISTORY = "schema.history.internal.kafka.bootstrap.servers"
+
+
+def properties(values: Mapping[str, str]) -> str:
+    """A properties file, one option a line."""
+    return "".join(f"{key}={value}\n" for key, value in values.items())
+
+
+def spark() -> dict[str, str]:
+    """As options of Spark's Kafka reader."""
+    return {f"kafka.{key}": value for key, value in IAM.items()}
+
+
+def ui(bootstrap_servers: str, cluster: str = "msk") -> dict[str, str]:
+    """The environment of Kafka UI. It may read only; credentials are those of the machine that it runs on."""
+    must_use_iam(bootstrap_servers)
+    options = {f"KAFKA_CLUSTERS_0_PROPERTIES_{key.upper().replace('.', '_')}": value for key, value in IAM.items()}
+    return {
+        "KAFKA_CLUSTERS_0_NAME": cluster,
+        "KAFKA_CLUSTERS_0_BOOTSTRAPSERVERS": bootstrap_servers,
+        "KAFKA_CLUSTERS_0_READONLY": "true",
+        **options,
+    }
+
+
+def worker(region: str) -> dict[str, str]:
+    """The worker configuration of MSK Connect, which itself knows brokers and IAM: converters, and where references
+    ``${secretsmanager:NAME:KEY}`` are looked up.
+    """
+    json = "org.apache.kafka.connect.json.JsonConverter"
+    return {
+        "key.converter": json,
+        "value.converter": json,
+        "config.providers": "secretsmanager",
+        "config.providers.secretsmanager.class": "com.amazonaws.kafka.config.providers.SecretsManagerConfigProvider",
+        "config.providers.secretsmanager.param.region": region,
+    }
+
+
+def connector(config: Mapping[str, str]) -> dict[str, str]:
+    """A connector's configuration as MSK Connect needs it: clients of the schema history log in by IAM, and a secret
+    that is looked up again restarts nothing. Raises ConfigError for a secret that is no reference.
+    """
+    bare = sorted(key for key, value in config.items() if _SECRET.search(key) and not _REFERENCE.fullmatch(value))
+    if bare:
+        raise ConfigError(
+            f"the connector's configuration holds what must be a reference: {', '.join(bare)}",
+            mend="Write ${secretsmanager:NAME:KEY}: whoever may describe the connector reads its configuration.",
+        )
+    history = {}
+    if _HISTORY in config:
+        must_use_iam(config[_HISTORY])
+        clients = ("producer", "consumer")
+        history = {f"schema.history.internal.{who}.{key}": value for who in clients for key, value in IAM.items()}
+    return {**config, **history, "config.action.reload": "none"}
+
+
+def must_use_iam(bootstrap_servers: str) -> None:
+    """Raise ConfigError unless every broker is named with the port of IAM."""
+    named = [each.strip() for each in bootstrap_servers.split(",") if each.strip()]
+    other = [each for each in named if not each.endswith(f":{PORT}")]
+    if other or not named:
+        raise ConfigError(
+            f"brokers let clients of IAM in at port {PORT}, and here is {', '.join(other) or 'none'}",
+            where="kafka.bootstrap_servers",
+            mend="`aws kafka get-bootstrap-brokers` tells them as BootstrapBrokerStringSaslIam.",
+        )

@@ -1,0 +1,127 @@
+"""Everything that a stage needs on EMR, in one folder: ``replicator aws package``. The same project gives the same
+bytes.
+
+1. The wheel, by the project's own build backend. 2. The jobs. 3. One environment's configuration. 4. Python packages
+for EMR's Python and processor, from the lock, whoever runs this on what. 5. JARs that EMR has not. 6. A list of it all.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from replicator.aws import archive, runtime
+from replicator.aws.packed import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Packed
+from replicator.errors import ConfigError, Unreachable
+
+_EPOCH = "315532800"
+"""The first second that a ZIP archive can tell."""
+
+_PROJECT = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
+_LOCK = "requirements/emr.lock"
+_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_CONF = ("sources", "models", "queries")
+_SCRIPT = f"""#!/bin/bash
+# The bootstrap action of infra/aws/cluster.yaml: the Python that dependencies are packed for.
+set -euo pipefail
+sudo dnf install -y {runtime.PYTHON}
+"""
+
+Run = Callable[[Sequence[str], Mapping[str, str]], None]
+
+
+def build(
+    project: Path, conf: Path, env: str, jars: Sequence[Path], to: Path, run: Run, say: Callable[[str], None]
+) -> Packed:
+    """Fill the folder *to* and tell what is in it; an older package there is removed. ``run`` starts pip with these
+    arguments and further variables; ``say`` is told of each step. Raises ConfigError where *project* is no checkout of
+    this project, and where *to* holds anything else than a package.
+    """
+    _must_be_ours(project)
+    _make_room(to)
+    (to / "jobs").mkdir(parents=True)
+    say("the wheel")
+    wheel(project, to, run)
+    for job in sorted((project / "jobs").glob("*.py")):
+        shutil.copyfile(job, to / "jobs" / job.name)
+    configuration(conf, env, to / CONF)
+    say("Python packages")
+    dependencies(project / _LOCK, to / DEPENDENCIES, run)
+    say("JARs")
+    (to / "jars").mkdir()
+    for jar in jars:
+        shutil.copyfile(jar, to / "jars" / jar.name)
+    (to / BOOTSTRAP).write_text(_SCRIPT, encoding="utf-8")
+    packed = Packed(env, archive.sums(to))
+    (to / MANIFEST).write_text(packed.text(), encoding="utf-8")
+    return packed
+
+
+def wheel(project: Path, to: Path, run: Run) -> None:
+    """The project's wheel, from a copy with modes of its own: those of a checkout differ from one to another."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "project"
+        shutil.copytree(project / "replicator", copy / "replicator", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in _PROJECT:
+            shutil.copyfile(project / name, copy / name)
+        for each in copy.rglob("*"):
+            each.chmod(0o755 if each.is_dir() else 0o644)
+        constraint = {"PIP_CONSTRAINT": str(project / "requirements/constraints.in"), "SOURCE_DATE_EPOCH": _EPOCH}
+        run(["wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", str(to), str(copy)], constraint)
+
+
+def configuration(conf: Path, env: str, to: Path) -> None:
+    """What ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates. Files of
+    other environments stay at home.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for file in (conf / "base.yaml", conf / f"{env}.yaml", *conf.glob("*.pem")):
+            if file.is_file():
+                shutil.copyfile(file, copy / file.name)
+        for name in _CONF:
+            if (conf / name).is_dir():
+                shutil.copytree(conf / name, copy / name)
+        archive.pack(copy, to)
+
+
+def dependencies(lock: Path, to: Path, run: Run) -> None:
+    """The packages of a lock as EMR's Python shall find them, each checked against its hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = [f"--platform={name}" for name in _PLATFORMS]
+        target += [f"--python-version={runtime.PYTHON.removeprefix('python')}", "--implementation=cp"]
+        how = ["--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:"]
+        run(["install", *how, *target, "--target", folder, "--requirement", str(lock)], {})
+        shutil.rmtree(Path(folder) / "bin", ignore_errors=True)  # scripts that name the Python of this machine
+        archive.pack(Path(folder), to)
+
+
+def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Run this environment's pip. Raises Unreachable with its last word."""
+    given = [f"{name}={value}" for name, value in variables.items()]
+    command = ["env", *given, sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        told = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
+        raise Unreachable(f"pip failed: {told[-1]}", mend="Check the network and pip's configuration, then run again.")
+
+
+def _make_room(to: Path) -> None:
+    if not to.exists() or not any(to.iterdir()):
+        return
+    if not (to / "jobs").is_dir():
+        raise ConfigError(
+            "the folder holds something else than a package", where=str(to), mend="Name another: --to DIR."
+        )
+    shutil.rmtree(to)
+
+
+def _must_be_ours(project: Path) -> None:
+    missing = [name for name in (*_PROJECT, _LOCK, "jobs/bronze.py", "replicator") if not (project / name).exists()]
+    if missing:
+        mend = "Run it in a checkout of the project, or name one with --project DIR."
+        raise ConfigError(f"there is no {missing[0]}", where=str(project), mend=mend)

@@ -1,0 +1,51 @@
+"""What EMR has itself, and what of our lock it has not. Two of a kind on one class path is neither of both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from replicator.errors import ConfigError
+
+_BROUGHT = frozenset(
+    {"io.delta", "org.apache.hudi", "org.apache.hadoop", "com.amazonaws", "joda-time", "org.wildfly.openssl"}
+)
+"""Groups whose JARs EMR brings: table formats, and what ``s3a`` is made of."""
+
+_PATHS: Mapping[str, tuple[str, ...]] = {
+    "delta": ("/usr/share/aws/delta/lib/delta-spark.jar", "/usr/share/aws/delta/lib/delta-storage.jar"),
+    "hudi": ("/usr/lib/hudi/hudi-spark-bundle.jar",),
+}
+_OURS = re.compile(r"(?:.*_)?(?:delta-[a-z0-9-]+|hudi-[a-z0-9.-]+)(?:_2\.1[23])?-\d+\.\d+.*\.jar")
+"""Files of a release of Delta or Hudi, by a name with a version; EMR's own have none, or say ``amzn``."""
+
+PYTHON = "python3.11"
+"""The Python that dependencies are packed for; infra/aws/image and bootstrap.sh install it."""
+
+
+def jars(formats: Iterable[str]) -> list[str]:
+    """Paths of EMR's own JARs of table formats, Delta first. Raises ConfigError for a format that it has not."""
+    return [path for name in sorted({"delta", *formats}) for path in _of(name)]
+
+
+def missing(lock: Mapping[str, str]) -> dict[str, str]:
+    """What of a lock (coordinate -> SHA-256) EMR has not: Kafka's reader, PostgreSQL's driver, the login to MSK."""
+    return {coordinate: sha256 for coordinate, sha256 in lock.items() if coordinate.split(":")[0] not in _BROUGHT}
+
+
+def refuse_ours(class_path: str) -> None:
+    """Raise ConfigError where JARs (separated by commas) hold a Delta or a Hudi beside the runtime's own."""
+    files = [each.strip().rpartition("/")[2] for each in class_path.split(",")]
+    ours = [file for file in files if _OURS.fullmatch(file) and "amzn" not in file]
+    if ours:
+        raise ConfigError(
+            f"with `runtime: emr` the runtime's own Delta and Hudi are used, and here come others: {', '.join(ours)}",
+            where="spark.jars",
+            mend="Leave them out; `replicator aws submit` names what is needed.",
+        )
+
+
+def _of(name: str) -> tuple[str, ...]:
+    if name not in _PATHS:
+        raise ConfigError(f"EMR has no JARs of the format {name!r}", where="formats")
+    return _PATHS[name]

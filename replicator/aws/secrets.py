@@ -1,0 +1,63 @@
+"""Secrets of a job: ``$REPLICATOR_SECRETS`` says which variables come from where, and holds none itself.
+
+    REPLICATOR_SECRETS=WAREHOUSE_PASSWORD=replicator-publish:password;WAREHOUSE_USER=replicator-publish:username
+
+``replicator aws submit`` writes it from ``aws.secrets``; what is read is never written anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from replicator.awsclient import Service
+from replicator.errors import ConfigError, ReplicatorError
+
+VARIABLE = "REPLICATOR_SECRETS"
+
+
+def places(text: str) -> dict[str, str]:
+    """Variable -> ``secret:key``. Raises ConfigError."""
+    pairs = [each.partition("=") for each in text.split(";") if each]
+    if any(not name or ":" not in place for name, _, place in pairs):
+        raise ConfigError("what is there is no list of NAME=SECRET:KEY, separated by ;", where=VARIABLE)
+    return {name: place for name, _, place in pairs}
+
+
+def read(places: Mapping[str, str], region: str | None = None) -> dict[str, str]:
+    """Variable -> value; each secret is asked for once. Raises ConfigError for one that is not there or has no such
+    key, Unreachable where Secrets Manager does not answer.
+    """
+    client = _SERVICE.client(region, None, connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 4})
+    names = sorted({place.rpartition(":")[0] for place in places.values()})
+    found = {name: _keys(client, name) for name in names}
+    return {variable: _value(found, place) for variable, place in places.items()}
+
+
+def _keys(client: Any, name: str) -> dict[str, Any]:
+    with _SERVICE.translated(name):
+        text = client.get_secret_value(SecretId=name).get("SecretString", "")
+    try:
+        keys = json.loads(text)
+    except ValueError:
+        keys = None
+    if not isinstance(keys, dict):
+        raise ConfigError("the secret is no JSON object of keys and values", where=name)
+    return keys
+
+
+def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
+    name, _, key = place.rpartition(":")
+    if key not in found[name]:
+        raise ConfigError(
+            f"the secret has no key {key!r}", where=name, mend=f"It has: {', '.join(sorted(found[name]))}."
+        )
+    return str(found[name][key])
+
+
+def _refused(code: str, message: str, where: str) -> ReplicatorError:
+    return ConfigError(f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `aws.secrets`.")
+
+
+_SERVICE = Service("SecretsManager", "AWS_REGION", "The job's role needs secretsmanager:GetSecretValue.", _refused)

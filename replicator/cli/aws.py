@@ -1,0 +1,243 @@
+"""``replicator aws``: stages on EMR, what they need there, and how clients of MSK log in (docs/aws.md)."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator.cli import console, options, render
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replicator.aws.cluster import Cluster
+    from replicator.aws.job import Job
+    from replicator.aws.packed import Packed
+    from replicator.aws.serverless import Serverless
+    from replicator.aws.told import Run
+    from replicator.awskeys import Stage as StageName
+    from replicator.settings import Settings
+
+app = typer.Typer(help="Stages on Amazon EMR, and clients of Amazon MSK.", no_args_is_help=True)
+app.command()(render.render)
+
+
+class Stage(str, Enum):
+    """What has a job."""
+
+    bronze = "bronze"
+    silver = "silver"
+    gold = "gold"
+    publish = "publish"
+
+
+class Stream(str, Enum):
+    """What a driver writes."""
+
+    stderr = "stderr"
+    stdout = "stdout"
+
+
+_Package = Annotated[
+    Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Option("--package", help="The id of an uploaded package, or a folder with one; the current.", metavar="ID"),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the exact call, and start nothing.")]
+_RUN = "The id that submit or steps printed."
+_COLUMNS = ("id", "name", "state", "started (UTC)", "seconds", "reason")
+
+
+@app.command()
+def package(
+    to: Annotated[Path, typer.Option("--to", help="The folder to fill.", metavar="DIR")] = Path("dist/aws"),
+    project: Annotated[Path, typer.Option("--project", help="A checkout of this project.", metavar="DIR")] = Path(),
+    upload: Annotated[bool, typer.Option("--upload", help="Put it below aws.artifacts, as the current one.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
+    from replicator import jars, settings
+    from replicator.aws import package as packing
+    from replicator.aws import place, runtime
+
+    configured = options.settings(env, conf)
+    formats = [name for name in configured.formats if name != "delta"]
+    lock = jars.locked("3.5", [*formats, "msk"])
+    paths = jars.present(runtime.missing(lock) if configured.runtime == "emr" else lock, configured.cache)
+    folder = settings.folder(conf)
+    packed = packing.build(project.resolve(), folder, env, paths, to, packing.pip, console.narrate)
+    at = str(to)
+    if upload:
+        target = place.Place(_said(configured.aws.artifacts, "aws.artifacts"), configured.aws.region)
+        at = place.upload(to, packed, target, console.narrate)
+    if as_json:
+        console.print_json({"id": packed.id, "at": at, "files": packed.files})
+    else:
+        console.print_text(packed.id)
+    console.narrate(f"{len(packed.files)} files at {at}")
+
+
+@app.command()
+def submit(
+    stage: Annotated[Stage, typer.Argument(help="Which stage.", metavar="STAGE")],
+    continuous: Annotated[bool, typer.Option("--continuous", help="It goes on until it is cancelled.")] = False,
+    package: _Package = None,
+    dry_run: _DryRun = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Start a stage, as a job run of EMR Serverless or as a step of a cluster; print its id."""
+    configured = options.settings(env, conf)
+    [job] = _jobs(configured, env, [stage], package, continuous=continuous)
+    if configured.aws.cluster:
+        _add_steps(configured, [job], None, dry_run=dry_run)
+        return
+    from replicator.aws import job as jobs
+
+    keys = configured.aws
+    role = _said(keys.roles.get(job.stage), f"aws.roles.{job.stage}")
+    request = jobs.serverless(job, _said(keys.application, "aws.application"), role, keys.logs, keys.log_group)
+    if dry_run:
+        _show("emr-serverless", "start_job_run", request)
+        return
+    console.print_text(_serverless(configured).submit(request))
+
+
+@app.command()
+def steps(
+    stages: Annotated[list[Stage], typer.Argument(help="Which stages, in order.", metavar="STAGE...")],
+    at_once: Annotated[int, typer.Option("--at-once", help="So many run at a time.", min=1, max=5)] = 5,
+    package: _Package = None,
+    dry_run: _DryRun = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Add several stages to a cluster as steps, of which none waits for the success of another; print their ids."""
+    configured = options.settings(env, conf)
+    _said(configured.aws.cluster, "aws.cluster")
+    _add_steps(configured, _jobs(configured, env, stages, package), at_once, dry_run=dry_run)
+
+
+@app.command()
+def status(
+    run: Annotated[Optional[str], typer.Argument(help=f"{_RUN} The newest ones without.", metavar="[RUN]")] = None,  # noqa: UP045
+    last: Annotated[int, typer.Option("--last", help="How many of the newest.", min=1, max=1000)] = 10,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Tell how stages are that were started on EMR; exit code 1 if the one that is asked for has failed."""
+    place = _where(options.settings(env, conf))
+    found = place.runs(last) if run is None else [place.run(run)]
+    now = datetime.now(timezone.utc)
+    if as_json:
+        console.print_json([dict(zip(_COLUMNS, _row(each, now), strict=True)) for each in found])
+    else:
+        console.print_table(_COLUMNS, [_row(each, now) for each in found])
+    if run is not None and found[0].failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def logs(
+    run: Annotated[str, typer.Argument(help=_RUN, metavar="RUN")],
+    stream: Annotated[Stream, typer.Option("--stream", help="What of the driver's.")] = Stream.stderr,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Print what the driver of a run wrote, as EMR left it in aws.logs."""
+    from replicator.aws import logs as reading
+    from replicator.aws.place import Place
+
+    configured = options.settings(env, conf)
+    place = Place(_said(configured.aws.logs, "aws.logs"), configured.aws.region)
+    console.print_text(reading.text(_where(configured).log(run, stream.value), place).rstrip("\n"))
+
+
+def _jobs(
+    configured: Settings, env: str, stages: Sequence[Stage], package: str | None, *, continuous: bool = False
+) -> list[Job]:
+    """The stages as jobs of one package. Raises ConfigError for one that was made for another environment."""
+    from replicator.aws.job import Job
+
+    if configured.runtime != "emr":
+        raise ConfigError(f"environment {env!r} is not for EMR", mend="Set `runtime: emr` in its file.")
+    packed, place = _packed(configured, package)
+    if packed.env != env:
+        raise ConfigError(f"package {packed.id} holds the configuration of environment {packed.env!r}, not {env!r}")
+    names: list[StageName] = [each.value for each in stages]
+    secrets = configured.aws.secrets
+    return [
+        Job(name, packed, place, configured.formats, configured.aws.job(name), secrets, continuous) for name in names
+    ]
+
+
+def _packed(configured: Settings, package: str | None) -> tuple[Packed, str]:
+    """A package and where it is on S3; one in a folder is taken for uploaded, and nobody is asked."""
+    from replicator.aws import packed, place
+
+    at = _said(configured.aws.artifacts, "aws.artifacts")
+    file = Path(package or "") / packed.MANIFEST
+    if package and file.is_file():
+        found = packed.Packed.told(file.read_text(encoding="utf-8"), str(file))
+        return found, f"{at}/{found.id}"
+    return place.chosen(place.Place(at, configured.aws.region), package)
+
+
+def _add_steps(configured: Settings, jobs: Sequence[Job], at_once: int | None, *, dry_run: bool) -> None:
+    """Calls in order; with *at_once* the cluster is told before."""
+    from replicator.aws import job as requests
+
+    cluster = _said(configured.aws.cluster, "aws.cluster")
+    calls = requests.steps(jobs, cluster, configured.aws.roles)
+    if dry_run:
+        if at_once is not None:
+            _show("emr", "modify_cluster", {"ClusterId": cluster, "StepConcurrencyLevel": at_once})
+        for call in calls:
+            _show("emr", "add_job_flow_steps", call)
+        return
+    emr = _cluster(configured)
+    if at_once is not None:
+        emr.at_once(at_once)
+    for call in calls:
+        for each in emr.submit(call):
+            console.print_text(each)
+
+
+def _where(configured: Settings) -> Serverless | Cluster:
+    return _cluster(configured) if configured.aws.cluster else _serverless(configured)
+
+
+def _cluster(configured: Settings) -> Cluster:
+    from replicator.aws.cluster import Cluster
+
+    return Cluster(_said(configured.aws.cluster, "aws.cluster"), configured.aws.region)
+
+
+def _serverless(configured: Settings) -> Serverless:
+    from replicator.aws.serverless import Serverless
+
+    return Serverless(_said(configured.aws.application, "aws.application"), configured.aws.region)
+
+
+def _said(value: str | None, key: str) -> str:
+    if not value:
+        raise ConfigError(f"{key} is not set", mend="docs/aws.md says what goes there.")
+    return value
+
+
+def _show(service: str, call: str, request: dict[str, Any]) -> None:
+    console.print_text(json.dumps({"service": service, "call": call, "arguments": request}, indent=2))
+
+
+def _row(run: Run, now: datetime) -> tuple[str, ...]:
+    seconds = ((run.ended or now) - run.started).total_seconds()
+    started = run.started.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    return (run.id, run.name, run.state, started, f"{max(0.0, seconds):.0f}", run.reason)
