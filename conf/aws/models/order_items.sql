@@ -1,0 +1,1 @@
+../../northwind/models/order_items.sql
