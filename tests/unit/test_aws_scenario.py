@@ -1,0 +1,161 @@
+"""``infra/aws`` says what scenario 5 says, and what ``replicator aws render`` prints (scenarios.md section 5)."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.templates import read
+from replicator.aws import msk
+from replicator.connect import template as connector_files
+
+TEMPLATES = read.every()
+ROOT = read.FOLDER.parents[1]
+
+
+def of(name: str, resource_name: str) -> Any:
+    return TEMPLATES[name]["Resources"][resource_name]["Properties"]
+
+
+def test_the_network_is_that_of_the_scenario() -> None:
+    """10.X.0.0/16 with a public and a private /20 in each of two zones; private ones leave by NAT of their own zone."""
+    known = {"SecondOctet": "20"}
+    subnets = read.properties(TEMPLATES["network"], "AWS::EC2::Subnet")
+    blocks = {name: read.text(given["CidrBlock"], known) for name, given in subnets.items()}
+    assert blocks == {
+        "PublicSubnetA": "10.20.0.0/20",
+        "PrivateSubnetA": "10.20.16.0/20",
+        "PublicSubnetB": "10.20.32.0/20",
+        "PrivateSubnetB": "10.20.48.0/20",
+    }
+    vpc = ipaddress.ip_network(read.text(of("network", "Vpc")["CidrBlock"], known))
+    assert all(ipaddress.ip_network(each).subnet_of(vpc) for each in blocks.values())  # type: ignore[arg-type]
+    routes = {name: of("network", f"PrivateDefaultRoute{name}")["NatGatewayId"]["Ref"] for name in "AB"}
+    assert {zone: of("network", nat)["SubnetId"]["Ref"] for zone, nat in routes.items()} == {
+        "A": "PublicSubnetA",
+        "B": "PublicSubnetB",
+    }
+
+
+def test_kafka_and_database_are_set_as_the_scenario_says() -> None:
+    """Topics by themselves, deletable, IAM only; logical replication; five steps at a time."""
+    settings = dict(line.split("=") for line in of("streaming", "Settings")["ServerProperties"].split())
+    assert (settings["auto.create.topics.enable"], settings["delete.topic.enable"]) == ("true", "true")
+    assert of("streaming", "Cluster")["ClientAuthentication"] == {
+        "Sasl": {"Iam": {"Enabled": True}, "Scram": {"Enabled": False}},
+        "Unauthenticated": {"Enabled": False},
+    }
+    assert of("database", "Settings")["Parameters"]["rds.logical_replication"] == "1"
+    assert of("cluster", "Cluster")["StepConcurrencyLevel"] == 5
+
+
+def test_brokers_that_iam_would_overrun_are_refused() -> None:
+    """scenarios.md section 10: small brokers take one connection of IAM a second."""
+    allowed = re.compile(TEMPLATES["streaming"]["Parameters"]["BrokerType"]["AllowedPattern"])
+    assert not allowed.fullmatch("kafka.t3.small")
+    assert allowed.fullmatch(TEMPLATES["streaming"]["Parameters"]["BrokerType"]["Default"])
+
+
+def test_who_reaches_brokers_and_database_is_named() -> None:
+    """9098 from connectors, jobs, bastion and Kafka UI, 5432 from all but the UI; each rule has its way out."""
+    rule = read.properties(TEMPLATES["access"], "AWS::EC2::SecurityGroupIngress").values()
+    ways = {(each["SourceSecurityGroupId"]["Ref"], each["GroupId"]["Ref"], each["FromPort"]) for each in rule}
+    assert {source for source, target, _ in ways if target == "KafkaGroup"} == {
+        "BastionGroup",
+        "ConnectGroup",
+        "KafkaUiGroup",
+        "ProcessingGroup",
+    }
+    assert {(target, port) for _, target, port in ways if target in ("KafkaGroup", "DatabaseGroup")} == {
+        ("KafkaGroup", 9098),
+        ("DatabaseGroup", 5432),
+    }
+    out = read.properties(TEMPLATES["access"], "AWS::EC2::SecurityGroupEgress").values()
+    assert ways == {
+        (each["GroupId"]["Ref"], each["DestinationSecurityGroupId"]["Ref"], each["FromPort"])
+        for each in out
+        if "DestinationSecurityGroupId" in each
+    }
+
+
+def test_a_stage_writes_its_own_layer_alone() -> None:
+    """Roles by prefix: what a role writes, no other stage's role writes, but for the control rows."""
+    written = {}
+    for stage in ("Bronze", "Silver", "Gold", "Publish"):
+        statements = of("roles", f"{stage}Role")["Policies"][0]["PolicyDocument"]["Statement"]
+        [write] = [each for each in statements if each["Sid"] == "Write"]
+        written[stage] = set(re.findall(r"\$\{LakePrefix\}/(\w+)/\*", json.dumps(write["Resource"]))) - {"_replicator"}
+    assert written == {
+        "Bronze": {"bronze"},
+        "Silver": {"silver", "history", "twins", "dead_letters"},
+        "Gold": {"gold"},
+        "Publish": set(),
+    }
+
+
+KNOWN = {
+    "SourceName": "msk", "Project": "replicator", "AWS::Region": "ap-southeast-2",
+    "replicator-DatabaseHost": "db.example", "replicator-DatabaseName": "devdb",
+    "replicator-LandingBucket": "replicator-landing", "BootstrapServers": "b-1.example:9098,b-2.example:9098",
+    "KafkaUiImage": "image",
+}  # fmt: skip
+FILLED = {
+    "SOURCE": "msk", "SECRET": "replicator-debezium", "REGION": "ap-southeast-2", "DATABASE_HOST": "db.example",
+    "DATABASE_PORT": "5432", "DATABASE_NAME": "devdb", "LANDING_BUCKET": "replicator-landing",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("resource_name", "file"), [("Source", "source.json"), ("Sink", "sink.json")])
+def test_a_connector_of_the_template_is_the_one_that_render_prints(resource_name: str, file: str) -> None:
+    """One configuration, wherever it stands."""
+    given = of("connect", resource_name)["ConnectorConfiguration"]
+    rendered = msk.connector(connector_files.fill(read.FOLDER / "connect" / file, FILLED))
+    assert {key: read.text(value, KNOWN) for key, value in given.items()} == rendered
+
+
+def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:
+    """The same for converters and the provider of secrets."""
+    text = read.text(of("connect", "Worker")["PropertiesFileContent"], KNOWN)
+    assert text == msk.properties(msk.worker("ap-southeast-2"))
+
+
+def test_kafka_ui_of_the_template_is_the_one_that_render_prints() -> None:
+    """Its environment, and the image that the local stack has; its port is the machine's own."""
+    script = read.text(of("ui", "Machine")["UserData"], KNOWN)
+    assert msk.properties(msk.ui(KNOWN["BootstrapServers"])) in script
+    assert "--publish 127.0.0.1:8080:8080" in script
+    compose = yaml.safe_load((ROOT / "infra/compose.yaml").read_text(encoding="utf-8"))
+    assert TEMPLATES["ui"]["Parameters"]["KafkaUiImage"]["Default"] == compose["services"]["kafka-ui"]["image"]
+
+
+def test_revenue_of_the_dashboard_is_a_calculated_field_over_columns_that_gold_has() -> None:
+    """scenarios.md section 4: quantity x unit_price x (1 - discount); a pie and a scatter plot."""
+    given = of("dashboard", "Items")
+    columns = {each["Name"] for each in given["PhysicalTableMap"]["items"]["RelationalTable"]["InputColumns"]}
+    model = yaml.safe_load((ROOT / "conf/aws/models/order_items.yaml").read_text(encoding="utf-8"))
+    assert columns <= set(model["columns"])
+    [made] = given["LogicalTableMap"]["items"]["DataTransforms"]
+    [field] = made["CreateColumnsOperation"]["Columns"]
+    assert (field["ColumnName"], set(re.findall(r"\{(\w+)\}", field["Expression"])) <= columns) == ("revenue", True)
+    assert (
+        eval(re.sub(r"[{}]", "", field["Expression"]), {"quantity": 12, "unit_price": 14, "discount": 0.25}) == 126  # noqa: S307
+    )
+    [sheet] = of("dashboard", "Analysis")["Definition"]["Sheets"]
+    assert [next(iter(each)) for each in sheet["Visuals"]] == ["PieChartVisual", "ScatterPlotVisual"]
+
+
+def test_there_is_an_alarm_for_each_trouble() -> None:
+    """A connector that failed or stands still, a sink that lags, a slot that grows, jobs that fail or do not come."""
+    alarms = read.properties(TEMPLATES["alarms"], "AWS::CloudWatch::Alarm")
+    metrics = {each.get("MetricName") for each in alarms.values()} - {None}
+    assert metrics == {"ErroredTaskCount", "RunningTaskCount", "SumOffsetLag", "OldestReplicationSlotLag"}
+    assert all(each["AlarmActions"] == [{"Ref": "Alarms"}] for each in alarms.values())
+    events = read.properties(TEMPLATES["alarms"], "AWS::Events::Rule")
+    told = {name: each["EventPattern"]["detail"]["state"] for name, each in events.items()}
+    assert "FAILED" in told["JobFailed"]
+    assert "FAILED" in told["StepFailed"]
