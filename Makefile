@@ -48,10 +48,14 @@ torture: jars ## kill a run at every point, again while it recovers, and compare
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
+LOCK_EMR := $(filter-out --universal,$(subst 3.10,3.11,$(LOCK))) --python-platform x86_64-manylinux_2_28 \
+	--no-emit-package pyspark --no-emit-package py4j
+
 lock: ## write the requirement locks anew (needs uv)
 	@command -v uv >/dev/null || { echo "uv is needed to resolve: pip install uv" >&2; exit 2; }
 	@$(TIMED) "lock the environment" $(LOCK) --all-extras pyproject.toml --output-file requirements/dev.lock
 	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
+	@$(TIMED) "lock what EMR has not" $(LOCK_EMR) pyproject.toml --output-file requirements/emr.lock
 
 clean: ## stop the stack; remove the environment, data and caches of this checkout
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local down --delete; fi

@@ -7,11 +7,13 @@ for EMR's Python and processor, from the lock, whoever runs this on what. 5. JAR
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from replicator.aws import archive, runtime
@@ -25,6 +27,10 @@ _PROJECT = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
 _LOCK = "requirements/emr.lock"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _CONF = ("sources", "models", "queries")
+_REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
+_SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+_PLAIN = re.compile(r"[\w./:@,+=*-]+")
+_PLAIN_MEND = "Letters, digits and ./:@,+=*-_ go; write anything else into the environment's file."
 _SCRIPT = f"""#!/bin/bash
 # The bootstrap action of infra/aws/cluster.yaml: the Python that dependencies are packed for.
 set -euo pipefail
@@ -34,13 +40,25 @@ sudo dnf install -y {runtime.PYTHON}
 Run = Callable[[Sequence[str], Mapping[str, str]], None]
 
 
-def build(
-    project: Path, conf: Path, env: str, jars: Sequence[Path], to: Path, run: Run, say: Callable[[str], None]
-) -> Packed:
-    """Fill the folder *to* and tell what is in it; an older package there is removed. ``run`` starts pip with these
-    arguments and further variables; ``say`` is told of each step. Raises ConfigError where *project* is no checkout of
-    this project, and where *to* holds anything else than a package.
+@dataclass(frozen=True)
+class Content:
+    """What goes into a package: a checkout of this project, a configuration folder, one environment of it with the
+    values of variables that it refers to, and JARs.
     """
+
+    project: Path
+    conf: Path
+    env: str
+    variables: Mapping[str, str]
+    jars: Sequence[Path]
+
+
+def build(of: Content, to: Path, run: Run, say: Callable[[str], None]) -> Packed:
+    """Fill the folder *to* and tell what is in it; an older package there is removed. ``run`` starts pip with these
+    arguments and further variables; ``say`` is told of each step. Raises ConfigError where the project is none, and
+    where *to* holds anything else than a package.
+    """
+    project = of.project
     _must_be_ours(project)
     _make_room(to)
     (to / "jobs").mkdir(parents=True)
@@ -48,15 +66,15 @@ def build(
     wheel(project, to, run)
     for job in sorted((project / "jobs").glob("*.py")):
         shutil.copyfile(job, to / "jobs" / job.name)
-    configuration(conf, env, to / CONF)
+    configuration(of.conf, of.env, to / CONF, of.variables)
     say("Python packages")
     dependencies(project / _LOCK, to / DEPENDENCIES, run)
     say("JARs")
     (to / "jars").mkdir()
-    for jar in jars:
+    for jar in of.jars:
         shutil.copyfile(jar, to / "jars" / jar.name)
     (to / BOOTSTRAP).write_text(_SCRIPT, encoding="utf-8")
-    packed = Packed(env, archive.sums(to))
+    packed = Packed(of.env, archive.sums(to))
     (to / MANIFEST).write_text(packed.text(), encoding="utf-8")
     return packed
 
@@ -74,9 +92,10 @@ def wheel(project: Path, to: Path, run: Run) -> None:
         run(["wheel", "--quiet", "--no-deps", "--no-cache-dir", "--wheel-dir", str(to), str(copy)], constraint)
 
 
-def configuration(conf: Path, env: str, to: Path) -> None:
+def configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) -> None:
     """What ``--env`` reads: ``base.yaml``, the environment's file, sources, models, queries, and certificates. Files of
-    other environments stay at home.
+    other environments stay at home. References to *variables* become their values: a job has no other way to know
+    them. Raises ConfigError for a value that YAML could read as something else.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -86,7 +105,16 @@ def configuration(conf: Path, env: str, to: Path) -> None:
         for name in _CONF:
             if (conf / name).is_dir():
                 shutil.copytree(conf / name, copy / name)
+        for file in copy.rglob("*.yaml"):
+            file.write_text(_filled(file.read_text(encoding="utf-8"), variables), encoding="utf-8")
         archive.pack(copy, to)
+
+
+def names(conf: Path, env: str) -> set[str]:
+    """The variables that the environment's files refer to, but for those that sound like secrets."""
+    every = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*"), *(conf / "models").glob("*.yaml")]
+    found = {match[1] for file in every if file.is_file() for match in _REFERENCE.finditer(file.read_text("utf-8"))}
+    return {name for name in found if name and not _SECRET.search(name)}
 
 
 def dependencies(lock: Path, to: Path, run: Run) -> None:
@@ -108,6 +136,20 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     if done.returncode:
         told = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
         raise Unreachable(f"pip failed: {told[-1]}", mend="Check the network and pip's configuration, then run again.")
+
+
+def _filled(text: str, variables: Mapping[str, str]) -> str:
+    """The text with the values of those variables in it; ``$${`` and other references stay as they are."""
+
+    def value(match: re.Match[str]) -> str:
+        found = variables.get(match[1] or "")
+        if found is None:
+            return match[0]
+        if not _PLAIN.fullmatch(found):
+            raise ConfigError(f"the value of ${match[1]} cannot be written into a package", mend=_PLAIN_MEND)
+        return found
+
+    return _REFERENCE.sub(value, text)
 
 
 def _make_room(to: Path) -> None:

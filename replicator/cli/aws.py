@@ -72,7 +72,10 @@ def package(
     lock = jars.locked("3.5", [*formats, "msk"])
     paths = jars.present(runtime.missing(lock) if configured.runtime == "emr" else lock, configured.cache)
     folder = settings.folder(conf)
-    packed = packing.build(project.resolve(), folder, env, paths, to, packing.pip, console.narrate)
+    values = {name: settings.variable(name) for name in packing.names(folder, env) - set(configured.aws.secrets)}
+    known = {name: value for name, value in values.items() if value is not None}
+    content = packing.Content(project.resolve(), folder, env, known, paths)
+    packed = packing.build(content, to, packing.pip, console.narrate)
     at = str(to)
     if upload:
         target = place.Place(_said(configured.aws.artifacts, "aws.artifacts"), configured.aws.region)

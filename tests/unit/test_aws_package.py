@@ -1,0 +1,212 @@
+"""Packages for EMR: the same bytes twice, nothing that should stay at home, and their way to S3 and back."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from replicator.aws import archive, package, place
+from replicator.aws.packed import MANIFEST, Packed
+from replicator.errors import ConfigError, Unreachable
+
+ROOT = Path(__file__).parents[2]
+ARTIFACTS = "s3://artifacts/replicator"
+
+
+def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Leaves what pip leaves: a wheel, or installed packages with their scripts."""
+    if arguments[0] == "wheel":
+        assert variables["SOURCE_DATE_EPOCH"] == "315532800"
+        assert (Path(arguments[-1]) / "replicator/__init__.py").is_file()
+        (Path(arguments[arguments.index("--wheel-dir") + 1]) / "lakehouse_replicator-1-py3-none-any.whl").write_bytes(
+            b"w"
+        )
+        return
+    target = Path(arguments[arguments.index("--target") + 1])
+    for name in ("boto3/__init__.py", "bin/script"):
+        (target / name).parent.mkdir(parents=True)
+        (target / name).write_text(name, encoding="utf-8")
+
+
+def content(tmp_path: Path, **variables: str) -> package.Content:
+    jar = tmp_path / "org.postgresql_postgresql-42.7.14.jar"
+    jar.write_bytes(b"jar")
+    return package.Content(ROOT, ROOT / "conf/aws", "aws", variables, [jar])
+
+
+def build(tmp_path: Path, name: str = "out", **variables: str) -> tuple[Path, Packed]:
+    to = tmp_path / name
+    return to, package.build(content(tmp_path, **variables), to, pip, lambda _: None)
+
+
+def unpacked(file: Path) -> dict[str, str]:
+    with tarfile.open(file) as found:
+        return {each.name: found.extractfile(each).read().decode() for each in found if each.isfile()}  # type: ignore[union-attr]
+
+
+def test_an_archive_is_the_same_whenever_and_by_whomever_it_is_made(tmp_path: Path) -> None:
+    """Times, modes, owners and the order of a folder are not in it; whether a file may be run is."""
+    for name, umask in (("a", 0o022), ("b", 0o077)):
+        old = os.umask(umask)
+        names = ["x/two.txt", "one.txt", "x/run.sh"]
+        for each in names if name == "a" else reversed(names):
+            file = tmp_path / name / each
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(each, encoding="utf-8")
+        (tmp_path / name / "x/run.sh").chmod(0o755 if name == "a" else 0o700)
+        os.umask(old)
+    os.utime(tmp_path / "b/one.txt", (1, 1))
+    for name in "ab":
+        archive.pack(tmp_path / name, tmp_path / f"{name}.tar.gz")
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
+    with tarfile.open(tmp_path / "a.tar.gz") as made:
+        assert [(each.name, oct(each.mode)) for each in made] == [
+            ("one.txt", "0o644"),
+            ("x/run.sh", "0o755"),
+            ("x/two.txt", "0o644"),
+        ]
+
+
+def test_a_package_is_the_same_bytes_twice(tmp_path: Path) -> None:
+    """And has wheel, jobs, configuration, packages, JARs and what starts a machine of a cluster."""
+    (one, first), (two, second) = build(tmp_path, "one"), build(tmp_path, "two")
+    assert archive.sums(one) == archive.sums(two)
+    assert first.id == second.id
+    assert sorted(first.files) == [
+        "bootstrap.sh",
+        "conf.tar.gz",
+        "dependencies.tar.gz",
+        "jars/org.postgresql_postgresql-42.7.14.jar",
+        "jobs/bronze.py",
+        "jobs/gold.py",
+        "jobs/publish.py",
+        "jobs/silver.py",
+        "lakehouse_replicator-1-py3-none-any.whl",
+    ]
+    assert list(unpacked(one / "dependencies.tar.gz")) == ["boto3/__init__.py"]
+
+
+def test_a_changed_file_is_another_package(tmp_path: Path) -> None:
+    """Its name is made of what is in it."""
+    assert build(tmp_path, "one")[1].id != build(tmp_path, "two", LAKE="s3a://other/lake")[1].id
+
+
+def test_variables_become_values_and_secrets_stay_references(tmp_path: Path) -> None:
+    """A job has none of the variables of whoever packs; what sounds like a secret is not even looked at."""
+    asked = package.names(ROOT / "conf/aws", "aws")
+    assert {"LAKE", "KAFKA_BOOTSTRAP", "DATABASE_HOST"} <= asked
+    assert not {"WAREHOUSE_PASSWORD", "DEBEZIUM_PASSWORD"} & asked
+    to, _ = build(tmp_path, LAKE="s3a://mine/lake", KAFKA_BOOTSTRAP="b-1.x:9098,b-2.x:9098")
+    files = unpacked(to / "conf.tar.gz")
+    assert "root: s3a://mine/lake\n" in files["aws.yaml"]
+    assert "bootstrap_servers: b-1.x:9098,b-2.x:9098\n" in files["aws.yaml"]
+    assert "${WAREHOUSE_PASSWORD:-}" in files["aws.yaml"]
+    with pytest.raises(ConfigError, match=r"\$LAKE"):
+        build(tmp_path, "odd", LAKE="s3a://mine/lake\nother: key")
+
+
+def test_other_environments_stay_at_home(tmp_path: Path) -> None:
+    """local.yaml has passwords of throw-away databases, prod.yaml perhaps others."""
+    package.configuration(ROOT / "conf", "demo", tmp_path / "conf.tar.gz", {})
+    names = set(unpacked(tmp_path / "conf.tar.gz"))
+    assert {"base.yaml", "demo.yaml", "sources/dbserver1.yaml", "models/fact_orders.sql"} <= names
+    assert not {"local.yaml", "northwind/local.yaml"} & names
+
+
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
+    """Only an older package is removed; and only a checkout can be packed."""
+    to, _ = build(tmp_path)
+    (to / "jobs/old.py").write_text("", encoding="utf-8")
+    again, packed = build(tmp_path)
+    assert (to, "jobs/old.py" in packed.files) == (again, False)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/letter.txt").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match="something else"):
+        package.build(content(tmp_path), tmp_path / "mine", pip, lambda _: None)
+    with pytest.raises(ConfigError, match=r"pyproject\.toml"):
+        package.build(package.Content(tmp_path, tmp_path, "aws", {}, []), tmp_path / "new", pip, lambda _: None)
+
+
+def test_a_pip_that_fails_is_told_with_its_last_word() -> None:
+    """A network that is not there is a matter of trying again."""
+    with pytest.raises(Unreachable, match=r"pip failed: .*no-such-command"):
+        package.pip(["no-such-command"], {})
+
+
+def test_a_manifest_that_was_changed_is_refused(tmp_path: Path) -> None:
+    """Its id is made of what it lists."""
+    _, packed = build(tmp_path)
+    assert Packed.told(packed.text(), "x") == packed
+    with pytest.raises(ConfigError, match="by hand"):
+        Packed.told(packed.text().replace("jobs/gold.py", "jobs/evil.py"), "x")
+    with pytest.raises(ConfigError, match="no manifest"):
+        Packed.told("[]", "x")
+
+
+def test_what_emr_runs_is_what_was_tested() -> None:
+    """Each package of the lock for EMR has the version of the lock that tests run with."""
+
+    def versions(name: str) -> set[str]:
+        text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
+        return set(re.findall(r"^([\w.-]+==[^\s;]+)", text, re.MULTILINE))
+
+    emr = versions("emr.lock")
+    assert not {each.split("==")[0] for each in emr} & {"pyspark", "py4j"}
+    assert emr - versions("dev.lock") == set()
+    assert len(emr) > 15
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[place.Place]:
+    """A place on S3 as moto keeps it."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    with mock_aws():
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="artifacts")
+        yield place.Place(ARTIFACTS, "us-east-1")
+
+
+def test_a_package_goes_to_s3_and_is_the_current_one(bucket: place.Place, tmp_path: Path) -> None:
+    """A second time nothing of it is sent; another one has a folder of its own, and both stay."""
+    to, packed = build(tmp_path)
+    sent: list[str] = []
+    assert place.upload(to, packed, bucket, sent.append) == f"{ARTIFACTS}/{packed.id}"
+    assert sent == [*sorted(packed.files), MANIFEST]
+    assert place.chosen(bucket, None) == (packed, f"{ARTIFACTS}/{packed.id}")
+    sent.clear()
+    place.upload(to, packed, bucket, sent.append)
+    assert sent == []
+    other_folder, other = build(tmp_path, "other", LAKE="s3a://other/lake")
+    place.upload(other_folder, other, bucket, sent.append)
+    assert place.chosen(bucket, None)[0].id == other.id
+    assert place.chosen(bucket, packed.id)[0].id == packed.id
+
+
+def test_a_package_that_is_not_there_is_told(bucket: place.Place) -> None:
+    """With what to do about it."""
+    for wanted in (None, "0123456789ab"):
+        with pytest.raises(ConfigError, match="there is no package"):
+            place.chosen(bucket, wanted)
+
+
+def test_half_an_upload_is_no_package(bucket: place.Place, tmp_path: Path) -> None:
+    """The manifest comes last: whoever dies before leaves the current package as it was, and may begin again."""
+    to, packed = build(tmp_path)
+
+    def die(name: str) -> None:
+        if name == MANIFEST:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        place.upload(to, packed, bucket, die)
+    with pytest.raises(ConfigError, match="there is no package"):
+        place.chosen(bucket, packed.id)
+    place.upload(to, packed, bucket, lambda _: None)
+    assert place.chosen(bucket, None)[0] == packed
