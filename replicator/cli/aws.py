@@ -66,11 +66,13 @@ def package(
     from replicator import jars, settings
     from replicator.aws import package as packing
     from replicator.aws import place, runtime
+    from replicator.java import java_home
 
     configured = options.settings(env, conf)
     formats = [name for name in configured.formats if name != "delta"]
     lock = jars.locked("3.5", [*formats, "msk"])
-    paths = jars.present(runtime.missing(lock) if configured.runtime == "emr" else lock, configured.cache)
+    wanted = runtime.missing(lock) if configured.runtime == "emr" else lock
+    paths = jars.fetch(wanted, configured.cache, java=java_home(settings.variable("JAVA_HOME")))
     folder = settings.folder(conf)
     values = {name: settings.variable(name) for name in packing.names(folder, env) - set(configured.aws.secrets)}
     known = {name: value for name, value in values.items() if value is not None}

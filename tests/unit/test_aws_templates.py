@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
 from infra.templates import read, rules
+from tests import readme
 
 EVERY = read.every()
 
@@ -163,3 +165,34 @@ def test_every_stack_says_where_it_stands_in_the_order() -> None:
     assert [each.groups() for each in told if each] == [
         (str(at), str(len(read.ORDER)), name) for at, name in enumerate(read.ORDER, 1)
     ]
+
+
+def deployed() -> dict[str, list[str]]:
+    """The stacks that docs/aws.md makes, in its order, with the words of their commands."""
+    page = "docs/aws.md"
+    every = [shlex.split(one) for section in readme.sections(page) for one in readme.commands(section, page)]
+    ours = [words for words in every if words[:3] == ["aws", "cloudformation", "deploy"]]
+    return {words[words.index("--stack-name") + 1].removeprefix("replicator-"): words for words in ours}
+
+
+def test_the_runbook_makes_every_stack_in_an_order_in_which_it_can_be_made() -> None:
+    """Each after those whose exports it imports; the VPN alone is left to the reader."""
+    made: set[str] = set()
+    for name in deployed():
+        assert (name, set(imports(EVERY[name])) - made) == (name, set())
+        made |= set(exports(EVERY[name]))
+    assert set(EVERY) - set(deployed()) == {"vpn"}
+
+
+@pytest.mark.parametrize("name", sorted(set(EVERY) - {"vpn"}))
+def test_the_runbook_gives_a_stack_what_it_asks_for(name: str) -> None:
+    """Its template, each parameter without a default and no other, and leave to make roles where it makes some."""
+    words = deployed()[name]
+    assert words[words.index("--template-file") + 1] == f"infra/aws/{name}.yaml"
+    given = {each.partition("=")[0] for each in words if "=$" in each}
+    parameters = EVERY[name].get("Parameters", {})
+    assert given == {key for key, each in parameters.items() if "Default" not in each}
+    roles = read.properties(EVERY[name], "AWS::IAM::Role", "AWS::IAM::InstanceProfile")
+    named = any("RoleName" in each or "InstanceProfileName" in each for each in roles.values())
+    wanted = {"CAPABILITY_NAMED_IAM"} if named else {"CAPABILITY_IAM"} if roles else set()
+    assert {each for each in words if each.startswith("CAPABILITY")} == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from moto import mock_aws
 from replicator.aws import archive, place
 from replicator.aws.packed import MANIFEST, Packed
 from replicator.errors import ConfigError
+from tests import readme
 from tests.cli import said
 
 ROOT = Path(__file__).parents[2]
@@ -195,3 +197,13 @@ def test_the_configuration_of_the_scenario_logs_in_as_render_says() -> None:
     told = dict(line.split("=", 1) for line in said("aws", "render", "client", *AT).splitlines())
     assert configured.kafka.options == told
     assert dict(configured.sources[0].options) == told
+
+
+def test_what_the_readme_says_of_aws_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands in their order, without an account."""
+    monkeypatch.chdir(ROOT)
+    commands = [shlex.split(each) for each in readme.commands("On AWS")]
+    assert {words[0] for words in commands} == {"replicator"}
+    told = [said(*words[1:]) for words in commands]
+    assert "models: order_items" in told[0]
+    assert "sasl.mechanism=AWS_MSK_IAM" in told[-1]

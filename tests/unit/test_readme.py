@@ -15,16 +15,16 @@ from replicator.cli import app
 from replicator.debezium.logical import parse_logical
 from tests import readme
 
-NORTHWIND, GOLD = "docs/northwind.md", "docs/gold.md"
+NORTHWIND, GOLD, AWS = "docs/northwind.md", "docs/gold.md", "docs/aws.md"
 COMMANDS = [(section, command) for section in readme.sections() for command in readme.commands(section)]
 COMMANDS += [
     (section, each)
-    for page in (NORTHWIND, GOLD)
+    for page in (NORTHWIND, GOLD, AWS)
     for section in readme.sections(page)
     for each in readme.commands(section, page)
 ]
 TEXT = "\n".join(line for lines in readme.sections().values() for line in lines)
-PLAIN = {"cat", "export", ".", "python"}
+PLAIN = {"cat", "export", ".", "python", "aws", "docker"}
 """Programs that are not ours; ``python`` reads a here-document."""
 
 
