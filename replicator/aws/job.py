@@ -21,7 +21,7 @@ _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.archives")
 class Job:
     """One stage of one package. ``place`` is the package's folder on S3; ``keys`` its size and further settings of
     Spark; ``secrets`` are variables that it finds set: name -> ``secret:key``; ``continuous``: it goes on until
-    somebody stops it.
+    somebody stops it; ``region`` is where it asks AWS's services.
     """
 
     stage: Stage
@@ -31,6 +31,7 @@ class Job:
     keys: JobKeys = field(default_factory=JobKeys)
     secrets: Mapping[str, str] = field(default_factory=dict)
     continuous: bool = False
+    region: str | None = None
 
     @property
     def name(self) -> str:
@@ -115,6 +116,8 @@ def settings(job: Job, driver_variable: str) -> dict[str, str]:
 
 def _variables(job: Job) -> dict[str, str]:
     told = {"PYTHONPATH": "./dependencies", "REPLICATOR_CONF": "./conf"}
+    if job.region:
+        told["AWS_DEFAULT_REGION"] = job.region  # boto3 looks at no other variable
     secrets = ";".join(f"{name}={place}" for name, place in sorted(job.secrets.items()))
     return {**told, "REPLICATOR_SECRETS": secrets} if secrets else told
 

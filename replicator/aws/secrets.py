@@ -60,4 +60,6 @@ def _refused(code: str, message: str, where: str) -> ReplicatorError:
     return ConfigError(f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `aws.secrets`.")
 
 
-_SERVICE = Service("SecretsManager", "AWS_REGION", "The job's role needs secretsmanager:GetSecretValue.", _refused)
+_SERVICE = Service(
+    "SecretsManager", "AWS_DEFAULT_REGION", "The job's role needs secretsmanager:GetSecretValue.", _refused
+)

@@ -178,10 +178,8 @@ def _jobs(
     if packed.env != env:
         raise ConfigError(f"package {packed.id} holds the configuration of environment {packed.env!r}, not {env!r}")
     names: list[StageName] = [each.value for each in stages]
-    secrets = configured.aws.secrets
-    return [
-        Job(name, packed, place, configured.formats, configured.aws.job(name), secrets, continuous) for name in names
-    ]
+    keys, formats = configured.aws, configured.formats
+    return [Job(name, packed, place, formats, keys.job(name), keys.secrets, continuous, keys.region) for name in names]
 
 
 def _packed(configured: Settings, package: str | None) -> tuple[Packed, str]:

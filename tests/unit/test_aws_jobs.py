@@ -116,7 +116,7 @@ def test_settings_that_bring_another_delta_are_refused() -> None:
 
 def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
     """By archives in its folder and by variables, of which none holds a secret."""
-    with_secrets = replace(BRONZE, secrets={"WAREHOUSE_PASSWORD": "replicator-publish:password"})
+    with_secrets = replace(BRONZE, secrets={"WAREHOUSE_PASSWORD": "replicator-publish:password"}, region="eu-west-1")
     told = submitted(job.serverless(with_secrets, "00app", ROLE, None, None))
     assert told["spark.archives"] == f"{PLACE}/dependencies.tar.gz#dependencies,{PLACE}/conf.tar.gz#conf"
     assert told["spark.submit.pyFiles"] == f"{PLACE}/lakehouse_replicator-0.1.0-py3-none-any.whl"
@@ -124,6 +124,7 @@ def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
     assert driver == {
         "PYTHONPATH": "./dependencies",
         "REPLICATOR_CONF": "./conf",
+        "AWS_DEFAULT_REGION": "eu-west-1",
         "REPLICATOR_SECRETS": "WAREHOUSE_PASSWORD=replicator-publish:password",
     }
     step = job.step(with_secrets)["HadoopJarStep"]["Args"]
