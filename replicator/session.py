@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicator import class_archive, gateway, jars
 from replicator import settings as environment
-from replicator.aws import runtime
+from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
 from replicator.java import java_home
@@ -172,10 +172,10 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     for name in settings.formats:
-        _refuse_without(name, pyspark.SparkContext._jvm)  # noqa: SLF001
+        _refuse_without(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
     existing = dict((context.getConf() if context else pyspark.SparkConf()).getAll())
     if submitted and settings.runtime == "emr":
-        runtime.refuse_ours(existing.get("spark.jars", ""))
+        emr.refuse_ours(existing.get("spark.jars", ""))
     builder = SparkSession.builder
     for key, value in configuration(settings, existing, spark_line).items():
         builder = builder.config(key, value)
@@ -213,7 +213,7 @@ def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> 
         raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
 
 
-def _refuse_without(name: str, jvm: Any) -> None:
+def _refuse_without(name: str, jvm: Any, runtime: str) -> None:
     """A JVM that somebody else started has the JARs that it was given, and no others; without Hudi's extension its
     incremental reads would find nothing, and say nothing (stack.md 1.3).
     """
@@ -222,10 +222,12 @@ def _refuse_without(name: str, jvm: Any) -> None:
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_EXTENSIONS[name])
     except Py4JJavaError as error:
-        raise JarsMissing(
-            f"Spark runs without the JARs of {name}.",
-            mend=f'Start it with: spark-submit --jars "$(replicator jars --format {name})" ...',
-        ) from error
+        how = (
+            "`replicator aws submit`"
+            if runtime == "emr"
+            else f'spark-submit --jars "$(replicator jars --format {name})"'
+        )
+        raise JarsMissing(f"Spark runs without the JARs of {name}.", mend=f"Start it with: {how} ...") from error
 
 
 def refuse_unextended(formats: Iterable[str], told: str | None) -> None:
