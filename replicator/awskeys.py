@@ -27,7 +27,8 @@ Secret = Annotated[str, Field(pattern=r"^[^=;:\s]+:[^=;:\s]+$")]
 
 class JobKeys(Strict):
     """One stage's Spark: cores and memory of the driver and of each of the ``executors``. After ``minutes`` it is
-    cancelled. ``spark`` is any further Spark setting.
+    cancelled. ``spark`` is any further Spark setting; ``secrets`` are variables that the stage finds set, since its
+    role may read them: name -> ``<secret of Secrets Manager>:<key in it>``.
     """
 
     driver_cores: Cores = 2
@@ -37,6 +38,7 @@ class JobKeys(Strict):
     executors: int = Field(default=2, ge=1, le=200)
     minutes: int = Field(default=60, ge=1)
     spark: dict[str, Text] = Field(default_factory=dict)
+    secrets: dict[Variable, Secret] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _fits(self) -> JobKeys:
@@ -57,9 +59,7 @@ class JobKeys(Strict):
 class AwsKeys(Strict):
     """Where ``replicator aws`` runs stages: an EMR Serverless ``application`` or an EMR ``cluster``, each stage in its
     role. ``artifacts`` is where ``package`` puts what they need; they tell what they do in ``logs`` and ``log_group``.
-
-    ``secrets`` are variables that a job finds set: name -> ``<secret of Secrets Manager>:<key in it>``. Region and
-    credentials are those of AWS's default chain unless said here.
+    Region and credentials are those of AWS's default chain unless said here.
     """
 
     region: str | None = None
@@ -69,7 +69,6 @@ class AwsKeys(Strict):
     artifacts: Folder | None = None
     logs: Folder | None = None
     log_group: str | None = None
-    secrets: dict[Variable, Secret] = Field(default_factory=dict)
     jobs: dict[Stage, JobKeys] = Field(default_factory=dict)
 
     @field_validator("application", "cluster", "artifacts", "logs", "log_group", mode="before")
@@ -88,6 +87,11 @@ class AwsKeys(Strict):
         if self.application and self.cluster:
             raise ValueError("a stage runs in one place: give application or cluster")
         return self
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The variables that any stage finds set."""
+        return frozenset(name for job in self.jobs.values() for name in job.secrets)
 
     def job(self, stage: Stage) -> JobKeys:
         """The size of a stage, the default one where nothing is said."""

@@ -5,6 +5,7 @@ Everything is known before anybody is asked, so ``--dry-run`` prints what would 
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,8 @@ _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.archives")
 
 @dataclass(frozen=True)
 class Job:
-    """One stage of one package. ``place`` is the package's folder on S3; ``keys`` its size and further settings of
-    Spark; ``secrets`` are variables that it finds set: name -> ``secret:key``; ``continuous``: it goes on until
-    somebody stops it; ``region`` is where it asks AWS's services.
+    """One stage of one package. ``place`` is the package's folder on S3; ``keys`` its size, further settings of Spark,
+    and secrets; ``continuous``: it goes on until somebody stops it; ``region`` is where it asks AWS's services.
     """
 
     stage: Stage
@@ -29,7 +29,6 @@ class Job:
     place: str
     formats: tuple[str, ...] = ("delta",)
     keys: JobKeys = field(default_factory=JobKeys)
-    secrets: Mapping[str, str] = field(default_factory=dict)
     continuous: bool = False
     region: str | None = None
 
@@ -44,7 +43,7 @@ def serverless(job: Job, application: str, role: str, logs: str | None, log_grou
     submit = {
         "entryPoint": f"{job.place}/jobs/{job.stage}.py",
         "entryPointArguments": arguments(job),
-        "sparkSubmitParameters": shlex.join(_flags(settings(job, "spark.emr-serverless.driverEnv"))),
+        "sparkSubmitParameters": " ".join(map(_word, _flags(settings(job, "spark.emr-serverless.driverEnv")))),
     }
     request: dict[str, Any] = {
         "applicationId": application,
@@ -118,8 +117,13 @@ def _variables(job: Job) -> dict[str, str]:
     told = {"PYTHONPATH": "./dependencies", "REPLICATOR_CONF": "./conf"}
     if job.region:
         told["AWS_DEFAULT_REGION"] = job.region  # boto3 looks at no other variable
-    secrets = ";".join(f"{name}={place}" for name, place in sorted(job.secrets.items()))
+    secrets = ";".join(f"{name}={place}" for name, place in sorted(job.keys.secrets.items()))
     return {**told, "REPLICATOR_SECRETS": secrets} if secrets else told
+
+
+def _word(text: str) -> str:
+    """One word of a command line. Only what would fall apart is quoted: ``#`` in a list of archives is no comment."""
+    return shlex.quote(text) if re.search(r"[\s'\"\\]", text) else text
 
 
 def _flags(values: Mapping[str, str]) -> list[str]:

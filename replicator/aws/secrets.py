@@ -2,7 +2,7 @@
 
     REPLICATOR_SECRETS=WAREHOUSE_PASSWORD=replicator-publish:password;WAREHOUSE_USER=replicator-publish:username
 
-``replicator aws submit`` writes it from ``aws.secrets``; what is read is never written anywhere.
+``replicator aws submit`` writes it from the stage's ``secrets`` in ``aws.jobs``; what is read is never written.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _value(found: Mapping[str, Mapping[str, Any]], place: str) -> str:
 
 
 def _refused(code: str, message: str, where: str) -> ReplicatorError:
-    return ConfigError(f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `aws.secrets`.")
+    return ConfigError(
+        f"Secrets Manager refuses: {code}: {message}", where=where, mend="Check `secrets` in `aws.jobs`."
+    )
 
 
 _SERVICE = Service(

@@ -74,7 +74,7 @@ def package(
     wanted = runtime.missing(lock) if configured.runtime == "emr" else lock
     paths = jars.fetch(wanted, configured.cache, java=java_home(settings.variable("JAVA_HOME")))
     folder = settings.folder(conf)
-    values = {name: settings.variable(name) for name in packing.names(folder, env) - set(configured.aws.secrets)}
+    values = {name: settings.variable(name) for name in packing.names(folder, env) - configured.aws.secrets}
     known = {name: value for name, value in values.items() if value is not None}
     content = packing.Content(project.resolve(), folder, env, known, paths)
     packed = packing.build(content, to, packing.pip, console.narrate)
@@ -179,7 +179,7 @@ def _jobs(
         raise ConfigError(f"package {packed.id} holds the configuration of environment {packed.env!r}, not {env!r}")
     names: list[StageName] = [each.value for each in stages]
     keys, formats = configured.aws, configured.formats
-    return [Job(name, packed, place, formats, keys.job(name), keys.secrets, continuous, keys.region) for name in names]
+    return [Job(name, packed, place, formats, keys.job(name), continuous, keys.region) for name in names]
 
 
 def _packed(configured: Settings, package: str | None) -> tuple[Packed, str]:

@@ -116,7 +116,8 @@ def test_settings_that_bring_another_delta_are_refused() -> None:
 
 def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
     """By archives in its folder and by variables, of which none holds a secret."""
-    with_secrets = replace(BRONZE, secrets={"WAREHOUSE_PASSWORD": "replicator-publish:password"}, region="eu-west-1")
+    keys = JobKeys(secrets={"WAREHOUSE_PASSWORD": "replicator-publish:password"})
+    with_secrets = replace(BRONZE, keys=keys, region="eu-west-1")
     told = submitted(job.serverless(with_secrets, "00app", ROLE, None, None))
     assert told["spark.archives"] == f"{PLACE}/dependencies.tar.gz#dependencies,{PLACE}/conf.tar.gz#conf"
     assert told["spark.submit.pyFiles"] == f"{PLACE}/lakehouse_replicator-0.1.0-py3-none-any.whl"
@@ -129,6 +130,16 @@ def test_a_job_finds_its_packages_its_configuration_and_its_secrets() -> None:
     }
     step = job.step(with_secrets)["HadoopJarStep"]["Args"]
     assert conf(step)["spark.yarn.appMasterEnv.REPLICATOR_CONF"] == "./conf"
+
+
+def test_only_what_would_fall_apart_is_quoted() -> None:
+    """AWS splits the parameters into words; ``#`` stands in every list of archives and begins no comment."""
+    keys = JobKeys(spark={"spark.driver.extraJavaOptions": "-Da=1 -Db=2"})
+    text = job.serverless(replace(BRONZE, keys=keys), "00app", ROLE, None, None)["jobDriver"]["sparkSubmit"][
+        "sparkSubmitParameters"
+    ]
+    assert f"--conf spark.archives={PLACE}/dependencies.tar.gz#dependencies," in text
+    assert "--conf 'spark.driver.extraJavaOptions=-Da=1 -Db=2'" in text
 
 
 def test_once_ends_by_itself_and_continuous_does_not() -> None:

@@ -81,7 +81,17 @@ def test_a_dry_run_prints_the_exact_call_and_asks_nobody(stacks: pytest.MonkeyPa
     assert submit["entryPoint"] == f"s3://replicator-artifacts/replicator/{made.id}/jobs/silver.py"
     assert "--conf spark.executor.memory=14g" in submit["sparkSubmitParameters"]
     assert "/usr/lib/hudi/hudi-spark-bundle.jar" in submit["sparkSubmitParameters"]
-    assert "REPLICATOR_SECRETS=WAREHOUSE_PASSWORD=replicator-publish:password" in submit["sparkSubmitParameters"]
+    assert "SECRETS" not in submit["sparkSubmitParameters"]
+
+
+def test_a_secret_goes_to_the_stage_whose_role_may_read_it(stacks: pytest.MonkeyPatch, packed: Path) -> None:
+    """By its name, and to no other stage: those would be refused when they begin."""
+    stacks.setenv("EMR_CLUSTER", "j-3KVXXXXXXX7UG")
+    stages = ("bronze", "silver", "gold", "publish")
+    _, *added = calls(said("aws", "steps", *stages, "--dry-run", "--package", str(packed), *AT))
+    variable = "spark.yarn.appMasterEnv.REPLICATOR_SECRETS=WAREHOUSE_PASSWORD=replicator-publish:password"
+    words = [each["arguments"]["Steps"][0]["HadoopJarStep"]["Args"] for each in added]
+    assert [variable in each for each in words] == [False, False, False, True]
 
 
 def test_a_dry_run_of_steps_prints_every_call(stacks: pytest.MonkeyPatch, packed: Path) -> None:

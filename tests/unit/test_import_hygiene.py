@@ -35,10 +35,11 @@ print(sorted(loaded & heavy), file=sys.stderr)
         VERB.format(arguments=["sql", "--help"]),
         VERB.format(arguments=["sql", "--list", "--conf", "conf"]),
         VERB.format(arguments=["catalog", "sync", "--help"]),
+        VERB.format(arguments=["aws", "render", "worker", "--conf", "conf/aws", "--env", "aws"]),
         VERB.format(arguments=["validate", "--conf", "conf", "--env", "demo"]),
         VERB.format(arguments=["config", "show", "--conf", "conf", "--env", "demo"]),
     ],
-    ids=["import", "help", "sql-help", "sql-list", "catalog-help", "validate", "config-show"],
+    ids=["import", "help", "sql-help", "sql-list", "catalog-help", "aws-render", "validate", "config-show"],
 )
 def test_nothing_heavy_is_loaded(code):
     """Importing the package, asking for help and checking a configuration load neither Spark nor a driver."""
