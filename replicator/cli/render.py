@@ -27,10 +27,11 @@ class Part(str, Enum):
     worker = "worker"
     ui = "ui"
     connector = "connector"
+    sink = "sink"
 
 
 def render(
-    part: Annotated[Part, typer.Argument(help="spark, client, worker, ui or connector.", metavar="PART")],
+    part: Annotated[Part, typer.Argument(help="spark, client, worker, ui, connector or sink.", metavar="PART")],
     connector: Annotated[
         Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Option("--file", help="With connector: its configuration, ${NAME} where it differs.", metavar="FILE"),
@@ -39,15 +40,23 @@ def render(
         Optional[list[str]],  # noqa: UP045 - as above
         typer.Option("--set", help="With connector: a value for ${NAME}.", metavar="NAME=VALUE"),
     ] = None,
+    bucket: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--bucket", help="With sink: where objects go, BUCKET/PREFIX.", metavar="NAME"),
+    ] = None,
     source: options.SourceName = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
 ) -> None:
     """Print a file: options of Spark's Kafka reader, of Kafka's own tools, a worker of MSK Connect, Kafka UI's
-    environment, or a connector's configuration.
+    environment, or the configuration of a source's connector or sink.
     """
     configured = options.settings(env, conf)
-    console.print_text(_text(part, configured, source, connector, values or []).rstrip("\n"))
+    if part is Part.sink:
+        text = json.dumps(_sink(configured, _source(configured, source), bucket), indent=2)
+    else:
+        text = _text(part, configured, source, connector, values or [])
+    console.print_text(text.rstrip("\n"))
 
 
 def _text(part: Part, configured: Settings, source: str | None, file: Path | None, values: Iterable[str]) -> str:
@@ -78,6 +87,16 @@ def _connector(configured: Settings, source: SourceSpec, file: Path | None, valu
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise ConfigError(f"--set {wrong[0]!r} is no NAME=VALUE")
     return msk.connector(template.fill(file, known | {name: value for name, _, value in pairs}))
+
+
+def _sink(configured: Settings, source: SourceSpec, bucket: str | None) -> Mapping[str, str]:
+    from replicator.aws import msk, sink
+
+    name, _, prefix = (bucket or "").partition("/")
+    if not name or not prefix:
+        raise ConfigError("--bucket BUCKET/PREFIX says where the sink puts objects")
+    tables = {table.table: table.partition_by for table in source.tables}
+    return msk.connector(sink.landing(source.name, tables, name, prefix, _region(configured)))
 
 
 def _region(configured: Settings) -> str:

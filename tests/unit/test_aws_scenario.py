@@ -7,11 +7,11 @@ import json
 import re
 from typing import Any
 
-import pytest
 import yaml
 
 from infra.templates import read
-from replicator.aws import msk
+from replicator import settings
+from replicator.aws import msk, sink
 from replicator.connect import template as connector_files
 
 TEMPLATES = read.every()
@@ -107,16 +107,30 @@ KNOWN = {
 }  # fmt: skip
 FILLED = {
     "SOURCE": "msk", "SECRET": "replicator-debezium", "REGION": "ap-southeast-2", "DATABASE_HOST": "db.example",
-    "DATABASE_PORT": "5432", "DATABASE_NAME": "devdb", "LANDING_BUCKET": "replicator-landing",
+    "DATABASE_PORT": "5432", "DATABASE_NAME": "devdb",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("resource_name", "file"), [("Source", "source.json"), ("Sink", "sink.json")])
-def test_a_connector_of_the_template_is_the_one_that_render_prints(resource_name: str, file: str) -> None:
-    """One configuration, wherever it stands."""
+def rendered(resource_name: str) -> dict[str, str]:
+    """A connector's configuration in the template, filled in."""
     given = of("connect", resource_name)["ConnectorConfiguration"]
-    rendered = msk.connector(connector_files.fill(read.FOLDER / "connect" / file, FILLED))
-    assert {key: read.text(value, KNOWN) for key, value in given.items()} == rendered
+    return {key: read.text(value, KNOWN) for key, value in given.items()}
+
+
+def test_the_connector_of_the_template_is_the_one_that_render_prints() -> None:
+    """One configuration, wherever it stands."""
+    file = connector_files.fill(read.FOLDER / "connect/source.json", FILLED)
+    assert rendered("Source") == msk.connector(file)
+
+
+def test_the_sink_of_the_template_is_the_one_that_render_prints() -> None:
+    """Divided by customer and order; closed after a minute or with 50 records."""
+    source = settings.load(ROOT / "conf/aws", "aws", {}).source("msk")
+    tables = {table.table: table.partition_by for table in source.tables}
+    made = sink.landing("msk", tables, "replicator-landing", "cdc-events", "ap-southeast-2")
+    assert rendered("Sink") == msk.connector(made)
+    assert "PARTITIONBY customer_id, order_id STOREAS `JSON`" in made["connect.s3.kcql"]
+    assert made["connect.s3.kcql"].endswith("PROPERTIES('flush.interval'=60, 'flush.count'=50)")
 
 
 def test_the_worker_of_the_template_is_the_one_that_render_prints() -> None:

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from replicator.aws import archive, place
+from replicator.aws import archive, place, sink
 from replicator.aws.packed import MANIFEST, Packed
 from replicator.errors import ConfigError
 from tests import readme
@@ -152,6 +152,7 @@ def test_the_log_of_a_run_is_printed(account: pytest.MonkeyPatch) -> None:
         (("steps", "bronze"), "aws.cluster is not set"),
         (("status",), "aws.application is not set"),
         (("render", "connector"), "--file FILE"),
+        (("render", "sink", "--bucket", "landing"), "BUCKET/PREFIX"),
         (("render", "connector", "--file", "x.json", "--set", "SECRET"), "no NAME=VALUE"),
         (("render", "ui", "--source", "mks"), "msk"),
     ],
@@ -197,6 +198,19 @@ def test_render_prints_the_connector_of_a_source() -> None:
     made = json.loads(said("aws", "render", "connector", "--file", file, "--set", "SECRET=replicator-debezium", *AT))
     assert (made["topic.prefix"], made["database.dbname"], made["database.port"]) == ("msk", "devdb", "5432")
     assert made["database.password"] == "${secretsmanager:replicator-debezium:password}"
+
+
+def test_render_prints_the_sink_of_a_source() -> None:
+    """Topics and columns that divide are those of its file in conf/sources; one without tables has no sink."""
+    made = json.loads(said("aws", "render", "sink", "--bucket", "landing/cdc-events", *AT))
+    assert made["topics"] == "msk.datalake.cdc_events"
+    assert made["connect.s3.kcql"].startswith("INSERT INTO landing:cdc-events SELECT * FROM `msk.datalake.cdc_events`")
+    with pytest.raises(ConfigError, match="names no table"):
+        sink.landing("msk", {}, "landing", "cdc-events", REGION)
+    several = sink.landing("shop", {"a.b": (), "a.c": ("id",)}, "landing", "p", REGION)
+    assert several["topics"] == "shop.a.b,shop.a.c"
+    first, second = several["connect.s3.kcql"].split(";")
+    assert ("PARTITIONBY" in first, "PARTITIONBY id" in second) == (False, True)
 
 
 def test_the_configuration_of_the_scenario_logs_in_as_render_says() -> None:
