@@ -1,5 +1,5 @@
 """EMR and MSK: what goes there, the calls that start it, and what it tells (docs/aws.md).
 
-Pure parts make texts and requests (``msk``, ``sink``, ``runtime``, ``job``, ``archive``); ``serverless`` and ``cluster`` make the
-calls; ``package``, ``artifacts``, ``logs`` and ``secrets`` touch what their names say.
+``msk``, ``sink``, ``runtime``, ``job`` and ``packed`` make texts and requests, and ask nobody; ``serverless`` and
+``cluster`` make the calls; ``package``, ``archive``, ``place``, ``logs`` and ``secrets`` touch what their names say.
 """
