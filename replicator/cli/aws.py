@@ -91,7 +91,7 @@ def package(
 
 @app.command()
 def submit(
-    stage: Annotated[Stage, typer.Argument(help="Which stage.", metavar="STAGE")],
+    stage: Annotated[Stage, typer.Argument(help="bronze, silver, gold or publish.", metavar="STAGE")],
     continuous: Annotated[bool, typer.Option("--continuous", help="It goes on until it is cancelled.")] = False,
     package: _Package = None,
     dry_run: _DryRun = False,
@@ -117,7 +117,9 @@ def submit(
 
 @app.command()
 def steps(
-    stages: Annotated[list[Stage], typer.Argument(help="Which stages, in order.", metavar="STAGE...")],
+    stages: Annotated[
+        list[Stage], typer.Argument(help="bronze, silver, gold, publish, in any order.", metavar="STAGE")
+    ],
     at_once: Annotated[int, typer.Option("--at-once", help="So many run at a time.", min=1, max=5)] = 5,
     package: _Package = None,
     dry_run: _DryRun = False,
