@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 MemberValues = dict[str, Annotated[Any, AfterValidator(plain)]]
 
-_WHOLE = frozenset({"smallint", "integer", "int", "bigint"})
-_NUMBER = _WHOLE | {"numeric", "decimal", "real", "double precision"}
-_TIMES = frozenset({"date", "timestamp", "timestamptz"})
+_WHOLE = frozenset({"smallint", "int2", "integer", "int", "int4", "bigint", "int8"})
+_NUMBER = _WHOLE | {"numeric", "decimal", "real", "float4", "double precision", "float8"}
+_TIMES = ("date", "timestamp")
 
 
 class DeclaredColumn(Protocol):
@@ -49,8 +49,8 @@ def refuse_wrong_member(
 
 def _fits(value: object, kind: str) -> bool:
     word = re.split(r"[(\[]", kind, maxsplit=1)[0].strip()
-    if isinstance(value, bool) or word == "boolean":
-        return isinstance(value, bool) and word == "boolean"
+    if isinstance(value, bool) or word in ("boolean", "bool"):
+        return isinstance(value, bool) and word in ("boolean", "bool")
     if word in _NUMBER:
         return isinstance(value, int) or (isinstance(value, float) and word not in _WHOLE)
-    return isinstance(value, date if word in _TIMES else str)
+    return isinstance(value, date if word.startswith(_TIMES) else str)

@@ -34,16 +34,22 @@ if TYPE_CHECKING:
 
 _POSTGRES_TYPES = frozenset(
     {
-        "smallint", "integer", "int", "bigint", "numeric", "decimal", "real", "double precision", "boolean", "text",
-        "varchar", "char", "date", "time", "timestamp", "timestamptz", "interval", "uuid", "json", "jsonb", "bytea",
+        "smallint", "int2", "integer", "int", "int4", "bigint", "int8", "numeric", "decimal", "real", "float4",
+        "double precision", "float8", "boolean", "bool", "text", "varchar", "character varying", "char", "character",
+        "bytea", "date", "time", "time without time zone", "timetz", "time with time zone", "timestamp",
+        "timestamp without time zone", "timestamptz", "timestamp with time zone", "interval", "uuid", "json", "jsonb",
+        "inet", "cidr", "macaddr", "macaddr8",
     }
 )  # fmt: skip
+_POSTGRES_TYPE = re.compile(
+    r"([a-z]+[248]?(?: [a-z]+)*)(?: ?\(\d+(?:, ?\d+)?\))?((?<=\)) with(?:out)? time zone)?(?:\[\])?"
+)
 _POSTGRES_NAME_BYTES = 63
 
 
 def _postgres_type(text: str) -> str:
-    match = re.fullmatch(r"([a-z]+(?: [a-z]+)*)(?: ?\(\d+(?:, ?\d+)?\))?(?:\[\])?", text)
-    if match is None or match.group(1) not in _POSTGRES_TYPES:
+    match = _POSTGRES_TYPE.fullmatch(text)
+    if match is None or match.group(1) + (match.group(2) or "") not in _POSTGRES_TYPES:
         word = re.split(r"[(\[]", text, maxsplit=1)[0]
         raise ValueError(f"{text!r} is no Postgres type that is known here{nearest(word, _POSTGRES_TYPES)}")
     return text

@@ -86,6 +86,7 @@ def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
         "dead_letters": each.letters,
         "columns": list(each.columns),
         "named": list(each.named),
+        "warnings": list(each.warnings),
         "seconds": round(each.seconds, 1),
         "done": "stopped" if each.error is not None else word,
         "error": None if each.error is None else str(each.error),
@@ -95,5 +96,7 @@ def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
 def _narrate(each: Rebuilt) -> None:
     if each.error is not None:
         console.narrate(f"{each.table}: {each.error}", style="red")
+    for warning in each.warnings:
+        console.narrate(f"{each.table}: {warning}", style="yellow")
     for sentence in (*each.columns, *each.named):
         console.narrate(f"{each.table}: {sentence}", style="dim")

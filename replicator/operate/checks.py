@@ -16,6 +16,7 @@ from replicator.rules import FAIL
 from replicator.spec import Model
 from replicator.stages import model_checks, tuning
 from replicator.stages.model_checks import Verdict
+from replicator.stages.model_parents import Parents
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def look(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: 
 def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) -> Looked:
     try:
         read = partial(_rows, tuning.session_for(spark, gold.size(spark, lake.gold(model.name))), gold, lake)
-        return Looked(model.name, tuple(model_checks.look(model, read(model.name), read)))
+        return Looked(model.name, tuple(model_checks.look(model, read(model.name), Parents(read))))
     except ReplicatorError as error:
         return Looked(model.name, error=error)
 

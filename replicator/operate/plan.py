@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError, ReplicatorError, TableMissing
-from replicator.spec import Model
+from replicator.spec import INCREMENTAL, Model
 from replicator.stages import refresh_plan
 from replicator.stages.gold import keys_of, whole_sources
 from replicator.stages.refresh_plan import FIRST_BUILD, NOTHING
@@ -62,11 +62,11 @@ def plans(spark: SparkSession, models: Sequence[Model], at: Warehouse, wanted: C
 
 
 def _with_what_they_read(models: Sequence[Model], wanted: Collection[str]) -> set[str]:
-    """Models, and those that they read, each of which comes before its readers."""
+    """Models, and those that they or their checks read, each of which comes before its readers."""
     found = set(wanted)
     for model in reversed(models):
         if model.name in found:
-            found |= set(model.inputs.values())
+            found |= model.reads
     return found
 
 
@@ -87,7 +87,10 @@ def _planned(
         return Planned(model.name, WAITS, "input missing", str(error))
     except ReplicatorError as error:
         return Planned(model.name, STOPS, "error", str(error))
-    return _after(model, found, first) if first else found
+    if first:
+        return _after(model, found, first)
+    looked_up = sorted(model.reads & moving.keys())
+    return _beside(found, looked_up) if looked_up and found.action == NOTHING else found
 
 
 def _rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
@@ -101,3 +104,9 @@ def _after(model: Model, found: Planned, first: Sequence[str]) -> Planned:
     if found.action == NOTHING:
         return replace(found, action=model.refresh, reason="input first", why=what)
     return replace(found, why=f"{found.why}; {what}")
+
+
+def _beside(found: Planned, looked_up: Sequence[str]) -> Planned:
+    """A model that has nothing to compute, and whose checks look up what is itself to be written first."""
+    what = f"{', '.join(looked_up)} comes first, which its checks look up"
+    return replace(found, action=INCREMENTAL, reason="parents first", why=what, affected=0)

@@ -48,7 +48,8 @@ class Rebuilt:
     the source's order than their rebuilt row. A few of them are ``named``. ``letters`` are new dead letters.
 
     ``columns`` tells what is not the same beside rows. ``verdict``: EQUAL (nothing was written), WRITTEN (the
-    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was). ``error``: it is as it was.
+    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was). ``warnings``: checks of a model
+    that its rows break and that only warn. ``error``: it is as it was.
     """
 
     table: str
@@ -62,6 +63,7 @@ class Rebuilt:
     named: tuple[str, ...] = ()
     verdict: str = ""
     seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
     error: ReplicatorError | None = None
 
 

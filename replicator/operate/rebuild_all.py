@@ -79,7 +79,7 @@ def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: How, ke
         other = [] if present is None else sentences(present, made.rows)
         same_key = present is not None and _is_key(present, model.key)
         with swap.compared(made.table, present, made.rows, other, same_key=same_key) as found:
-            done = replace(summed(found), rows=made.count)
+            done = replace(summed(found), rows=made.count, warnings=made.warnings)
             if not how.dry and done.verdict != EQUAL:
                 gold.commit(model, at, made.work, lambda _, progress: found.write(at.gold, progress))
     return done

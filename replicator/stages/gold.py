@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import cut, model_checks, refresh_plan, tuning
+from replicator.stages import cut, engine, model_checks, refresh_plan, tuning
 from replicator.stages.cut import Standing
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
@@ -88,6 +88,8 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Buil
         report = _refresh(spark, model, at, keys)
     except ReplicatorError as error:
         report = Built(model.name, error=error)
+    except engine.FAILURES as error:
+        report = Built(model.name, error=engine.failure(error, model.name))
     return None if report is None else replace(report, seconds=time.monotonic() - started)
 
 
@@ -150,13 +152,16 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
 
 @dataclass(frozen=True)
 class Computed:
-    """All rows of a model as its inputs make them now: how many, and what computing them took."""
+    """All rows of a model as its inputs make them now: how many, what computing them took, and checks that they break
+    and that only warn.
+    """
 
     model: Model
     table: Table
     rows: DataFrame
     count: int
     work: Work
+    warnings: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -170,8 +175,8 @@ def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> It
     _refuse_moved(model, at, shown)
     with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
         count = _checked(fresh, model)
-        model_checks.hold(model, None, transform.difference(None, fresh, model.key), None, _models(at, work))
-        yield Computed(model, at.lake.gold(model.name, model.key), fresh, count, work)
+        warnings = model_checks.hold_whole(model, work.stored, fresh, count, work.parents)
+        yield Computed(model, at.lake.gold(model.name, model.key), fresh, count, work, warnings)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
@@ -198,16 +203,12 @@ def _commit(
     """
     held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
     with tuning.kept(difference) as rows:
-        warnings = model_checks.hold(model, stored, rows, held, _models(at, work))
+        warnings = model_checks.hold(model, stored, rows, held, work.parents)
         if growth:
             rows.count()  # it is of the table as it was
             at.gold.evolve(work.spark, at.lake.gold(model.name, model.key), growth)
         applied = commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
     return Built(model.name, applied=applied, warnings=warnings)
-
-
-def _models(at: Warehouse, work: Work) -> model_checks.Parents:
-    return lambda name: at.gold.read(work.spark, at.lake.gold(name))
 
 
 def _checked(fresh: DataFrame, model: Model) -> int:

@@ -2,15 +2,15 @@
 
 A build looks at the rows that it is about to write, and at what these can break: other rows with the same values, the
 other balances of an account. Rows at rest were looked at when they were written; a check that is new or has changed,
-told by the digests of the newest control row, looks at all rows. A relationship is seen from the rows that refer: what
-the deletion of a parent leaves behind is found by :func:`look`, and when such a row is written again.
+told by the digests of the newest control row, looks at all rows. A relationship is seen from both ends: the rows that
+are written must have their parent, and rows at rest that refer to one that left since the newest refresh have none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from pyspark.errors import AnalysisException
@@ -21,11 +21,9 @@ from replicator import names
 from replicator.errors import ChecksFailed, ConfigError
 from replicator.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.spec import Model
+from replicator.stages.model_parents import Parents
 from replicator.transforms import checks
 from replicator.transforms.checks import RowRule, Rows
-
-Parents = Callable[[str], DataFrame]
-"""The rows of a model by its name."""
 
 _NAMED = 3
 _SHOWN = 40
@@ -75,8 +73,22 @@ def hold(
     fresh = [check for check in model.checks if check not in known]
     counts = {row["_op"]: int(row["count"]) for row in difference.groupBy("_op").count().collect()}
     found = [] if stored is None else [*_counted(model, stored, rows, counts)]
-    found += _verdicts(model, known if counts else (), rows, parents)
+    found += _verdicts(model, [check for check in known if counts or parents.has_moved(check.rule)], rows, parents)
     found += _verdicts(model, fresh, Rows.at_rest(rows.whole), parents)
+    return _judged(model, found)
+
+
+def hold_whole(
+    model: Model, stored: DataFrame | None, rows: DataFrame, count: int, parents: Parents
+) -> tuple[str, ...]:
+    """As :func:`hold`, of ``rows``, so many, that shall take the place of all that is ``stored``."""
+    bounds = [check for check in model.checks if isinstance(check.rule, RowCountChange)]
+    before = stored.count() if bounds and stored is not None else 0
+    found = [Verdict(check, found=_beyond(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
+    return _judged(model, [*found, *_verdicts(model, model.checks, Rows.at_rest(rows), parents)])
+
+
+def _judged(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
     bad = [each for each in found if not each.is_kept]
     failed = [each for each in bad if each.check.severity == FAIL]
     if failed:
@@ -90,7 +102,7 @@ def hold(
 
 def look(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
     """A verdict for each of a model's checks over all its rows; a change of their number is not to be seen there."""
-    return list(_verdicts(model, model.checks, Rows.at_rest(rows), parents))
+    return list(_verdicts(model, model.checks, Rows.at_rest(rows), replace(parents, moved=frozenset())))
 
 
 def _counted(model: Model, stored: DataFrame, rows: Rows, counts: Mapping[str, int]) -> Iterator[Verdict]:
@@ -124,9 +136,22 @@ def _alone(model: Model, alone: Sequence[Check], rows: Rows) -> Iterator[Verdict
 
 def _broken(model: Model, check: Check, rows: Rows, parents: Parents) -> DataFrame:
     rule = check.rule
-    is_of_other = isinstance(rule, Relationship) and rule.to != model.name
     with _refused(check):
-        return checks.broken(rule, rows, parents(rule.to) if is_of_other else None)  # type: ignore[arg-type,union-attr]
+        if isinstance(rule, Relationship):
+            return _orphans(model, rule, rows, parents)
+        return checks.broken(rule, rows)  # type: ignore[arg-type]
+
+
+def _orphans(model: Model, rule: Relationship, rows: Rows, parents: Parents) -> DataFrame:
+    if rule.to == model.name:
+        return checks.orphans(rule, rows, rows.whole, rows.gone.select(names.spark(rule.field)))
+    known = parents.rows(rule.to)
+    if not parents.has_moved(rule):
+        return checks.orphans(rule, rows, known)
+    left = parents.left(rule)
+    if left is None:
+        return checks.orphans(rule, Rows.at_rest(rows.whole), known)
+    return checks.orphans(rule, rows, known, None if left.isEmpty() else left)
 
 
 def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
@@ -144,9 +169,7 @@ def _told(key: Row) -> str:
 def _changed_too_much(
     rule: RowCountChange, key: Sequence[str], stored: DataFrame, written: DataFrame, counts: Mapping[str, int]
 ) -> str:
-    """Which bound is passed, in words; the keys of the table are read only where as many rows as are written could pass
-    it.
-    """
+    """Which bound is passed; the keys of the table are read only where as many rows as are written could pass it."""
     before, deleted, added = stored.count(), counts.get("delete", 0), counts.get("upsert", 0)
     if not before:
         return ""
@@ -154,7 +177,13 @@ def _changed_too_much(
         rule.max_growth is not None and added > before * rule.max_growth
     ):
         added = written.join(stored.select(*map(names.spark, key)), list(key), how="left_anti").count()
-    after = before + added - deleted
+    return _beyond(rule, before, before + added - deleted)
+
+
+def _beyond(rule: RowCountChange, before: int, after: int) -> str:
+    """Which bound is passed, in words."""
+    if not before:
+        return ""
     drop, growth = (before - after) / before, (after - before) / before
     if rule.max_drop is not None and drop > rule.max_drop:
         return f"{before:,} rows become {after:,}, more than {rule.max_drop:.0%} fewer"

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze, gold, landing, publish, silver, twins
+from replicator.stages import bronze, cut, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion, Stream
 from replicator.stages.gold import Built
@@ -83,8 +84,8 @@ def run_continuously(
     stop: Event,
     between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Bronze streams beside a loop that takes each new bronze version through silver, gold and publish until ``stop``,
-    looks for new objects, and calls ``between`` after each look.
+    """Bronze streams beside a loop that takes each new version of what the stages read through silver, gold and publish
+    until ``stop``, looks for new objects, and calls ``between`` after each look.
 
     A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
     run with its error, after the others were stopped.
@@ -93,7 +94,7 @@ def run_continuously(
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     with _streams(spark, pipeline, stages) as streams:
         seen: dict[str, int] = {}
-        versions: tuple[int | None, ...] | None = None
+        read: list[Any] | None = None
         while not stop.is_set():
             for stream in streams:
                 stream.check()
@@ -104,11 +105,30 @@ def run_continuously(
                     seen[stream.ingestion.source] = stream.rows
             for look in looks:
                 look.if_due(spark, report)
-            newest = tuple(r.bronze.version(spark, r.lake.bronze(r.source.name)) for r in pipeline.refinements)
-            if newest != versions:
-                versions = newest if _pass(spark, pipeline, stages, report) else None
+            newest = list(_versions(spark, pipeline, stages))
+            if newest != read:
+                read = newest if _pass(spark, pipeline, stages, report) else None
             between()
             stop.wait(_PAUSE_SECONDS)
+
+
+def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
+    """What is different as soon as there is something to do: versions of what the stages read and do not write
+    themselves, bronze's in any case; and how silver's transactions stand, which holds gold back.
+    """
+    at, models = pipeline.warehouse, pipeline.models
+    if "silver" in stages:
+        for each in pipeline.refinements:
+            yield each.bronze.version(spark, each.lake.bronze(each.source.name))
+    elif "gold" in stages:
+        tables = {given.partition("/") for model in models for given in model.inputs.values() if "/" in given}
+        for source, _, name in sorted(tables):
+            yield at.silver.version(spark, at.lake.source_table(source, name))
+        for source in sorted({source for source, _, _ in tables}):
+            yield cut.load(at.control, at.lake, source)
+    if "publish" in stages and "gold" not in stages:
+        for model in models:
+            yield at.gold.version(spark, at.lake.gold(model.name))
 
 
 def _patient(report: Report) -> Report:

@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import ConfigError
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import model_checks, model_inputs, refresh_reasons, tuning
+from replicator.stages import model_checks, model_inputs, model_parents, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
+from replicator.stages.model_parents import Parents
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
@@ -38,7 +39,7 @@ NEAR_ROWS = 500_000
 class Work:
     """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
     by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
-    refresh with its number. ``rekeyed``: the table may have another key.
+    refresh with its number. ``rekeyed``: the table may have another key. ``parents`` are what its checks look up.
     """
 
     spark: SparkSession
@@ -48,6 +49,7 @@ class Work:
     control: Mapping[str, Any]
     number: int
     rekeyed: bool
+    parents: Parents
 
     def whole(self) -> DataFrame:
         """All rows of the model as they are to be."""
@@ -87,12 +89,16 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     """
     known = _known(spark, model, at, keys)
     inputs, last = known.inputs, known.last
-    if last is not None and all(last.get(part) == told for part, told in known.control.items()):
+    unlike = {part for part, told in known.control.items() if last is None or last.get(part) != told}
+    if not unlike:
         yield Task(NOTHING, refresh_reasons.UNMOVED)
         return
     work = _work(spark, model, at, known)
     if work.stored is None:
         yield Task(FIRST_BUILD, refresh_reasons.NO_TABLE, work)
+        return
+    if unlike == {"parents"}:
+        yield Task(INCREMENTAL, refresh_reasons.parents_moved(work.parents.moved), work, affected=0)
         return
     is_small = known.size <= at.full_bytes
     found = Found(inputs, work.views, last, work.control, work.query, work.whole(), work.stored, is_small=is_small)
@@ -109,7 +115,7 @@ def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
 @dataclass(frozen=True)
 class _Known:
     """The inputs as they are now with their bytes, the control row of the newest refresh (``last``), the parts of the
-    next one's that are known before an input is read, and its number.
+    next one's that are known before an input is read, its number, and the keys of all models.
     """
 
     inputs: Mapping[str, ModelInput]
@@ -117,6 +123,7 @@ class _Known:
     last: Mapping[str, Any] | None
     control: dict[str, Any]
     number: int
+    keys: Keys
 
 
 def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Known:
@@ -124,7 +131,8 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
     done = at.gold.progress(spark, at.lake.gold(model.name, model.key), model.name)
     last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    return _Known(inputs, size, last, control_row(model, inputs), 0 if done is None else done.version + 1)
+    control = control_row(model, inputs) | {"parents": model_parents.places(spark, model, at)}
+    return _Known(inputs, size, last, control, 0 if done is None else done.version + 1, keys)
 
 
 def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
@@ -133,7 +141,8 @@ def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Wo
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
-    made = Work(spark, partial(rows_of, spark, model), views, stored, control, known.number, rekeyed)
+    parents = model_parents.parents(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
+    made = Work(spark, partial(rows_of, spark, model), views, stored, control, known.number, rekeyed, parents)
     refresh_reasons.refuse_other_types(model, views, made.whole())
     return made
 

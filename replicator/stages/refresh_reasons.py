@@ -4,7 +4,7 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,11 @@ def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason
             "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
         )
     return None
+
+
+def parents_moved(parents: Iterable[str]) -> Reason:
+    """Nothing is computed: rows at rest are held to what its checks look up elsewhere."""
+    return Reason("parents moved", f"only what its checks look up changed: {', '.join(sorted(parents))}")
 
 
 def no_history(given: str, after: int) -> Reason:

@@ -67,7 +67,8 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
 
 def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account | None:
     """One table made of all of bronze up to a version, without what waits there, where ``at`` has none yet: what a
-    rebuild compares with. None if bronze has no record of the table; other tables of its topics are left alone.
+    rebuild compares with. None if bronze has no record of the table; other tables of its topics are left alone, and
+    topics without a table are left to the next tick.
     """
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
@@ -84,7 +85,8 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
         share = next((share for share in shared.shares if share.name == table), None)
         if share is None:
             return None
-        _keep_routes(at, shared.routes, tick.routes)
+        alone = {topic: tick.routes.alone.get(topic, routing.BEGINNING) for topic in shared.routes.alone}
+        _keep_routes(at, replace(shared.routes, alone=alone), tick.routes)
         stop = rewind.stops(tick.watch, tick.surveyed[1], shared.routes, shared.orders, ()).get(table)
         return apply(share, shared.records) if stop is None else _stopped(share, stop)
 

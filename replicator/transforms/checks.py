@@ -19,27 +19,31 @@ RowRule = NotNull | AcceptedValues | Expression
 @dataclass(frozen=True)
 class Rows:
     """What one build does to a model: rows that are ``written``, rows of before that they take the place of or that go
-    (``gone``), and the ``whole`` model afterwards. All have the model's columns.
+    (``gone``), and rows that it leaves as they are (``rest``). All have the model's columns.
     """
 
     written: DataFrame
     gone: DataFrame
-    whole: DataFrame
+    rest: DataFrame
+
+    @property
+    def whole(self) -> DataFrame:
+        """The model afterwards."""
+        return self.rest.unionByName(self.written)
 
     @staticmethod
     def of(stored: DataFrame | None, difference: DataFrame, key: Sequence[str]) -> Rows:
         """By the rows of before (None: there were none) and a difference (``transforms/model.py``)."""
         written = difference.where(F.col("_op") == "upsert").drop("_op")
         if stored is None:
-            return Rows(written, written.limit(0), written)
+            return Rows.at_rest(written)
         keys, on = difference.select(*map(names.spark, key)), list(key)
-        stays = stored.join(keys, on, how="left_anti")
-        return Rows(written, stored.join(keys, on, how="left_semi"), stays.unionByName(written))
+        return Rows(written, stored.join(keys, on, how="left_semi"), stored.join(keys, on, how="left_anti"))
 
     @staticmethod
     def at_rest(rows: DataFrame) -> Rows:
         """Of a model that is looked at as if all of it had just been written."""
-        return Rows(rows, rows.limit(0), rows)
+        return Rows(rows, rows.limit(0), rows.limit(0))
 
 
 def breaks(rule: RowRule, rows: DataFrame) -> Column:
@@ -56,19 +60,26 @@ def breaks(rule: RowRule, rows: DataFrame) -> Column:
     return column.isNotNull() & _all(is_other)
 
 
-def broken(
-    rule: RowRule | Unique | SemiAdditive | Relationship, rows: Rows, parents: DataFrame | None = None
-) -> DataFrame:
-    """The rows that break a rule, as far as the build may have brought it about; ``parents``: those of the model that a
-    relationship leads to.
-    """
+def broken(rule: RowRule | Unique | SemiAdditive, rows: Rows) -> DataFrame:
+    """The rows that break a rule, as far as the build may have brought it about."""
     if isinstance(rule, Unique):
         return _twins(rule.columns, rows)
     if isinstance(rule, SemiAdditive):
         return _uneven(rule, rows)
-    if isinstance(rule, Relationship):
-        return _orphans(rule, rows.written, rows.whole if parents is None else parents)
     return rows.written.where(breaks(rule, rows.written))
+
+
+def orphans(rule: Relationship, rows: Rows, parents: DataFrame, left: DataFrame | None = None) -> DataFrame:
+    """The rows whose parent is not among ``parents``: of those that are written, and of the others those that hold one
+    of the values that ``left`` the parents (one column; None: none did).
+    """
+    column = F.col(names.spark(rule.column))
+    children = rows.written.where(column.isNotNull())
+    if left is not None:
+        gone = left.select(F.col(names.spark(left.columns[0])).alias("__left"))
+        children = children.unionByName(rows.rest.join(gone, column == F.col("__left"), how="left_semi"))
+    known = parents.select(F.col(names.spark(rule.field)).alias("__parent"))
+    return children.join(known, column == F.col("__parent"), how="left_anti")
 
 
 def _twins(columns: Sequence[str], rows: Rows) -> DataFrame:
@@ -76,12 +87,6 @@ def _twins(columns: Sequence[str], rows: Rows) -> DataFrame:
     near = rows.whole.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
     repeated = near.groupBy(*quoted).count().where(F.col("count") > 1).select(*quoted)
     return near.join(repeated, on, how="left_semi")
-
-
-def _orphans(rule: Relationship, children: DataFrame, parents: DataFrame) -> DataFrame:
-    known = parents.select(F.col(names.spark(rule.field)).alias("__parent"))
-    present = children.where(F.col(names.spark(rule.column)).isNotNull())
-    return present.join(known, F.col(names.spark(rule.column)) == F.col("__parent"), how="left_anti")
 
 
 def _uneven(rule: SemiAdditive, rows: Rows) -> DataFrame:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from math import ceil
+from typing import Any
 from urllib.parse import quote
 
 import psycopg2
 
 from replicator.errors import ConfigError, Unreachable
-
-if TYPE_CHECKING:
-    from psycopg2.extensions import connection as PgConnection
+from replicator.sinks.postgres.patience import PatientSession
 
 # libpq's name -> the JDBC driver's name, None where JDBC has no such thing. Everything else is refused: drivers
 # have options that load classes or log secrets (reliability.md section 12).
@@ -33,18 +32,27 @@ OPTIONS: dict[str, str | None] = {
     "tcp_user_timeout": None,
 }
 # settings of the server's session that may be given beside them, and what holds otherwise
-LIMITS = {"lock_timeout": "10s", "statement_timeout": "1h", "idle_in_transaction_session_timeout": "10min"}
+_IDLE = "idle_in_transaction_session_timeout"
+LIMITS = {"lock_timeout": "10s", "statement_timeout": "1h", _IDLE: "10min"}
+_PUBLISHER_IDLE = "1min"
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _HOST = re.compile(r"[A-Za-z0-9_.:-]+")
-_LIMIT = re.compile(r"[0-9]{1,9}(ms|s|min|h)")
+_LIMIT = re.compile(r"([0-9]{1,9})(ms|s|min|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 # texts become values in this session: nothing of the server's or the role's defaults may take part in that
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
     "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
-# a server that is gone without a word is noticed after a minute
-_PATIENCE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
-_JDBC_SILENCE = "600"  # seconds that one thousand rows may take to be answered
+# a server that is gone without a word is noticed after a minute, whether it was waited for or written to
+_PATIENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+_JDBC_SILENCE = 600.0  # seconds that one thousand rows may take to be answered, or to be computed
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,25 @@ class PostgresConnection:
         """``host:port/database`` for messages."""
         return f"{self.host}:{self.port}/{self.database}"
 
-    def open(self) -> PgConnection:
+    @property
+    def idle_limit(self) -> str:
+        """For how long a publisher may say nothing, in Postgres' words; sessions that only read may for longer."""
+        return self.options.get(_IDLE, _PUBLISHER_IDLE)
+
+    @property
+    def idle_seconds(self) -> float:
+        """The same in seconds; 0: for ever."""
+        return _seconds(self.idle_limit)
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a statement has no answer any more: as long as it may run, and as long as the server may
+        take to be reached; 0 where it may run for ever.
+        """
+        longest = _seconds(self.options.get("statement_timeout", LIMITS["statement_timeout"]))
+        return longest and longest + float(self.options.get("connect_timeout", _PATIENCE["connect_timeout"]))
+
+    def open(self) -> PatientSession:
         """A new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise a lock is awaited for
         10 s, a statement for an hour, and the server ends a transaction that has nothing to do for 10 minutes.
 
@@ -104,12 +130,13 @@ class PostgresConnection:
             "options": " ".join([_SESSION, *(f"-c {name}={value}" for name, value in limits.items())]),
         }
         try:
-            session: PgConnection = psycopg2.connect(**settings)
+            session: PatientSession = psycopg2.connect(connection_factory=PatientSession, **settings)
         except psycopg2.OperationalError as error:
             # libpq gives no SQLSTATE while connecting; its first line names host and cause, never the password
             reason = str(error).strip().partition("\n")[0]
             mend = "Check that Postgres runs there and that user, password, database and sslmode are right."
             raise Unreachable(f"Postgres does not answer: {reason}.", where=self.where, mend=mend) from None
+        session.patience = self.patience
         return session
 
     def jdbc(self) -> dict[str, str]:
@@ -126,6 +153,13 @@ class PostgresConnection:
             **({"password": self.password} if self.password else {}),
             "sslmode": self.sslmode,
             "tcpKeepAlive": "true",
-            "socketTimeout": _JDBC_SILENCE,
+            "socketTimeout": str(ceil(min(self.patience or _JDBC_SILENCE, _JDBC_SILENCE))),
+            "options": f"-c {_IDLE}={self.options.get(_IDLE, f'{_JDBC_SILENCE:.0f}s')}",
             "reWriteBatchedInserts": "true",
         }
+
+
+def _seconds(limit: str) -> float:
+    """Of a time that is written as the limits are."""
+    found = _LIMIT.fullmatch(limit)
+    return float(found.group(1)) * _UNITS[found.group(2)] if found else 0.0

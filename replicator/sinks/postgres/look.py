@@ -18,7 +18,7 @@ from replicator.sinks.postgres.columns import Carried, carry
 from replicator.sinks.postgres.ddl import target_of
 from replicator.spec import Model, Progress
 
-_OF_ITS_OWN = ("inet", "cidr", "macaddr", "interval", "time with time zone")
+_OF_ITS_OWN = ("inet", "cidr", "macaddr", "macaddr8", "interval", "time with time zone")
 """Types whose values Postgres writes in its own way, whatever was sent."""
 
 

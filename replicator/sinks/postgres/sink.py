@@ -15,7 +15,7 @@ from replicator.databases.postgresql import PostgresDatabase
 from replicator.errors import StaleWriter, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import ddl, evolve, ledger
+from replicator.sinks.postgres import ddl, evolve, ledger, wakeful
 from replicator.sinks.postgres.columns import carry
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.look import PostgresLook
@@ -34,7 +34,8 @@ class PostgresSink:
 
     One publisher per schema at a time: a session lock is held from before staging until after the commit, on the
     connection that commits, so a publisher that lost it cannot commit either. A second one waits 10 s, then tries
-    again, then raises Unreachable. Needs a direct connection, or a pooler in session mode.
+    again, then raises Unreachable. The server ends the session of one that says nothing for a while, asleep or cut off,
+    so that nobody waits for it. Needs a direct connection, or a pooler in session mode.
 
     ``writers`` is how many JDBC connections stage at the same time. The token of the ``fence`` is noted in the
     transaction, and one whose token is behind what the schema has seen of its lake is rolled back.
@@ -103,6 +104,7 @@ class PostgresSink:
         with closing(self._connection.open()) as session:
             session.autocommit = True
             with self._translated("the batch"), session.cursor() as cursor:
+                wakeful.expire(cursor, self._connection.idle_limit)
                 _lock(cursor, _schemas(each.model for each in ordered))
             applied: dict[str, Applied] = {}
             staged: list[Staged] = []
@@ -132,7 +134,8 @@ class PostgresSink:
         columns = carry(difference.model, difference.rows.schema)
         table = ddl.prepare_staging(cursor, difference.model, columns)
         staged = Staged(difference, table, columns, uuid4().hex)
-        staged.write(self._connection, self._writers)
+        with wakeful.wakeful(cursor.connection, self._connection.idle_seconds):
+            staged.write(self._connection, self._writers)
         return staged
 
     def _commit_what_is_taken(

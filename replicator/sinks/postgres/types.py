@@ -46,6 +46,7 @@ _TYPES: dict[str, tuple[str, int]] = {
     "inet": ("inet", 0),
     "cidr": ("cidr", 0),
     "macaddr": ("macaddr", 0),
+    "macaddr8": ("macaddr8", 0),
 }
 _WRITTEN = re.compile(
     r"([a-z][a-z0-9 ]*?) ?(?:\( ?(\d{1,8}) ?(?:, ?(\d{1,4}) ?)?\))?((?: with| without) time zone)? ?(\[ ?\])?"

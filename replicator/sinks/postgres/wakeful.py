@@ -1,0 +1,57 @@
+"""A publisher's session while Spark stages: it says a word now and then, so that the server can tell one at work from
+one that sleeps, whose locks others must not wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+import psycopg2
+
+from replicator.sinks.postgres.patience import answered
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Session
+    from psycopg2.extensions import cursor as Cursor
+
+_USUAL_SECONDS = 20.0
+
+
+def expire(cursor: Cursor, limit: str) -> None:
+    """Let the server end this session when it has heard nothing for so long, in a transaction or not; before
+    PostgreSQL 14 it can only in one.
+    """
+    limits = ["idle_in_transaction_session_timeout", "idle_session_timeout"]
+    cursor.execute("SELECT set_config(name, %s, false) FROM pg_settings WHERE name = ANY (%s)", (limit, limits))
+
+
+@contextmanager
+def wakeful(session: Session, limit: float) -> Iterator[None]:
+    """Keep a session, which is in no transaction, alive for the time of the block, in one that holds nothing: every
+    server ends those that are idle for its ``limit`` of seconds (0: none does). A session that was lost meanwhile is
+    told of by its next statement.
+    """
+    over = Event()
+    session.autocommit = False
+    thread = Thread(target=_speak, args=(session, limit / 3 or _USUAL_SECONDS, over), name="wakeful", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with suppress(psycopg2.Error):
+            session.rollback()
+            session.autocommit = True
+
+
+def _speak(session: Session, every: float, over: Event) -> None:
+    with suppress(psycopg2.Error), session.cursor() as cursor:
+        while True:
+            with answered(session, _USUAL_SECONDS):
+                cursor.execute("SELECT 1")
+            if over.wait(every):
+                return
