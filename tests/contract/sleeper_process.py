@@ -2,7 +2,8 @@
 
 Told by one argument, JSON: ``roots`` of lakes, ``endpoint`` of S3, ``seconds`` that a lease lasts, how ``postgres`` is
 reached and which ``schema`` there is its own. Out come lines: ``ready``, when each lake has its first batch, then the
-class and text of the error that each later attempt ended with, or ``written``.
+class and text of the error that each later attempt ended with, or ``written``; and what came of a publication in the
+midst of which it slept.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +47,18 @@ class Drowsy:
     def check(self) -> None:
         self.inner.check()
         os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@dataclass(frozen=True)
+class Dozing(PostgresConnection):
+    """The way to the server of a publisher that is stopped when it begins to stage, the first time."""
+
+    naps: list[int] = field(default_factory=lambda: [signal.SIGSTOP])
+
+    def jdbc(self) -> dict[str, str]:
+        if self.naps:
+            os.kill(os.getpid(), self.naps.pop())
+        return super().jdbc()
 
 
 def rows(spark: SparkSession, version: int, who: str) -> DataFrame:
@@ -93,11 +106,13 @@ def main() -> None:
 
 
 def publish(spark: SparkSession, told: dict[str, Any], fence: Fence) -> None:
-    """As who asks the lease, then as who was let through before it was lost."""
+    """As who asks the lease, then as who was let through before it was lost; then asleep with the schema's lock."""
     connection = PostgresConnection(**told["postgres"])
     late = difference(spark, told["schema"], 9, "sleeper")
     for each in (fence, Unfenced(fence.token)):
         tell(attempt(lambda each=each: PostgresSink(connection, fence=each).publish([late])))
+    dozing = Dozing(**told["postgres"], options={"idle_in_transaction_session_timeout": "2s"})
+    tell(f"{PostgresSink(dozing).publish([late])}")
 
 
 def attempt(act: Callable[[], Any]) -> str:

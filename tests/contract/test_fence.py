@@ -130,7 +130,7 @@ def test_a_driver_that_slept_over_its_lease_commits_nothing(
 ) -> None:
     """A process is stopped (SIGSTOP) between its last look at the lease and its commit to Delta, for longer than the
     lease; a second one takes over and commits the same progress. Woken, the first is refused by Delta, by its lease,
-    and by Postgres, where its token is behind.
+    and by Postgres, where its token is behind. Asleep in the midst of publishing, its lock does not last.
     """
     roots = [str(tmp_path), f"s3a://{BUCKET}/{uuid4().hex}"]
     postgres, schema = served
@@ -155,17 +155,22 @@ def test_a_driver_that_slept_over_its_lease_commits_nothing(
                         assert sink.publish([difference(here, schema, 1, "second")])["star"].inserted == 1
                     os.kill(sleeper.pid, signal.SIGCONT)
                     assert sleeper.stdout.readline().startswith("StaleWriter STALE_WRITER: another writer has changed")
-            said = [line.strip() for line in sleeper.stdout]
+            said = [sleeper.stdout.readline() for _ in range(4)]
+            _until_stopped(sleeper.pid)  # it holds the schema's lock now
+            last = difference(here, schema, 10, "last")
+            assert PostgresSink(PostgresConnection(**postgres)).publish([last])["star"].updated == 1
+            os.kill(sleeper.pid, signal.SIGCONT)
+            said += sleeper.stdout
         finally:
             sleeper.kill()
-    assert [line.split()[0] for line in said] == ["LeaseLost"] * 3 + ["StaleWriter", "LeaseLost"]
+    nothing = "{'star': Applied(inserted=0, updated=0, deleted=0, version=10)}\n"
+    assert [line.split()[0] for line in (*said[:4], said[-1])] == ["LeaseLost"] * 3 + ["StaleWriter", "LeaseLost"]
+    assert said[4:-1] == [nothing]
     assert said[3].startswith("StaleWriter STALE_WRITER: a later writer of this lake than number 1 has published")
     for root in roots:
         kept = DeltaFormat().read(here, Lake(root).silver("s", "t.x")).collect()
         assert sorted(map(tuple, kept)) == [(0, "sleeper"), (1, "second")]
-    assert PostgresSink(PostgresConnection(**postgres)).progress(difference(here, schema, 1, "").model) == Progress(
-        "gold", 1
-    )
+    assert PostgresSink(PostgresConnection(**postgres)).progress(last.model) == Progress("gold", 10)
 
 
 def _take_over(spark: SparkSession, root: str, fence: Fence) -> None:

@@ -8,6 +8,7 @@ from psycopg2 import sql
 from replicator.errors import TargetRefused
 from replicator.protocols import Difference
 from replicator.spec import Applied, Progress
+from tests.builders import made
 from tests.contract.serving import Served, model
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
@@ -46,6 +47,31 @@ def test_lists_and_documents_arrive_as_they_are(spark, postgres: Served) -> None
     assert dict(zip(LISTS, found[0], strict=True)) == {name: text for name, (_, _, text) in LISTS.items()}
     again = Difference(of, rows, Progress("g", 2))
     assert postgres.sink.publish([again]) == {of.name: Applied(0, 0, 0, 2)}
+
+
+ADDRESSES = {
+    "host": ("inet", "192.168.0.1/24"),
+    "net": ("cidr", "10.0.0.0/8"),
+    "card": ("macaddr", "08:00:2b:01:02:03"),
+    "long card": ("macaddr8", "08:00:2b:01:02:03:04:05"),
+    "at": ("timetz", "24:00:00+05:45"),
+    "at least": ("time(0) with time zone", "12:00:01-03"),
+    "moment": ("timestamp(3) with time zone", "2024-03-31 02:30:00.123+00"),
+}
+
+
+def test_what_silver_has_as_text_arrives_as_the_declared_type(spark, postgres: Served) -> None:
+    """Addresses, and times with a zone (types.md section 2: timetz as is); published again nothing differs."""
+    of = model(postgres.schema, "addresses", {"id": "integer"} | {name: kind for name, (kind, _) in ADDRESSES.items()})
+    rows = made(spark, [(1, *[text for _, text in ADDRESSES.values()], "upsert")],
+                f"id INT, {', '.join(f'`{name}` STRING' for name in ADDRESSES)}, _op STRING")  # fmt: skip
+    assert postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)]) == {
+        of.name: Applied(1, 0, 0, 1)
+    }
+    texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in ADDRESSES)
+    [found] = postgres.run(sql.SQL("SELECT {} FROM {}").format(texts, sql.Identifier(postgres.schema, "addresses")))
+    assert list(found) == [text for _, text in ADDRESSES.values()]
+    assert postgres.sink.publish([Difference(of, rows, Progress("g", 2))]) == {of.name: Applied(0, 0, 0, 2)}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import types as T
 
 from replicator import gateway
-from replicator.errors import ChecksFailed, ConfigError, SchemaRefused
+from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -291,3 +291,14 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
     shop.take("products", (10,))
     assert shop.why(wider)[0] == "incremental"
     assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
+
+
+def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop) -> None:
+    """Whatever Spark says of one model's rows is an error of that model."""
+    broken = replace(FACT, name="broken", sql="SELECT id, raise_error(concat('no ', id)) AS product FROM {lines}")
+    broken = replace(broken, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")
+    built = {each.model: each for each in shop.refresh(broken, FACT)}
+    assert isinstance(built["broken"].error, TableStopped)
+    assert str(built["broken"].error).startswith("TABLE_STOPPED: the engine failed: ")
+    assert (built["broken"].error.where, built["fact"].error) == ("broken", None)
+    assert len(shop.rows()) == 3

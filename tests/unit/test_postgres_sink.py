@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from unittest.mock import sentinel
 
 import pytest
 from psycopg2 import errorcodes
 
-from replicator import modelfile
+from replicator import memberkeys, modelfile
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first, waiting
 from replicator.sinks.postgres import Backoff, PostgresConnection
 from replicator.sinks.postgres.ddl import staging_name, target_of
 from replicator.sinks.postgres.retry import is_retryable
-from replicator.sinks.postgres.types import parse_type
+from replicator.sinks.postgres.types import _TYPES, parse_type
 from replicator.spec import Model, ModelColumn, Progress, Target
 
 
@@ -171,10 +172,32 @@ def test_what_is_no_known_type_is_refused(written: str) -> None:
 
 @pytest.mark.parametrize("ending", ["", "[]"])
 def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
-    """What ``validate`` lets pass can be made in Postgres."""
+    """What ``validate`` lets pass can be made in Postgres, and what can be made there passes."""
+    assert set(_TYPES) == modelfile._POSTGRES_TYPES
     kinds = [f"{kind}{ending}" for kind in modelfile._POSTGRES_TYPES]
+    kinds += [f"{kind}{ending}" for kind in ("varchar(9)", "numeric(10, 2)", "timestamp(3) with time zone", "time(0)")]
     assert [modelfile._postgres_type(kind) for kind in kinds] == kinds
     assert all(str(parse_type(kind)).endswith(ending) for kind in kinds)
+
+
+@pytest.mark.parametrize("kind", ["timestamp with time", "time zone", "integer with time zone", "int16", "varchar()"])
+def test_a_type_that_postgres_lacks_is_refused_before_anything_runs(kind: str) -> None:
+    """By ``validate``, and not by the first publication."""
+    with pytest.raises(ValueError, match="no Postgres type"):
+        modelfile._postgres_type(kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fits", "does_not"),
+    [("int8", 7, "x"), ("bool", True, 1), ("float4", 1.5, "x"), ("inet", "::1", 1),
+     ("timestamp(3) with time zone", date(2024, 1, 1), "2024-01-01")],
+)  # fmt: skip
+def test_the_unknown_members_values_are_held_to_every_spelling_of_a_type(
+    kind: str, fits: object, does_not: object
+) -> None:
+    """A whole number is one whatever the type is called."""
+    assert memberkeys._fits(fits, kind)
+    assert not memberkeys._fits(does_not, kind)
 
 
 @pytest.mark.parametrize("name", ["", "x" * 64, "ü" * 32, "a\0b"])
@@ -217,3 +240,24 @@ def test_the_jdbc_settings_say_the_same_as_libpq() -> None:
     assert (jdbc["sslmode"], jdbc["sslrootcert"], jdbc["connectTimeout"]) == ("verify-full", "/ca.pem", "3")
     assert "keepalives" not in jdbc
     assert "hunter2" not in repr(connection)
+
+
+@pytest.mark.parametrize(
+    ("options", "patience", "idle", "jdbc"),
+    [
+        ({}, 3610, 60, ("600", "600s")),
+        ({"statement_timeout": "1500ms", "connect_timeout": "2"}, 3.5, 60, ("4", "600s")),
+        ({"statement_timeout": "0s", "idle_in_transaction_session_timeout": "5min"}, 0, 300, ("600", "5min")),
+    ],
+    ids=["usual", "hasty", "for ever"],
+)
+def test_nobody_waits_for_ever_for_a_link_that_is_dead(
+    options: dict[str, str], patience: float, idle: float, jdbc: tuple[str, str]
+) -> None:
+    """F-P2: an answer is awaited as long as its statement may run and the server may take to be reached; a session that
+    says nothing is ended by the server.
+    """
+    connection = PostgresConnection("db", 5432, "d", "me", options=options)
+    assert (connection.patience, connection.idle_seconds) == (patience, idle)
+    told = connection.jdbc()
+    assert (told["socketTimeout"], told["options"]) == (jdbc[0], f"-c idle_in_transaction_session_timeout={jdbc[1]}")

@@ -381,3 +381,21 @@ def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact
         chosen(exact, [world.at], [narrow], ["nothing"])
     with pytest.raises(ConfigError, match="exactly one table"):
         list(carry_out(exact, Chosen((), (narrow,)), at, How(column="v")))
+
+
+def test_topics_without_a_table_are_left_to_the_run_after_the_rebuild(exact: SparkSession, tmp_path: Path) -> None:
+    """Bronze was replaced and has a record of no table that cannot be read: all tables are built from it, and that
+    record becomes a dead letter with the next run, not nothing.
+    """
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.format.drop(exact, world.at.lake.bronze("s"))
+    stray = record("s.shop.stray", 0, {"id": 1}, "{no json")
+    world.format.append(bronze(exact, [*STORY, stray]), world.at.lake.bronze("s"), None)
+    world.declare()
+    assert [each.error for each in carry_out(exact, chosen(exact, [world.at], [], None), None, How())] == [None]
+    silver.refine(exact, world.at)
+    letters = world.format.read(exact, world.at.lake.dead_letters("s")).select("topic", "offset").collect()
+    assert [tuple(letter) for letter in letters] == [("s.shop.stray", 0)]
+    assert {key: world.rows()[key] for key in LIVE} == LIVE
+    assert silver.refine(exact, world.at) == []

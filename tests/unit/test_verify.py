@@ -13,14 +13,18 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate import verify
+from replicator.operate.rebuild import EQUAL, WRITTEN, How
+from replicator.operate.rebuild_all import rebuild_model
 from replicator.operate.verify import equality
 from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks
 from replicator.operate.verify.verdict import Look, Verdict
+from replicator.rules import WARN, Check, Expression, NotNull
 from replicator.spec import Model, ModelColumn, Progress, SourceSpec
 from replicator.stages import gold
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -64,20 +68,20 @@ class World:
         self.written += 1
         self.format.put(rows, self.lake.silver("s", table, ("id",)), Progress("by hand", self.written))
 
-    def build(self) -> None:
-        assert [str(each.error) for each in gold.refresh(self.spark, [MODEL], self.warehouse) if each.error] == []
+    def build(self, model: Model = MODEL) -> None:
+        assert [str(each.error) for each in gold.refresh(self.spark, [model], self.warehouse) if each.error] == []
 
-    def damage(self, rows: Any) -> None:
+    def damage(self, rows: Any, model: Model = MODEL) -> None:
         """Rows with ``_op`` put into gold behind everybody's back, and the progress as it was."""
-        table = self.lake.gold(MODEL.name, MODEL.key)
-        done = self.format.progress(self.spark, table, MODEL.name)
+        table = self.lake.gold(model.name, model.key)
+        done = self.format.progress(self.spark, table, model.name)
         self.written += 1
         self.format.put(rows, table, Progress("a mistake", self.written))
-        assert self.format.progress(self.spark, table, MODEL.name) == done
+        assert self.format.progress(self.spark, table, model.name) == done
 
-    def verdict(self, **look: Any) -> Verdict:
+    def verdict(self, model: Model = MODEL, **look: Any) -> Verdict:
         at = Refinement(SourceSpec("s", ".*"), self.format, self.format, self.control, self.lake)
-        checks = verify.Checks([at], ("delta",), self.warehouse, [MODEL])
+        checks = verify.Checks([at], ("delta",), self.warehouse, [model])
         comparisons = verify.chosen(self.spark, checks)
         (told,) = verify.verify(self.spark, comparisons, Look(**look), self.marks.note)
         return told
@@ -88,11 +92,11 @@ ORDERS = "SELECT CAST(id AS INT) AS id, CAST(id % 97 AS INT) AS customer, CAST(i
 
 @pytest.fixture(scope="module")
 def world(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> World:
-    made = World(spark.newSession(), Lake(str(tmp_path_factory.mktemp("lake"))))
-    made.silver("shop.orders", f"{ORDERS} FROM range({ROWS})")
-    made.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")
-    made.build()
-    return made
+    fresh = World(spark.newSession(), Lake(str(tmp_path_factory.mktemp("lake"))))
+    fresh.silver("shop.orders", f"{ORDERS} FROM range({ROWS})")
+    fresh.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")
+    fresh.build()
+    return fresh
 
 
 def test_gold_is_what_its_model_gives_over_the_silver_that_it_was_made_from(world: World) -> None:
@@ -156,3 +160,29 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
         verify.chosen(world.spark, checks, "nothing")
     with pytest.raises(ConfigError, match="There are: silver"):
         verify.chosen(world.spark, checks, against="hudi")
+
+
+def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(world: World) -> None:
+    """The member is a row like any other: wrong, it is named, and a rebuild makes it right and tells of the checks."""
+    customers = Model(
+        "customers",
+        "SELECT id, name FROM {customers}",
+        {"customers": "s/shop.customers"},
+        ("id",),
+        (ModelColumn("id", "integer", nullable=False), ModelColumn("name", "text")),
+        unknown_member={"id": -1, "name": "nobody"},
+        checks=(Check("known", Expression("id >= 0"), WARN), Check("named", NotNull("name"))),
+    )
+    world.build(customers)
+    told = world.verdict(customers)
+    assert (told.is_equal, told.rows, told.error) == (True, 91, None)
+    schema = "id INT, name STRING, _op STRING"
+    world.damage(made(world.spark, [(-1, "somebody", "upsert"), (3, None, "delete")], schema), customers)
+    told = world.verdict(customers)
+    assert sorted(told.named) == ["id=-1: name", "id=3: missing"]
+    done = rebuild_model(world.spark, customers, world.warehouse, How(), {"customers": ("id",)})
+    assert (done.verdict, done.rows, done.added, done.changed) == (WRITTEN, 91, 1, 1)
+    assert done.warnings == ("known: 1 row breaks it (id=-1)",)
+    assert world.verdict(customers).is_equal
+    again = rebuild_model(world.spark, customers, world.warehouse, How(), {"customers": ("id",)})
+    assert (again.verdict, again.warnings) == (EQUAL, done.warnings)

@@ -14,10 +14,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
 from replicator.formats.memory import MemoryFormat
-from replicator.spec import SourceSpec
+from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
+from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
 from tests.golden.run import Run
 
@@ -212,3 +214,32 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_pa
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in written.items() if n}
     assert 4 in orders
     assert cut.load(run.at.control, run.at.lake, "s") is None
+
+
+def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: Path) -> None:
+    """P5 under ``consistency: transaction``: a damaged row becomes what it was, a change of a transaction that is not
+    here whole stays away, and comes with its end.
+    """
+    log, run = Log(7, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    for number in (1, 2, 3):
+        log.transaction(number)
+    run.take(log.arrives(all_of_it=True))
+    log.transaction(4)
+    arrived = log.arrives(all_of_it=True)
+    ends = [record for record in arrived if record["topic"] == ENDS]
+    run.take([record for record in arrived if record["topic"] != ENDS])
+    before = visible(run)
+    assert 4 not in before[0]
+    table = run.at.lake.silver("s", "shop.orders", ("id",))
+    rows = run.read("shop.orders")
+    wrong = rows.withColumn("lines", F.lit(99).cast(dict(rows.dtypes)["lines"])).withColumn("_op", F.lit("upsert"))
+    run.at.silver.put(wrong, table, Progress("by mistake", 1))
+    assert visible(run) != before
+    done = rebuild(exact, run.at, "shop.orders", How())
+    assert (done.verdict, done.changed, done.added) == (WRITTEN, len(before[0]), 0)
+    assert visible(run) == before
+    assert rebuild(exact, run.at, "shop.lines", How()).verdict == EQUAL
+    run.take(ends)
+    orders, lines = visible(run)
+    assert 4 in orders
+    assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}

@@ -1,0 +1,74 @@
+"""A run that goes on: what wakes its stages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Event
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.sinks.memory import MemorySink
+from replicator.spec import Model, ModelColumn, Progress, SourceSpec, Target
+from replicator.stages import cut, pipeline, tuning
+from replicator.stages.cut import Standing
+from replicator.stages.pipeline import Line, Pipeline
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+from tests.builders import SILVER, made
+
+pytestmark = pytest.mark.spark
+
+MODEL = Model(
+    "m",
+    "SELECT k, a FROM {t}",
+    {"t": "s/db.t"},
+    ("k",),
+    (ModelColumn("k", "integer"), ModelColumn("a", "integer")),
+    target=Target("warehouse", "public", "m"),
+)
+
+
+def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: SparkSession) -> None:
+    """Each commit of silver is taken and published, and transactions that are whole again are; bronze is not asked."""
+    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), MemorySink()
+    lake, stop = Lake("memory"), Event()
+    silver = lake.silver("s", "db.t", ("k",))
+    at = Refinement(SourceSpec("s", ".*", whole_transactions=True), tables, tables, control, lake)
+    made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (MODEL,), {"warehouse": sink})
+
+    def commit(number: int) -> None:
+        rows = made(small, [(number, number, "x", f"{number:02}", False, None, 1, "upsert")], f"{SILVER}, _op STRING")
+        tables.put(rows.withMetadata("k", {"key": 0, "name": "k"}), silver, Progress("bronze", number))
+
+    whole = Standing("bronze")
+    acts = [
+        lambda: commit(1),
+        lambda: (commit(2), control.put(lake.cut("s"), replace(whole, behind=None).value())),
+        lambda: control.put(lake.cut("s"), whole.value()),
+        stop.set,
+    ]
+    lines: list[Line] = []
+    looks = 0
+
+    def between() -> None:
+        """The other process: one thing after the other, each once the run has had time to see the last one."""
+        nonlocal looks
+        looks += 1
+        if looks % 3 == 1:
+            acts.pop(0)()
+
+    pipeline.run_continuously(small, made_of, ("gold", "publish"), lines.append, stop, between)
+    told = [(line.stage, line.applied, "not whole" in str(line.error)) for line in lines if not line.warnings]
+    assert told == [
+        ("gold", 1, False),
+        ("publish", 1, False),
+        ("gold", 0, True),
+        ("gold", 1, False),
+        ("publish", 1, False),
+    ]
+    assert sorted(sink.tables["m"]) == [(1,), (2,)]
+    assert cut.shown(control, lake, "s") == whole
