@@ -295,7 +295,7 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
 
 def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop) -> None:
     """Whatever Spark says of one model's rows is an error of that model."""
-    broken = replace(FACT, name="broken", sql="SELECT id, raise_error(concat('no ', id)) AS product FROM {lines}")
+    broken = replace(FACT, name="broken", sql="SELECT id, CAST(raise_error(id) AS INT) AS product FROM {lines}")
     broken = replace(broken, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")
     built = {each.model: each for each in shop.refresh(broken, FACT)}
     assert isinstance(built["broken"].error, TableStopped)

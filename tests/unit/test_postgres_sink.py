@@ -245,19 +245,18 @@ def test_the_jdbc_settings_say_the_same_as_libpq() -> None:
 @pytest.mark.parametrize(
     ("options", "patience", "idle", "jdbc"),
     [
-        ({}, 3610, 60, ("600", "600s")),
-        ({"statement_timeout": "1500ms", "connect_timeout": "2"}, 3.5, 60, ("4", "600s")),
-        ({"statement_timeout": "0s", "idle_in_transaction_session_timeout": "5min"}, 0, 300, ("600", "5min")),
+        ({}, 3610, 60, "600"),
+        ({"statement_timeout": "1500ms", "connect_timeout": "2"}, 3.5, 60, "4"),
+        ({"statement_timeout": "0s", "idle_in_transaction_session_timeout": "5min"}, 0, 300, "600"),
     ],
     ids=["usual", "hasty", "for ever"],
 )
 def test_nobody_waits_for_ever_for_a_link_that_is_dead(
-    options: dict[str, str], patience: float, idle: float, jdbc: tuple[str, str]
+    options: dict[str, str], patience: float, idle: float, jdbc: str
 ) -> None:
     """F-P2: an answer is awaited as long as its statement may run and the server may take to be reached; a session that
     says nothing is ended by the server.
     """
     connection = PostgresConnection("db", 5432, "d", "me", options=options)
     assert (connection.patience, connection.idle_seconds) == (patience, idle)
-    told = connection.jdbc()
-    assert (told["socketTimeout"], told["options"]) == (jdbc[0], f"-c idle_in_transaction_session_timeout={jdbc[1]}")
+    assert connection.jdbc()["socketTimeout"] == jdbc

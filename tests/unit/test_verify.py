@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -162,8 +163,10 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
         verify.chosen(world.spark, checks, against="hudi")
 
 
-def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(world: World) -> None:
+def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark: Any, tmp_path: Path) -> None:
     """The member is a row like any other: wrong, it is named, and a rebuild makes it right and tells of the checks."""
+    world = World(spark.newSession(), Lake(str(tmp_path)))
+    world.silver("shop.customers", "SELECT CAST(id AS INT) AS id, concat('c', id) AS name FROM range(90)")
     customers = Model(
         "customers",
         "SELECT id, name FROM {customers}",

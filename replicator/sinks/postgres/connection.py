@@ -52,7 +52,7 @@ _PATIENCE = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-_JDBC_SILENCE = 600.0  # seconds that one thousand rows may take to be answered, or to be computed
+_JDBC_SILENCE = 600.0  # seconds that one thousand rows may take to be answered
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,6 @@ class PostgresConnection:
             "sslmode": self.sslmode,
             "tcpKeepAlive": "true",
             "socketTimeout": str(ceil(min(self.patience or _JDBC_SILENCE, _JDBC_SILENCE))),
-            "options": f"-c {_IDLE}={self.options.get(_IDLE, f'{_JDBC_SILENCE:.0f}s')}",
             "reWriteBatchedInserts": "true",
         }
 

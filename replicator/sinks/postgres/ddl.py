@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
+# who writes into staging without the schema's lock, which this session holds, belongs to a run that is dead or cut off:
+# its JDBC sessions would hold the table up for as long as nobody tells the server
+_END_LATE_WRITERS = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+    "JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = %s AND c.relname = %s AND l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' "
+    "AND a.datname = current_database() AND a.usename = current_user AND a.pid <> pg_backend_pid() "
+    "AND a.application_name = current_setting('application_name')"
+)
 _LONGEST = 63  # bytes; Postgres cuts longer names silently, and two tables become one (reliability.md N-2)
 _STAGING = "_replicator_staging_"
 _OPERATION = "_op"
@@ -103,8 +112,11 @@ def evolve_target(cursor: Cursor, model: Model) -> tuple[str, ...]:
 
 
 def prepare_staging(cursor: Cursor, model: Model, columns: Sequence[Carried]) -> sql.Identifier:
-    """The empty staging table of a model: kept between runs, made anew when its columns are no longer the same."""
+    """The empty staging table of a model: kept between runs, made anew when its columns are no longer the same. Those
+    who still write into it are ended.
+    """
     target = target_of(model)
+    cursor.execute(_END_LATE_WRITERS, (target.schema, staging_name(model.name)))
     wanted = {carried.staged_as: carried.staged_type for carried in columns} | {"_op": "text", "_batch": "text"}
     name = sql.Identifier(target.schema, staging_name(model.name))
     there = column_types(cursor, target.schema, staging_name(model.name))
