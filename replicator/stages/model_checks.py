@@ -144,14 +144,25 @@ def _broken(model: Model, check: Check, rows: Rows, parents: Parents) -> DataFra
 
 def _orphans(model: Model, rule: Relationship, rows: Rows, parents: Parents) -> DataFrame:
     if rule.to == model.name:
-        return checks.orphans(rule, rows, rows.whole, rows.gone.select(names.spark(rule.field)))
+        return checks.orphans(rule, rows, rows.whole, _some(_left(rule, rows)))
     known = parents.rows(rule.to)
     if not parents.has_moved(rule):
         return checks.orphans(rule, rows, known)
     left = parents.left(rule)
     if left is None:
         return checks.orphans(rule, Rows.at_rest(rows.whole), known)
-    return checks.orphans(rule, rows, known, None if left.isEmpty() else left)
+    return checks.orphans(rule, rows, known, _some(left))
+
+
+def _left(rule: Relationship, rows: Rows) -> DataFrame:
+    """Values of the rule's field that rows of the model itself had and those in their place have not."""
+    field = names.spark(rule.field)
+    return rows.gone.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
+
+
+def _some(rows: DataFrame) -> DataFrame | None:
+    """None where there are none: nobody has to look for them."""
+    return None if rows.isEmpty() else rows
 
 
 def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
