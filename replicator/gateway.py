@@ -1,9 +1,9 @@
 """Shorter ways to the JVM than pyspark's own.
 
 It looks up ``functions`` and ``PythonUtils``, and then the method, anew for every column expression, and the JVM
-searches all JARs for each star import before it finds them. A batch of silver makes thousands of expressions: building
-them took longer than running them. And ``createDataFrame`` of a few rows starts a Python worker with every job that
-reads them (decision 0009).
+searches all JARs for each star import before it finds them; for a name with dots, once for each of its parts. A batch
+of silver makes thousands of expressions: building them took longer than running them. And ``createDataFrame`` of a few
+rows starts a Python worker with every job that reads them (decision 0009).
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_OFTEN = ("functions", "PythonUtils")
+_OFTEN = ("functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
 
 
 class _Known:
-    """A class of the JVM whose methods are asked for once."""
+    """A class of the JVM whose methods are asked for once, or a package whose packages and classes are."""
 
-    def __init__(self, java_class: Any) -> None:
-        self._java_class = java_class
+    def __init__(self, java: Any) -> None:
+        self._java = java
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._java_class, name)
+        from py4j.java_gateway import JavaPackage  # noqa: PLC0415 - `--help` loads no pyspark
+
+        found = getattr(self._java, name)
+        found = _Known(found) if isinstance(found, JavaPackage) else found
         setattr(self, name, found)
         return found
 

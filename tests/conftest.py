@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,14 @@ hypothesis.settings.load_profile("patient")
 
 for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
     os.environ.pop(name, None)
+
+SETTLED_JVM = "-Xms2g -XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+"""For a JVM that is at work for minutes: a heap that need not grow, and less ado for each of the small programs that
+Hadoop calls to change the mode of a local file.
+"""
+
+WITH_OWN_SERVERS = ("test_local_stack.py", "test_northwind.py", "test_readme_commands.py")
+"""Files of tests/stack that start a stack of their own."""
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -46,7 +55,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     formats = ("delta", "hudi") if with_hudi else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
-    quick |= {"spark.driver.extraJavaOptions": session.BRIEF_JVM}
+    quick |= {"spark.driver.extraJavaOptions": f"{session.BRIEF_JVM} {SETTLED_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made
     made.stop()
@@ -102,14 +111,35 @@ def endpoints(servers: Stack) -> object:
     return servers.endpoints()
 
 
+def _together(nodeid: str) -> str:
+    """What runs on one worker: a file, or all files that share the stack's servers, which then start once."""
+    file = nodeid.partition("::")[0]
+    folder, _, name = file.rpartition("/")
+    return folder if folder == "tests/stack" and name not in WITH_OWN_SERVERS else file
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files come first, so that two workers end together: tests with servers, then what may take longest by
-    its own word.
+    """The longest come first, so that two workers end together: tests with servers, then what may take longest by its
+    own word, then what has the most tests.
     """
+    tests = Counter(_together(item.nodeid) for item in items)
 
-    def place(item: pytest.Item) -> tuple[bool, float]:
+    def place(item: pytest.Item) -> tuple[bool, float, int]:
         patience = item.get_closest_marker("timeout")
-        return item.get_closest_marker("stack") is None, -patience.args[0] if patience else 0
+        without_servers = item.get_closest_marker("stack") is None
+        return without_servers, -patience.args[0] if patience else 0, -tests[_together(item.nodeid)]
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """``--dist loadfile`` hands out what runs together."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _together(nodeid)
+
+    return Together(config, log) if config.getoption("dist") == "loadfile" else None

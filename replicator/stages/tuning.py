@@ -20,7 +20,10 @@ _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # nobody looks at a plan, and what is known of each of its columns saves no row worth the search
     "spark.sql.maxPlanStringLength": "100",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     # rewriting a small file is one job less than marking its rows (performance.md A4)
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",

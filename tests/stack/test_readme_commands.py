@@ -24,11 +24,13 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
+from replicator import class_archive
+from replicator.java import java_home
 from replicator.session import BRIEF_JVM
 from tests import readme
 from tests.cli import said
 
-pytestmark = [pytest.mark.stack, pytest.mark.spark]
+pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.timeout(3600)]  # most of the page in a few tests
 
 PARTS = ("Makefile", "README.md", "conf", "infra", "jobs", "pyproject.toml", "replicator", "requirements")
 ACTIVATE = [". .venv/bin/activate"]
@@ -53,7 +55,10 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shell(checkout: Path) -> Shell:
     """Runs commands in one bash that stops at the first failure; gives back what they printed."""
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "REPLICATOR_LAKE", "SPARK"))}
-    variables["SPARK_SUBMIT_OPTS"] = BRIEF_JVM  # it reads no configuration of ours
+    # spark-submit starts its JVM before any configuration of ours is read
+    archive = class_archive.place(java_home(os.environ.get("JAVA_HOME")))
+    variables["SPARK_SUBMIT_OPTS"] = f"{BRIEF_JVM} {class_archive.options(BRIEF_JVM, archive)}"
+    variables["SPARK_HOME"] = str(class_archive.spark_home())
 
     def run(commands: Sequence[str]) -> str:
         script = "set -eo pipefail\n" + "\n".join(commands) + "\n"
