@@ -25,10 +25,16 @@ hypothesis.settings.load_profile("patient")
 for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
     os.environ.pop(name, None)
 
-SETTLED_JVM = "-Xms2g -XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+BUSY_JVM = "-Xms2g -XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
 """For a JVM that is at work for minutes: a heap that need not grow, and less ado for each of the small programs that
 Hadoop calls to change the mode of a local file.
 """
+THOROUGH_JVM = (
+    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
+    "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
+)
+"""For one with more than MANY_TESTS before it: the thorough compiler pays after four minutes, for what is done most."""
+MANY_TESTS = 300
 
 WITH_OWN_SERVERS = ("test_local_stack.py", "test_northwind.py", "test_readme_commands.py")
 """Files of tests/stack that start a stack of their own."""
@@ -55,7 +61,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     formats = ("delta", "hudi") if with_hudi else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
-    quick |= {"spark.driver.extraJavaOptions": f"{session.BRIEF_JVM} {SETTLED_JVM}"}
+    compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else session.BRIEF_JVM
+    quick |= {"spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made
     made.stop()
