@@ -85,13 +85,28 @@ def stack(shell: Shell, checkout: Path) -> Iterator[Endpoints]:
         shell([*ACTIVATE, last])
 
 
-def test_the_demo_ends_equal_and_its_lake_answers(shell: Shell) -> None:
+def typed(shell: Shell, commands: Sequence[str]) -> str:
+    """What commands print, one after the other; a dozen of ours share the JVM of the tests instead of starting their
+    own.
+    """
+    return "".join(
+        said(*shlex.split(each)[1:]) if each.startswith("replicator ") else shell([*ACTIVATE, each])
+        for each in commands
+    )
+
+
+def test_the_demo_ends_equal_and_its_lake_answers(
+    spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``make demo``, then the queries of "Ask the lake", against what it left."""
+    assert spark
+    monkeypatch.chdir(checkout)
     demo, test, *environment = readme.commands("Two commands")
     assert (demo, test) == ("make demo", "make test")
     told = shell([demo])
     assert told.count("equal") >= 14
-    answers = shell([*environment, *readme.commands("Ask the lake")])
+    shell(environment)
+    answers = typed(shell, readme.commands("Ask the lake"))
     assert "Vintage Cars" in answers
     assert "order_key" in answers
 
@@ -100,7 +115,7 @@ def test_your_own_events_become_tables_without_any_configuration(
     spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four records: two rows and a dead letter, which the commands of "Where everything lies" show and try again; and
-    an epoch for what may follow. A dozen commands share the JVM of the tests instead of starting their own.
+    an epoch for what may follow.
     """
     assert spark
     monkeypatch.chdir(checkout)
@@ -113,10 +128,7 @@ def test_your_own_events_become_tables_without_any_configuration(
         "Where everything lies",
         "A page for the wall",
     )
-    every = [command for section in sections for command in readme.commands(section)]
-    told = "".join(
-        said(*shlex.split(each)[1:]) if each.startswith("replicator ") else shell([*ACTIVATE, each]) for each in every
-    )
+    told = typed(shell, [command for section in sections for command in readme.commands(section)])
     assert "bronze ends here" in told
     assert told.count("equal") == 2
     assert "decimal(10,2)" in told
