@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-_RETENTION_CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
+_AS_WE_DO = {
+    # Delta refuses to remove what is younger than a week: readers that it does not know of may be at it. Here the user
+    # has said how long versions are read
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    # elsewhere than on S3 Delta commits a version before it and another behind, in which whoever follows the table
+    # would look for changes
+    "spark.databricks.delta.vacuum.logging.enabled": "false",
+}
 
 
 def optimize(spark: SparkSession, location: str) -> None:
@@ -18,21 +25,20 @@ def optimize(spark: SparkSession, location: str) -> None:
 
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
     """Remove files that only versions need which are older than this."""
-    with _any_retention(spark):
+    with _as_we_do(spark):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
 @contextmanager
-def _any_retention(spark: SparkSession) -> Iterator[None]:
-    """Delta refuses to remove what is younger than a week: readers that it does not know of may be at it. Here the user
-    has said how long versions are read.
-    """
-    before = spark.conf.get(_RETENTION_CHECK, None)
-    spark.conf.set(_RETENTION_CHECK, "false")
+def _as_we_do(spark: SparkSession) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in _AS_WE_DO}
+    for key, value in _AS_WE_DO.items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
-        if before is None:
-            spark.conf.unset(_RETENTION_CHECK)
-        else:
-            spark.conf.set(_RETENTION_CHECK, before)
+        for key, found in before.items():
+            if found is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, found)
