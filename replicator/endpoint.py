@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from replicator.errors import Unreachable
@@ -19,3 +20,15 @@ def must_answer(url: str, what: str, mend: str) -> None:
             pass
     except (OSError, ValueError, KeyError) as error:
         raise Unreachable(f"{what} does not answer: {error}", where=url, mend=mend) from error
+
+
+def one_must_answer(addresses: str, what: str, mend: str) -> None:
+    """Raise Unreachable, named *what*, unless one of the comma-separated *addresses* accepts a connection."""
+    *others, last = addresses.split(",")
+    for address in others:
+        with suppress(Unreachable):
+            return must_answer(address.strip(), what, mend)
+    try:
+        return must_answer(last.strip(), what, mend)
+    except Unreachable as error:
+        raise Unreachable(error.what, where=addresses, mend=mend) from error

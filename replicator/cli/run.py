@@ -80,6 +80,8 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     if unknown:
         raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(pipeline.STAGES)}.")
     stages = named or list(pipeline.STAGES)
+    if once and "bronze" in stages:
+        _kafka_must_answer(settings)
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings, fence)
@@ -89,6 +91,14 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
             else:
                 upkeep = _upkeep(spark, settings, fence, stages)
                 pipeline.run_continuously(spark, made, stages, report, _until_signalled(), upkeep)
+
+
+def _kafka_must_answer(settings: Settings) -> None:
+    """Told before a JVM starts: its client asks for a quarter of a minute, which is right for a run that goes on."""
+    from replicator.endpoint import one_must_answer
+
+    for servers in {source.bootstrap_servers for source in settings.sources if not source.objects} - {""}:
+        one_must_answer(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")
 
 
 def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Sequence[str]) -> Callable[[], None]:

@@ -24,7 +24,7 @@ _PINNED = {
     "includeHeaders": "true",
     "kafka.isolation.level": "read_committed",
 }
-_TIMEOUT_MS = 15_000
+_PATIENCE = {"default.api.timeout.ms": "15000", "request.timeout.ms": "15000"}
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,8 @@ class KafkaSource:
     def _admin(self, spark: SparkSession) -> Iterator[Any]:
         jvm = gateway.of(spark)
         settings = jvm.java.util.Properties()
-        for name, value in self.options.items():
+        for name, value in {**_PATIENCE, **self.options, "bootstrap.servers": self.bootstrap_servers}.items():
             settings.put(name, value)
-        settings.put("bootstrap.servers", self.bootstrap_servers)
-        settings.put("default.api.timeout.ms", str(_TIMEOUT_MS))
-        settings.put("request.timeout.ms", str(_TIMEOUT_MS))
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
         try:
             yield admin

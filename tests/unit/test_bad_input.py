@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from replicator.errors import Unreachable
+from replicator.sources.kafka import KafkaSource
 from tests.cli import said
 
 pytestmark = pytest.mark.spark
@@ -46,6 +48,14 @@ def test_kafka_out_of_reach_is_exit_code_3_and_names_the_address(tmp_path: Path)
     assert done.returncode == 3, done.stderr
     assert "Kafka" in one_sentence(done)
     assert NOWHERE in one_sentence(done)
+
+
+def test_kafka_that_falls_silent_later_is_out_of_reach_too(spark: Any) -> None:
+    """The JVM's own client finds out, as patiently as its options say."""
+    silent = KafkaSource(NOWHERE, ".*", {"default.api.timeout.ms": "1000", "request.timeout.ms": "1000"})
+    with pytest.raises(Unreachable, match="Kafka does not answer") as raised:
+        silent.topic_ids(spark)
+    assert raised.value.where == NOWHERE
 
 
 def test_a_lake_out_of_reach_is_exit_code_3() -> None:

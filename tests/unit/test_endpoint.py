@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from replicator.endpoint import must_answer
+from replicator.endpoint import must_answer, one_must_answer
 from replicator.errors import Unreachable
 
 
@@ -22,3 +22,14 @@ def test_what_does_not_listen_is_out_of_reach_and_named(url):
     with pytest.raises(Unreachable, match="the store does not answer") as raised:
         must_answer(url, "the store", "Start it.")
     assert url in str(raised.value)
+
+
+def test_of_several_addresses_one_that_answers_is_enough():
+    """Kafka's way: the others are told of by whoever answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = f"127.0.0.1:{server.getsockname()[1]}"
+        one_must_answer(f"127.0.0.1:9, {here}", "it", "")
+        one_must_answer(f"{here},127.0.0.1:9", "it", "")
+    with pytest.raises(Unreachable, match="it does not answer") as raised:
+        one_must_answer("127.0.0.1:9,127.0.0.1:10", "it", "")
+    assert raised.value.where == "127.0.0.1:9,127.0.0.1:10"
