@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +26,8 @@ hypothesis.settings.load_profile("patient")
 for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
     os.environ.pop(name, None)
 
-BUSY_JVM = "-Xms2g -XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+ON_LINUX = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
+BUSY_JVM = f"-Xms2g {ON_LINUX if sys.platform == 'linux' else ''}"
 """For a JVM that is at work for minutes: a heap that need not grow, and less ado for each of the small programs that
 Hadoop calls to change the mode of a local file.
 """
