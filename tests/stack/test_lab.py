@@ -22,6 +22,7 @@ from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.truth import check_star
 from replicator.connect.rest import Connect
+from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
@@ -81,24 +82,27 @@ def wait_until_equal(source: Any, endpoints: Any, log: Path) -> dict[str, int]:
     pytest.fail(f"{found}\n{log.read_text(errors='replace')[-3000:]}")
 
 
-def verify_every_layer(env: dict[str, str]) -> None:
-    """The command finds what the test found: the live source, silver, gold and Postgres are equal."""
-    command = [str(BIN / "replicator"), "verify", "--env", "demo", "--json"]
-    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    told = json.loads(done.stdout)
+def verify_every_layer(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command finds what the test found: the live source, silver, gold and Postgres are equal. In the JVM of the
+    tests.
+    """
+    monkeypatch.chdir(REPOSITORY)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    told = json.loads(said("verify", "--env", "demo", "--json"))
     assert {(each["verdict"], *each["not_compared"]) for each in told} == {("equal",)}
     assert Counter(each["layer"] for each in told) == {"source": 8, "gold": 3, "target": 3}
 
 
 def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_steps(
-    source: Any, endpoints: Any, tmp_path: Path
+    spark: Any, source: Any, endpoints: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Promises A to C: kill -9 of the driver loses nothing, doubles nothing and undoes nothing.
 
     Each driver dies while a step is on its way, perhaps half applied, and the next one finds one more step. That each
     step by itself arrives is what the demo shows (test_readme_commands.py).
     """
+    assert spark
     env = variables(endpoints, REPLICATOR_LAKE=str(tmp_path / "lake"))
     log = tmp_path / "run.log"
     driver = replicate(env, log)
@@ -113,7 +117,7 @@ def test_every_step_of_the_lab_arrives_although_the_driver_is_killed_between_ste
             assert wait_until_equal(source, endpoints, log) == dict(step.rows), step.name
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(60) == 0, log.read_text(errors="replace")[-3000:]
-        verify_every_layer(env)
+        verify_every_layer(env, monkeypatch)
     finally:
         if driver.poll() is None:
             kill(driver)

@@ -65,11 +65,13 @@ def test_a_lake_out_of_reach_is_exit_code_3() -> None:
     assert "does not answer" in one_sentence(done)
 
 
-def test_status_of_an_empty_lake_says_so(tmp_path: Path) -> None:
-    """Nothing is no error."""
-    done = run("status", "--env", "demo", KAFKA_BOOTSTRAP=NOWHERE, REPLICATOR_LAKE=str(tmp_path / "lake"))
-    assert done.returncode == 0, done.stderr
-    assert "not built yet" in done.stdout
+def test_status_of_an_empty_lake_says_so(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is no error. In the JVM of the tests."""
+    assert spark
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", NOWHERE)
+    monkeypatch.setenv("REPLICATOR_LAKE", str(tmp_path / "lake"))
+    assert "not built yet" in said("status", "--env", "demo")
 
 
 def test_an_unknown_stage_is_exit_code_2() -> None:
