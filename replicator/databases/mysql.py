@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,9 @@ _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"}
 _AS_TEXT = "CONVERT({} USING utf8mb4)"
 _CAST = "CAST({} AS CHAR)"
 _BIT = "CAST(CAST({} AS UNSIGNED) AS CHAR)"
+_DOUBLE = "CAST({} + 0e0 AS CHAR)"  # all digits, also of a FLOAT; MySQL before 8.0.17 has no CAST AS DOUBLE
+_ENDS = ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")
+"""How MySQL is asked for the end of its log, since 8.2 and before."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ def told_as(held: Held, kind: T.DataType) -> Told | None:
         return _as_text(held.type, base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
         exact = base == "double" if isinstance(kind, T.DoubleType) else base == "float"
-        return told.plain("CAST(CAST({} AS DOUBLE) AS CHAR)", kind) if exact else None
+        return told.plain(_DOUBLE, kind) if exact else None
     if isinstance(kind, T.BinaryType):
         return told.hexed("HEX({})") if base in _BYTES else None
     return _moment(held, base, kind) or _flags(base, kind)
@@ -208,10 +211,20 @@ def _micros(text: Column) -> Column:
 
 
 def _end_of_log(cursor: Any) -> tuple[str, str]:
-    """File and position of the snapshot itself, which MariaDB tells; '' otherwise."""
+    """File and position of the snapshot itself, which MariaDB tells, or of MySQL's log just behind it; '' where there
+    is none, or the login may not ask.
+    """
     cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
     found = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
-    return found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
+    if found:
+        return found.get("binlog_snapshot_file", ""), found.get("binlog_snapshot_position", "")
+    client = _client()
+    for statement in _ENDS:
+        with suppress(client.err.ProgrammingError, client.err.OperationalError):
+            cursor.execute(statement)
+            row = cursor.fetchone()
+            return ("", "") if row is None else (str(row[0]), str(row[1]))
+    return "", ""
 
 
 def _reached(file: str, place: str) -> str | None:

@@ -37,7 +37,7 @@ MYSQL = [
     ("decimal(10,2)", T.DecimalType(10, 2), "CAST({} AS CHAR)"),
     ("tinyint(1)", T.BooleanType(), "CAST({} AS CHAR)"),
     ("bigint(20) unsigned", LONG, "CAST({} AS CHAR)"),
-    ("float", T.FloatType(), "CAST(CAST({} AS DOUBLE) AS CHAR)"),
+    ("float", T.FloatType(), "CAST({} + 0e0 AS CHAR)"),
     ("varchar(40)", TEXT, "CONVERT({} USING utf8mb4)"),
     ("enum('a','b c')", TEXT, "CONVERT({} USING utf8mb4)"),
     ("varbinary(16)", T.BinaryType(), "HEX({})"),
