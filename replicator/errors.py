@@ -8,6 +8,7 @@
     │   └── VersionMissing                      a table was not there then, or that version is not kept any more
     ├── Unreachable                    exit 3   a service does not answer; retry later
     ├── LakeBusy                       exit 3   another driver writes this lake (F-W1); retry later
+    ├── AtWork                         exit 3   somebody is writing what is to be read together; retry in a moment
     ├── LeaseLost                      exit 3   another driver writes by now, this one must not (F-W2); retry later
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
@@ -37,7 +38,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from replicator.spec import Applied, Table
 
@@ -91,6 +92,13 @@ class Unreachable(ReplicatorError):
 
 class LakeBusy(ReplicatorError):
     """Another driver holds the lease of a stage of this lake, and keeps it up."""
+
+    exit_code = 3
+    retry = True
+
+
+class AtWork(ReplicatorError):
+    """What must be read as of one moment is being written, by a driver that need not wait for readers."""
 
     exit_code = 3
     retry = True
@@ -242,3 +250,8 @@ class TargetRefused(TableStopped):
         super().__init__(what, where=where, mend=mend)
         self.refused = dict(refused or {})
         self.applied = dict(applied or {})
+
+
+def exit_code(errors: Collection[ReplicatorError]) -> int:
+    """What a command ends with that went on after these: 0 without any, 3 where another try may cure all, else 1."""
+    return min((error.exit_code if error.retry else 1 for error in errors), default=0)

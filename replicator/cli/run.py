@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, exit_code
 from replicator.settingkeys import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.errors import ReplicatorError
     from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.stages.pipeline import Line, Report
@@ -65,8 +66,8 @@ def run(
     else:
         _run(options.settings(env, conf, lake), stages or [], lines, once=once, wait=wait, debug=debug)
     _show(lines, as_json=as_json)
-    if any(line.error is not None for line in lines if once) or _still_broken(lines):
-        raise typer.Exit(1)
+    if code := exit_code(_errors(lines, once=once)):
+        raise typer.Exit(code)
 
 
 def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, wait: int, debug: bool) -> None:
@@ -180,10 +181,10 @@ def _until_signalled() -> Event:
     return stop
 
 
-def _still_broken(lines: list[Line]) -> bool:
-    """Whether the last thing told of some table is an error."""
+def _errors(lines: list[Line], *, once: bool) -> list[ReplicatorError]:
+    """What stopped a table; of a run that goes on only where that is the last thing told of it."""
     last = {(line.stage, line.table): line for line in lines}
-    return any(line.error is not None for line in last.values())
+    return [line.error for line in (lines if once else last.values()) if line.error is not None]
 
 
 def _show(lines: list[Line], *, as_json: bool) -> None:

@@ -111,13 +111,13 @@ def _print(verdicts: Sequence[Verdict], *, as_json: bool) -> None:
 
 
 def _leave(verdicts: Sequence[Verdict]) -> None:
-    """The exit code of all together: a difference first, then whatever is out of reach."""
-    from replicator.errors import Unreachable
+    """The exit code of all together: a difference first, then whatever another try may tell."""
+    from replicator.errors import exit_code
 
-    wrong = [verdict for verdict in verdicts if not verdict.is_equal]
-    codes = {Unreachable.exit_code if isinstance(verdict.error, Unreachable) else 1 for verdict in wrong}
-    if codes:
-        raise typer.Exit(min(codes))
+    differ = any(not verdict.is_equal and verdict.error is None for verdict in verdicts)
+    code = 1 if differ else exit_code([verdict.error for verdict in verdicts if verdict.error is not None])
+    if code:
+        raise typer.Exit(code)
 
 
 def _tell_unasked(checks: Checks) -> None:

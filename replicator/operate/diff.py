@@ -47,7 +47,7 @@ class Changes:
 @contextmanager
 def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Iterator[Changes]:
     """The changes of a table, for the time of the block. Raises TableMissing, VersionMissing, and ConfigError for a
-    condition that is none, or a table whose key is not known.
+    condition that is none, a table whose key is not known, or versions that have not the same key.
 
     The feed of changes tells which keys to look at, as far as it reaches; else both versions are read whole.
     """
@@ -55,8 +55,9 @@ def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Ite
     before = tables_of.moment(spark, asked.table, asked.since)
     until = tables_of.version(spark, asked.table) if asked.until is None else asked.until
     after = tables_of.moment(spark, asked.table, 0 if until is None else until)
-    table = _keyed(tables_of.read(session, asked.table, after.version), asked.table)
-    one, other = (tables_of.read(session, table, each.version) for each in (before, after))
+    one, other = (tables_of.read(session, asked.table, each.version) for each in (before, after))
+    table = _keyed(other, asked.table)
+    _refuse_other_key(one, table, before)
     with ExitStack() as kept:
         changed = tables_of.changed_keys(session, table, *sorted((before.version, after.version)))
         if changed is not None:
@@ -92,6 +93,20 @@ def _keyed(rows: DataFrame, table: Table) -> Table:
             what, where=table.location, mend=mend if unknown else f"{mend} With --env NAME, its model tells."
         )
     return table
+
+
+def _refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
+    """A rebuild may have given the table another key: its rows are not the same ones then."""
+    noted = key_of(before.schema)
+    lost = [key for key in table.keys if key not in before.columns]
+    if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
+        now, was = (", ".join(map(names.decode, keys)) for keys in (table.keys, noted))
+        has = f"the key {was}" if was else f"no column {lost[0]!r}"
+        raise ConfigError(
+            f"the key of {table.name} is {now}, and version {at.version} has {has}",
+            where=table.location,
+            mend="Compare versions of one key: all before it changed, or all from then on.",
+        )
 
 
 def _shown(rows: DataFrame, key: str) -> str:

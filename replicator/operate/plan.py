@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import ConfigError, ReplicatorError, TableMissing
+from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
 from replicator.spec import INCREMENTAL, Model
 from replicator.stages import refresh_plan
 from replicator.stages.gold import keys_of, whole_sources
@@ -16,7 +16,9 @@ from replicator.stages.warehouse import Warehouse
 from replicator.yamlfile import nearest
 
 WAITS, STOPS = "waits", "stops"
-"""Actions beside those of ``refresh_plan``: an input is not there yet; the model cannot be computed as it is."""
+"""Actions beside those of ``refresh_plan``: an input is not there yet, or is being written; the model cannot be
+computed as it is.
+"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def _planned(
         if any(moving.get(given) == FIRST_BUILD for given in first):
             return Planned(model.name, FIRST_BUILD, "no table", f"{', '.join(first)} is built first, then this one")
         return Planned(model.name, WAITS, "input missing", str(error))
+    except AtWork as error:
+        return Planned(model.name, WAITS, "at work", str(error))
     except ReplicatorError as error:
         return Planned(model.name, STOPS, "error", str(error))
     if first:

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import TableStopped
+from replicator.errors import AtWork, TableStopped
 from replicator.lake import Lake
 from replicator.protocols import Control
 from replicator.stages.refinement import Refinement
@@ -128,21 +128,26 @@ def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[st
 
 def shown(control: Control, lake: Lake, source: str) -> Standing | None:
     """How it stands where every table of the source shows the same; None where transactions need not be whole. Raises
-    TableStopped while some table has not taken what the others show.
+    TableStopped where some table stopped before it took what the others show, AtWork while they are at it.
     """
     stood = load(control, lake, source)
-    if stood is not None and stood.behind != ():
-        at_work = "silver is at work on it, or was killed"
-        raise half(source, at_work if stood.behind is None else f"{', '.join(stood.behind)} stopped")
-    return stood
-
-
-def half(source: str, why: str) -> TableStopped:
-    """The error of what reads silver while it shows parts of transactions."""
-    return TableStopped(
-        f"transactions of {source} are not whole in silver: {why}",
+    if stood is None or stood.behind == ():
+        return stood
+    if stood.behind is None:
+        raise at_work(source, "silver is at work on it, or was killed")
+    raise TableStopped(
+        f"transactions of {source} are not whole in silver: {', '.join(stood.behind)} stopped",
         where=source,
         mend="Run silver, and mend what stops it; gold goes on with the next run.",
+    )
+
+
+def at_work(source: str, why: str) -> AtWork:
+    """The error of what reads silver while it may show parts of transactions, and soon will not."""
+    return AtWork(
+        f"transactions of {source} are not whole in silver: {why}",
+        where=source,
+        mend="Try again; where no driver is at work, run silver.",
     )
 
 

@@ -104,8 +104,8 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Bu
 
 
 def whole_sources(model: Model, at: Warehouse) -> dict[str, Standing | None]:
-    """How the sources of a model's inputs stand (``stages/cut.py``). Raises TableStopped while silver has a transaction
-    of one in part.
+    """How the sources of a model's inputs stand (``stages/cut.py``). Raises TableStopped and AtWork while silver has a
+    transaction of one in part.
     """
     sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
     return {source: cut.shown(at.control, at.lake, source) for source in sources}
@@ -116,7 +116,7 @@ def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, Standing | No
     now = whole_sources(model, at)
     moved = next((source for source, stood in now.items() if stood != shown[source]), None)
     if moved is not None:
-        raise cut.half(moved, "silver went on while its tables were looked at")
+        raise cut.at_work(moved, "it went on while its tables were looked at")
 
 
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
@@ -168,7 +168,7 @@ class Computed:
 def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Iterator[Computed]:
     """A model in full, kept for the time of the block, whether or not an input moved, and held to its checks.
 
-    Raises TableMissing, ConfigError, ChecksFailed, TableStopped while transactions are half in silver.
+    Raises TableMissing, ConfigError, ChecksFailed; TableStopped and AtWork while transactions are half in silver.
     """
     shown = whole_sources(model, at)
     work = refresh_plan.work(spark, model, at, keys)

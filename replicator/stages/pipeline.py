@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import ReplicatorError, TableMissing, Unreachable
+from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze, cut, gold, landing, publish, silver, twins
@@ -132,11 +132,11 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
 
 
 def _patient(report: Report) -> Report:
-    """Of a run that goes on, a model whose inputs are still to come is no error: say that it waits, once."""
+    """Of a run that goes on, a model whose inputs are not there yet, or not at rest, is no error: say so, once."""
     waiting: set[str] = set()
 
     def told(line: Line) -> None:
-        if not isinstance(line.error, TableMissing):
+        if not isinstance(line.error, (TableMissing, AtWork)):
             waiting.discard(line.table)
             report(line)
         elif line.table not in waiting:
@@ -147,14 +147,20 @@ def _patient(report: Report) -> Report:
 
 
 def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> bool:
-    """One pass of the later stages; False if something was out of reach and must be tried again."""
+    """One pass of the later stages; False if something must be tried again: it was out of reach, or being written."""
+    again: list[Line] = []
+
+    def told(line: Line) -> None:
+        again.extend([line] if line.error is not None and line.error.retry else [])
+        report(line)
+
     try:
-        _later_stages(spark, pipeline, stages, report)
+        _later_stages(spark, pipeline, stages, told)
     except Unreachable as error:
         report(Line("run", "", error=error))
         time.sleep(1)
         return False
-    return True
+    return not again
 
 
 def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import TableMissing, TableStopped
-from replicator.spec import Model, Progress, Table
+from replicator.spec import Model, Table
 from replicator.stages import model_inputs, refresh_plan
 from replicator.stages.refresh_plan import Keys
 from replicator.stages.warehouse import Warehouse
@@ -31,8 +33,7 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     TableStopped where nothing tells what it was made from, or something else lies there now.
     """
     table = at.lake.gold(model.name, model.key)
-    done, version = _at_rest(spark, model, table, at)
-    kept = at.control.get(at.lake.inputs(model.name, done.version))
+    kept, version = _at_rest(spark, model, table, at)
     inputs = model_inputs.find(spark, model, at, keys)
     now = refresh_plan.control_row(model, inputs)
     if kept is None or any(kept.get(part) != now[part] for part in ("sql", "key", "unknown_member")):
@@ -50,11 +51,14 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     return Reviewed(at.gold.read(spark, table, version), fresh, version, behind)
 
 
-def _at_rest(spark: SparkSession, model: Model, table: Table, at: Warehouse) -> tuple[Progress, int]:
-    """A table's progress and its version, of one commit."""
+def _at_rest(spark: SparkSession, model: Model, table: Table, at: Warehouse) -> tuple[Mapping[str, Any] | None, int]:
+    """The control row of a table's newest refresh, None if it has none, and the table's version, of one commit: a
+    refresh that ends in between takes the row before its own away.
+    """
     while True:
         done, version = at.gold.progress(spark, table, model.name), at.gold.version(spark, table)
         if done is None or version is None:
             raise TableMissing(f"gold table {model.name} does not exist yet", where=table.location, mend="Run gold.")
+        kept = at.control.get(at.lake.inputs(model.name, done.version))
         if at.gold.progress(spark, table, model.name) == done:
-            return done, version
+            return kept, version

@@ -104,6 +104,21 @@ def test_gold_needs_its_key(lake):
         lines("nothing", "--from", "0", "--lake", lake.root)
 
 
+def test_versions_under_another_key_are_not_compared(spark, tmp_path):
+    """A rebuild that gave the table another key: who asks across it is told so, in both directions."""
+    table = Lake(str(tmp_path)).silver("s", "db.orders", ("id",))
+    for version, key in enumerate(("id", "order_x20_key")):
+        rows = made(spark, [row(1, "a", None, 1)], DDL).withMetadata(key, {"name": key, "key": 0})
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.save(table.location)
+        assert DeltaFormat().version(spark, table) == version
+    asked = ("orders", "--lake", str(tmp_path), "--from")
+    with pytest.raises(ConfigError, match=r"the key of s/db.orders is order key, and version 0 has the key id"):
+        lines(*asked, "0")
+    with pytest.raises(ConfigError, match=r"is id, and version 1 has the key order key .* Compare versions of one key"):
+        lines(*asked, "1", "--to", "0")
+
+
 def test_people_see_old_and_new_values_and_counts(lake):
     """Exit code 0 unless it is asked for, as git has it."""
     asked = ("diff", "orders", "--from", "0", "--lake", lake.root)

@@ -64,3 +64,10 @@ def test_every_stop_has_its_own_code():
     """Whoever is paged reads the code first (debezium.md R6)."""
     stops = [c for c in CLASSES if issubclass(c, errors.TableStopped)]
     assert len({c.code for c in stops}) == len(stops)
+
+
+def test_a_command_that_went_on_ends_with_what_is_to_be_done():
+    """3 only where trying again may cure everything: a stop is looked for first."""
+    stop, away, busy = errors.TableStopped("it"), errors.Unreachable("it"), errors.AtWork("it")
+    ends = [(), (away,), (busy, away), (away, stop), (stop,), (errors.ConfigError("it"),)]
+    assert [errors.exit_code(each) for each in ends] == [0, 3, 3, 1, 1, 1]

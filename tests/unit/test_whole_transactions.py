@@ -16,7 +16,7 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from replicator.errors import TableStopped
+from replicator.errors import AtWork, TableStopped
 from replicator.formats.memory import MemoryFormat
 from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.spec import Progress, SourceSpec
@@ -158,9 +158,15 @@ class Failing(MemoryFormat):
         return super().apply(changes, table, progress)
 
 
-@pytest.mark.parametrize("fault", [TableStopped("orders stop"), Killed()], ids=["stopped", "killed"])
-def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact, tmp_path: Path, fault: BaseException) -> None:
-    """A table stopped, or the driver was killed between two: models of the source wait until all tables have it."""
+@pytest.mark.parametrize(
+    ("fault", "refusal"), [(TableStopped("orders stop"), TableStopped), (Killed(), AtWork)], ids=["stopped", "killed"]
+)
+def test_gold_waits_while_a_table_has_not_taken_what_others_show(
+    exact, tmp_path: Path, fault: BaseException, refusal: type[Exception]
+) -> None:
+    """A table stopped, or silver is between two and may have been killed there: models of the source wait until all
+    tables have it.
+    """
     log, run = Log(5, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
     tables = Failing()
     run.at = replace(run.at, bronze=tables, silver=tables)
@@ -175,7 +181,7 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact, tmp_path
     with suppress(Killed):
         run.feed(log.arrives(all_of_it=True))
     assert visible(run) != before, "the lines were to be written"
-    with pytest.raises(TableStopped, match="not whole in silver"):
+    with pytest.raises(refusal, match="not whole in silver"):
         cut.shown(run.at.control, run.at.lake, "s")
     run.accounts += silver.refine(exact, run.at)  # without any news
     cut.shown(run.at.control, run.at.lake, "s")
