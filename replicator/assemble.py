@@ -170,7 +170,8 @@ def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     readers = {ingestion.source: ingestion.reader for ingestion in made.ingestions}
     at = made.warehouse
     intakes = {intake.source: intake for intake in made.intakes}
-    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, made.sinks)
+    sources = {each.source.name: each for each in made.refinements}
+    return Surroundings(at.lake, at.silver, at.control, readers, intakes, made.models, made.sinks, sources)
 
 
 def tables(settings: Settings, fence: Fence = UNFENCED) -> TableFormat:

@@ -23,8 +23,8 @@ _MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this 
 class Entry:
     """One bronze record: its Kafka place, ``_seq`` (None: it has none) and the same in the source's terms, the source's
     clock in ms since 1970 UTC, and what became of it: ``applied``, ``fills``, ``superseded``, ``truncated``,
-    ``ignored``, ``dead letter``, ``waiting`` (silver has not read it yet) or ``other key``. ``line`` is where it stood,
-    of a record that lay in an object: its path and the line's number from 1.
+    ``ignored``, ``dead letter``, ``waiting`` (silver has not read it yet, or not all of its transaction) or ``other
+    key``. ``line`` is where it stood, of a record that lay in an object: its path and the line's number from 1.
     """
 
     topic: str
@@ -100,6 +100,8 @@ def _aside(
     record, letter, change = told.records[place], told.letters.get(place), told.changes.get(place)
     if place in told.unread:
         return _WAITS
+    if place in told.held:
+        return Verdict(WAITING, f"its transaction, or one before it, is not whole: it waits {told.held_back}")
     if letter is not None:
         return _dead(letter, can_be_applied=change is not None and change["_reject"] is None)
     reason = "position_missing" if change is not None and place not in told.seqs else record["reason"]

@@ -17,9 +17,9 @@ from pyspark.sql.types import StructField
 from replicator import names
 from replicator.debezium import terms
 from replicator.errors import ConfigError
-from replicator.operate import dead_letters, key
+from replicator.operate import dead_letters, key, waiting
 from replicator.operate.retry import placed
-from replicator.stages import decoding, epochs, routing, tuning
+from replicator.stages import cut, decoding, epochs, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News
@@ -41,9 +41,9 @@ class History:
 
     ``records`` are those that may be about the key, as ``envelope.read`` describes them; ``seqs`` has the ``_seq`` of
     each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS; ``unread``
-    has silver not read yet. ``stored`` is silver's row (None: none) with columns as texts; ``columns`` maps their
-    stored to their source names, ``registers`` are the stored names without key and system columns. ``connector`` and
-    ``order`` say how a ``_seq`` is told.
+    has silver not read yet, and ``held`` ones wait for what ``held_back`` says. ``stored`` is silver's row (None: none)
+    with columns as texts; ``columns`` maps their stored to their source names, ``registers`` are the stored names
+    without key and system columns. ``connector`` and ``order`` say how a ``_seq`` is told.
     """
 
     wanted: Mapping[str, str]
@@ -52,6 +52,8 @@ class History:
     changes: Mapping[Place, Row]
     letters: Mapping[Place, Row]
     unread: frozenset[Place]
+    held: frozenset[Place]
+    held_back: str
     stored: Row | None
     columns: Mapping[str, str]
     registers: tuple[str, ...]
@@ -98,14 +100,18 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
         groups = tuple(g for g in changes.survey(records, at.placeholder).collect() if g["table"] == table)
         share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)
         seqs, mine = _decoded(share, records, is_row)
-        every = records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD)
+        every = by_place(records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD))
+        held = _held(at, identity, every)
+        waits = waiting.waiting(spark, at) if held else None
         return History(
             wanted,
-            records=by_place(every),
+            records=every,
             seqs=seqs,
             changes=mine,
             letters=by_place(_letters(session, at, records)),
             unread=_unread(session, share, records),
+            held=held,
+            held_back="" if waits is None else waits.reason,
             stored=_as_texts(stored.where(is_row)).first(),
             columns={f.name: f.metadata.get("name") or names.decode(f.name) for f in _own(stored)},
             registers=tuple(f.name for f in _own(stored) if "key" not in f.metadata),
@@ -159,6 +165,13 @@ def _unread(session: SparkSession, share: Share, records: DataFrame) -> frozense
         return frozenset()
     fresh = records.select(*PLACE).join(added.select(*PLACE), list(PLACE), how="left_semi")
     return frozenset(map(_place, fresh.collect()))
+
+
+def _held(at: Refinement, bronze: str, records: Iterable[Place]) -> frozenset[Place]:
+    """Which of the records wait until transactions are whole."""
+    stood = cut.standing(at, bronze)
+    first = {} if stood is None else stood.cut.offsets
+    return frozenset(place for place in records if place[:2] in first and place[2] >= first[place[:2]])
 
 
 def _own(stored: DataFrame) -> list[StructField]:

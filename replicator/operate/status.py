@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 
 from pyspark.sql import Column, SparkSession
@@ -12,10 +13,12 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.lake import Lake
+from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
 from replicator.stages import landing
 from replicator.stages.landing import Intake
+from replicator.stages.refinement import Refinement
 from replicator.transforms import history
 
 
@@ -30,6 +33,10 @@ class Standing:
     here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
     ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects, ``lag_events`` counts
     these: nobody knows their lines.
+
+    In the layer ``waiting`` a source is told of which records wait until transactions are whole: how many (``rows``),
+    what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
+    ``lag_events`` of silver, too.
     """
 
     layer: str
@@ -54,6 +61,15 @@ class Look:
 
 
 @dataclass(frozen=True)
+class _Source:
+    """A source whose tables are looked at: ``upto`` is the identity and the newest version of its bronze."""
+
+    name: str
+    upto: Callable[[], tuple[str, int | None]]
+    waits: Callable[[], Waiting | None]
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What ``status`` looks at."""
 
@@ -64,6 +80,7 @@ class Surroundings:
     intakes: Mapping[str, Intake]
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
+    refinements: Mapping[str, Refinement] = field(default_factory=dict)
 
 
 def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
@@ -75,9 +92,10 @@ def looks(spark: SparkSession, at: Surroundings) -> Iterator[Look]:
     """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
     for source in map(names.decode, at.format.tables(spark, at.lake.bronze_root())):
         yield Look("bronze", source, partial(_bronze, spark, at, source))
-        upto = cache(partial(_upto, spark, at, source))
+        of = _Source(source, cache(partial(_upto, spark, at, source)), cache(partial(_waits, spark, at, source)))
         for name in map(names.decode_table, at.format.tables(spark, at.lake.silver_root(source))):
-            yield Look("silver", f"{source}/{name}", partial(_silver, spark, at, source, name, upto))
+            yield Look("silver", f"{source}/{name}", partial(_silver, spark, at, of, name))
+        yield Look("waiting", source, partial(_waiting, of))
     for model in at.models:
         yield Look("gold", model.name, partial(_gold, spark, at, model))
     configured = {model.name for model in at.models}
@@ -130,11 +148,22 @@ def _upto(spark: SparkSession, at: Surroundings, source: str) -> tuple[str, int 
     return at.format.identity(spark, bronze) or "", at.format.version(spark, bronze)
 
 
-def _silver(
-    spark: SparkSession, at: Surroundings, source: str, name: str, upto: Callable[[], tuple[str, int | None]]
-) -> list[Standing]:
-    identity, newest = upto()
-    found = []
+def _waits(spark: SparkSession, at: Surroundings, source: str) -> Waiting | None:
+    return waiting(spark, at.refinements[source]) if source in at.refinements else None
+
+
+def _waiting(of: _Source) -> list[Standing]:
+    """A source of which something waits."""
+    waits = of.waits()
+    if waits is None:
+        return []
+    age = None if waits.since_ms is None else max(0.0, time.time() - waits.since_ms / 1000)
+    return [Standing("waiting", of.name, sum(waits.records.values()), waits.reason, waits.transactions, age)]
+
+
+def _silver(spark: SparkSession, at: Surroundings, of: _Source, name: str) -> list[Standing]:
+    identity, newest = of.upto()
+    source, found = of.name, []
     of_name = [("silver", at.lake.silver(source, name), ~F.col("_deleted"))]
     past = at.lake.history(source, name)
     if at.format.version(spark, past) is not None:
@@ -143,7 +172,7 @@ def _silver(
         progress = at.format.progress(spark, table, identity)
         behind = None
         if progress is not None and newest is not None:
-            behind = _unread(spark, at, source, name, progress.version, newest)
+            behind = _unread(spark, at, of, name, progress.version, newest)
         found.append(_standing(spark, at, layer, table, is_shown, behind))
     return found
 
@@ -169,18 +198,22 @@ def _standing(
     return Standing(layer, table.name, row["rows"], row["seq"] or "", behind, seconds, deleted, row["newest"])
 
 
-def _unread(spark: SparkSession, at: Surroundings, source: str, table: str, after: int, upto: int) -> int | None:
-    """Bronze rows of the table's topics that its progress does not cover."""
-    if after >= upto:
+def _unread(spark: SparkSession, at: Surroundings, of: _Source, table: str, after: int, upto: int) -> int | None:
+    """Bronze rows of the table's topics that its progress does not cover, or that wait."""
+    waits = of.waits()
+    if after >= upto and waits is None:
         return 0
-    routes = at.control.get(at.lake.routes(source))
+    routes = at.control.get(at.lake.routes(of.name))
     if routes is None:
         return None
     topics: dict[tuple[str, ...], int] = {
         (topic,): after for topic, tables in routes["tables"].items() if table in tables
     }
-    added = at.format.added(spark, at.lake.bronze(source), topics, upto)
-    return None if added is None else added.count()
+    added = at.format.added(spark, at.lake.bronze(of.name), topics, upto) if after < upto else None
+    if added is None and after < upto:
+        return None
+    held = 0 if waits is None else sum(waits.records.get(topic, 0) for (topic,) in topics)
+    return held + (0 if added is None else added.count())
 
 
 def _gold(spark: SparkSession, at: Surroundings, model: Model) -> list[Standing]:

@@ -105,9 +105,12 @@ def waiting(spark: SparkSession, at: Refinement, stood: Standing, news: News) ->
 
 def before(records: DataFrame, cut: Cut) -> DataFrame:
     """The records that need not wait."""
-    if not cut.offsets:
-        return records
-    return records.where(~_any(_from(place, offset) for place, offset in cut.offsets.items()))
+    return records.where(~_waits(cut)) if cut.offsets else records
+
+
+def behind(records: DataFrame, cut: Cut) -> DataFrame:
+    """The records that must wait."""
+    return records.where(_waits(cut))
 
 
 def announce(at: Refinement, stood: Standing, now: Standing) -> None:
@@ -153,6 +156,10 @@ def at_work(source: str, why: str) -> AtWork:
 
 def _save(at: Refinement, now: Standing) -> None:
     at.control.put(at.lake.cut(at.source.name), now.value())
+
+
+def _waits(cut: Cut) -> Column:
+    return _any(_from(place, offset) for place, offset in cut.offsets.items()) if cut.offsets else F.lit(False)
 
 
 def _any(conditions: Iterable[Column]) -> Column:

@@ -35,7 +35,7 @@ def drawn(watch: Watch, records: DataFrame, stood: Standing) -> Standing:
         tuning.kept(envelope.read(records, watch.at.source.reading)) as described,
         tuning.kept(transactions.tagged(described)) as changes,
     ):
-        told = transactions.ends(described.where(F.col("topic") == _topic(watch.at)), is_read)
+        told = transactions.ends(described.where(F.col("topic") == transactions.topic(watch.at.source.name)), is_read)
         cut, is_blind = _cut(changes, told, stood.cut)
         if is_blind and (earlier := _told_before(watch, stood)) is not None:
             repeated = transactions.ends(earlier, is_read).select("_tx").distinct()
@@ -50,7 +50,7 @@ def begun(watch: Watch, stood: Standing) -> Standing:
     records = _last(_bronze(watch, watch.news.upto), _REPEATED)
     topics = {topic for epoch in watch.epochs.bumps for topic in epoch.starts}
     described = envelope.read(watch.in_epochs(records, topics), watch.at.source.reading)
-    every = _bronze(watch, watch.news.upto).where(F.col("topic") == _topic(watch.at))
+    every = _bronze(watch, watch.news.upto).where(F.col("topic") == transactions.topic(watch.at.source.name))
     is_read = _is_read(watch.at)
     recent = transactions.ends(_last(every, _UNDER_WAY), is_read)
     done = transactions.ends(every, is_read).join(recent, "_tx", "left_anti")
@@ -66,8 +66,7 @@ def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
     """The cut behind tagged changes and ends that all waited when it ``stood`` so, or are new; and whether something
     waits for a transaction of which nothing but the end is here.
     """
-    new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
-    new, told = (rows.where(~F.col("_tx").isin(*stood.excused)) for rows in (new, told))
+    new, told = _new(changes, told, stood)
     with tuning.kept(transactions.states(new, told)) as states:
         bound = transactions.bound(states).collect()[0]
         waits = transactions.waiting(states, bound["place"], bound["ended"])
@@ -78,9 +77,24 @@ def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
     return Cut(offsets, place, stood.excused), bound["ended"] is not None
 
 
+def held_back(watch: Watch, records: DataFrame, stood: Cut) -> DataFrame:
+    """Records that wait -> their transactions, as ``transactions.lacking`` tells them."""
+    described = watch.described(records, {topic for topic, _ in stood.offsets})
+    told = transactions.ends(
+        described.where(F.col("topic") == transactions.topic(watch.at.source.name)), _is_read(watch.at)
+    )
+    return transactions.lacking(*_new(transactions.tagged(described), told, stood))
+
+
+def _new(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[DataFrame, DataFrame]:
+    """Changes and ends without what need not wait, whatever comes."""
+    new = changes if stood.place is None else changes.where(F.col("place") > stood.place)
+    return new.where(~F.col("_tx").isin(*stood.excused)), told.where(~F.col("_tx").isin(*stood.excused))
+
+
 def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
     """Records of the transaction topic before those of the tick, as far back as a connector may repeat them."""
-    topic = _topic(watch.at)
+    topic = transactions.topic(watch.at.source.name)
     start = watch.news.after.get(topic, stood.version)
     if start == BEGINNING:
         return None
@@ -103,7 +117,3 @@ def _is_read(at: Refinement) -> Column:
     """Whether the topics of the source have a table's events: the counts of others never come true."""
     topics = at.source.topics
     return F.concat(F.lit(f"{at.source.name}."), "table").rlike(f"^(?:{topics})$") if topics else F.lit(True)
-
-
-def _topic(at: Refinement) -> str:
-    return f"{at.source.name}.transaction"

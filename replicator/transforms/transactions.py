@@ -14,6 +14,11 @@ _BODY = f"status: STRING, id: STRING, ts_ms: BIGINT, data_collections: {_COUNTS}
 _END = f"STRUCT<{_BODY}, payload: STRUCT<{_BODY}>>"
 
 
+def topic(source: str) -> str:
+    """Where the connector of a source tells its transactions."""
+    return f"{source}.transaction"
+
+
 def tagged(described: DataFrame) -> DataFrame:
     """Described records in their epochs -> ``topic, partition, offset, table``, ``_tx`` (its transaction), ``_nth``
     (the number of the event in it) and ``place`` (epoch and position), of those that say a transaction.
@@ -81,6 +86,37 @@ def states(changes: DataFrame, told: DataFrame) -> DataFrame:
     """Tagged changes and ends -> one row per transaction: ``_tx, whole BOOLEAN, place`` (the smallest that is here),
     ``ended``. It is whole once its end is told and every table's events are here.
     """
+    found = (
+        _by_table(changes, told)
+        .groupBy("_tx")
+        .agg(
+            F.max("is_short").alias("is_short"),
+            F.max("is_told").alias("is_told"),
+            F.min("place").alias("place"),
+            F.min("ended").alias("ended"),
+        )
+    )
+    return found.withColumn("whole", F.col("is_told") & ~F.col("is_short"))
+
+
+def lacking(changes: DataFrame, told: DataFrame) -> DataFrame:
+    """Tagged changes and ends -> one row per transaction: ``_tx, is_told BOOLEAN, tables ARRAY<STRING>`` (those with
+    events still to come), ``place, ended`` as :func:`states` tells them.
+    """
+    return (
+        _by_table(changes, told)
+        .groupBy("_tx")
+        .agg(
+            F.max("is_told").alias("is_told"),
+            F.array_sort(F.collect_set(F.when(F.col("is_short"), F.col("table")))).alias("tables"),
+            F.min("place").alias("place"),
+            F.min("ended").alias("ended"),
+        )
+    )
+
+
+def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
+    """One row per transaction and table: ``_tx, table, is_short, is_told, place, ended``."""
     here = changes.groupBy("_tx", "table").agg(
         # a repetition has the numbers of what it repeats
         F.count_distinct(F.coalesce("_nth", F.concat_ws("/", "topic", "partition", "offset"))).alias("seen"),
@@ -90,13 +126,8 @@ def states(changes: DataFrame, told: DataFrame) -> DataFrame:
     expected = told.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
     both = here.join(expected.withColumn("is_told", F.lit(True)), ["_tx", "table"], "full")
     is_short = F.coalesce(F.col("expected"), F.lit(0)) > F.coalesce(F.col("seen"), F.lit(0))
-    found = both.groupBy("_tx").agg(
-        F.max(is_short).alias("is_short"),
-        F.max(F.coalesce("is_told", F.lit(False))).alias("is_told"),
-        F.min("place").alias("place"),
-        F.min("ended").alias("ended"),
-    )
-    return found.withColumn("whole", F.col("is_told") & ~F.col("is_short"))
+    is_told = F.coalesce("is_told", F.lit(False))
+    return both.select("_tx", "table", is_short.alias("is_short"), is_told.alias("is_told"), "place", "ended")
 
 
 def _transaction(said: Column) -> Column:

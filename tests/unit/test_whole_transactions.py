@@ -18,7 +18,10 @@ from pyspark.sql import functions as F
 
 from replicator.errors import AtWork, TableStopped
 from replicator.formats.memory import MemoryFormat
+from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
+from replicator.operate.status import Surroundings, standings
+from replicator.operate.waiting import Waiting, waiting
 from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
 from tests.golden.run import Run
@@ -188,6 +191,35 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(
     orders, lines = visible(run)
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
     assert 5 in orders
+
+
+def test_what_waits_is_told_with_what_holds_it_back(exact, tmp_path: Path) -> None:
+    """`status` and `explain`: an order whose lines are late is no row yet, and is not called read."""
+    log, run = Log(6, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    number = 1
+    log.transaction(number)
+    run.take(log.arrives(all_of_it=True))
+    assert waiting(exact, run.at) is None
+    while number == 1 or not log.written()[number]:
+        number += 1
+        log.transaction(number)
+    arrived = log.arrives(all_of_it=True)
+    run.take([record for record in arrived if record["topic"] != LINES])
+    assert waiting(exact, run.at) == Waiting({ORDERS: 1}, 1, 1, (LINES,))
+    memory = run.at.silver
+    at = Surroundings(run.at.lake, memory, run.at.control, {}, {}, (), {}, {"s": run.at})
+    told = {(each.layer, each.table): each for each in standings(exact, at)}
+    line = told["waiting", "s"]
+    assert (line.rows, line.position, line.lag_events) == (1, f"for records of {LINES}", 1)
+    assert (line.lag_seconds or 0) > 3600
+    assert told["silver", "s/shop.orders"].lag_events == 1
+    late = next(r for part in (0, 1) for r in log.sent[ORDERS, part] if f'"tx": {number},' in r["payload"])
+    life = explain(exact, run.at, "shop.orders", str(json.loads(late["key"])["id"]))
+    [entry] = [e for e in life.entries if (e.partition, e.offset) == (late["partition"], late["offset"])]
+    assert (entry.verdict, entry.why.endswith(f"it waits for records of {LINES}")) == ("waiting", True)
+    run.take([record for record in arrived if record["topic"] == LINES])
+    assert waiting(exact, run.at) is None
+    assert [each for each in standings(exact, at) if each.layer == "waiting"] == []
 
 
 def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_path: Path) -> None:

@@ -1,0 +1,72 @@
+"""What bronze has of a source and silver does not show yet, since transactions are not whole (``stages/cut.py``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.stages import cut, cutting, epochs, routing, tuning
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import News, Routes
+from replicator.transforms import transactions
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """``records`` of tables by topic, of so many ``transactions``, the oldest there since ``since_ms`` (Kafka's clock,
+    epoch ms; None: it has none). ``held_by``: topics that lack records of the first of them that is not whole.
+    """
+
+    records: Mapping[str, int]
+    transactions: int
+    since_ms: int | None
+    held_by: tuple[str, ...]
+
+    @property
+    def reason(self) -> str:
+        """For what they wait."""
+        return f"for records of {', '.join(self.held_by)}" if self.held_by else "for the next run of silver"
+
+
+def waiting(spark: SparkSession, at: Refinement) -> Waiting | None:
+    """What waits of a source; None if nothing does."""
+    bronze = at.lake.bronze(at.source.name)
+    identity = at.bronze.identity(spark, bronze)
+    stood = None if identity is None else cut.standing(at, identity)
+    if stood is None or not stood.cut.offsets:
+        return None
+    session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
+    watch = Watch(session, at, News(stood.version, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), stood.bronze)
+    with tuning.kept(cut.behind(at.bronze.read(session, bronze, stood.version), stood.cut)) as records:
+        counts, since = _counted(records, at)
+        with tuning.kept(cutting.held_back(watch, records, stood.cut)) as found:
+            return Waiting(counts, found.count(), since, _held_by(_first(found), routes, at))
+
+
+def _counted(records: DataFrame, at: Refinement) -> tuple[dict[str, int], int | None]:
+    """Records by topic, those that tell transactions left out, and the time of the oldest."""
+    rows = records.where(F.col("topic") != transactions.topic(at.source.name)).groupBy("topic")
+    told = rows.agg(F.count("*").alias("records"), F.unix_millis(F.min("timestamp")).alias("since")).collect()
+    times = [row["since"] for row in told if row["since"] is not None]
+    return {row["topic"]: row["records"] for row in told}, min(times, default=None)
+
+
+def _first(found: DataFrame) -> Row | None:
+    """The first transaction, in the source's order, that is not whole."""
+    is_half = ~F.col("is_told") | (F.size("tables") > 0)
+    return found.where(is_half).orderBy(F.asc_nulls_last("place"), F.asc_nulls_last("ended")).first()
+
+
+def _held_by(first: Row | None, routes: Routes, at: Refinement) -> tuple[str, ...]:
+    """The topics that its tables come in, as far as they are known; that of transactions where its end is missing."""
+    if first is None:
+        return ()
+    source = at.source.name
+    if not first["is_told"]:
+        return (transactions.topic(source),)
+    return tuple(sorted({t for table in first["tables"] for t in routes.topics(table) or (f"{source}.{table}",)}))
