@@ -276,12 +276,21 @@ class Told(Protocol):
     def meaning(self) -> str:
         """'', or what a text means."""
 
+    @property
+    def ordered(self) -> str:
+        """An expression whose order in the database is that of the value in Spark; '' where there is none."""
+
     def value(self, text: Column) -> Column:
         """The value of a text."""
 
 
 Texts = Sequence[tuple[str, str]]
 """Columns by name, each with the expression that tells its text."""
+
+Within = tuple[tuple[str, str], Sequence[tuple[Any, Any]]]
+"""A column by name with the expression that is ordered, and intervals: above the first value up to the second, None
+where there is no such end.
+"""
 
 
 class Glance(Protocol):
@@ -302,9 +311,16 @@ class Glance(Protocol):
         """How a value of the column becomes one of that type of Spark's; None where nobody can say (types.md Y6)."""
 
     def rows(
-        self, table: str, texts: Texts, among: tuple[Texts, Sequence[tuple[str, ...]]] | None, chunk: int
+        self,
+        table: str,
+        texts: Texts,
+        among: tuple[Texts, Sequence[tuple[str, ...]]] | None,
+        chunk: int,
+        within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """All rows, or those whose texts are ``among`` some, up to ``chunk`` at a time, in no order."""
+        """All rows, those whose texts are ``among`` some, or those that are ``within`` intervals, up to ``chunk`` at a
+        time, in no order.
+        """
 
     def later(self, seq: Column) -> Column:
         """Whether a ``_seq`` is of a change behind this moment for certain; false where that cannot be told."""

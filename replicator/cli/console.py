@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
 
 # what is piped into a file is not folded to the width of a terminal that is not there
 _PIPED_WIDTH = 10_000
+
+LINE_SECONDS = 10.0
+"""How long nothing is said of long work where there is no terminal."""
 
 
 def out() -> Console:
@@ -56,12 +62,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | Non
 
 @contextmanager
 def counted_rows(what: str, total: Callable[[], int]) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr with rows and time left, for a function that is told of more rows; nothing where stderr is no
-    terminal. ``total`` is asked only where there is a bar.
+    """A bar on stderr with rows and time left, for a function that is told of more rows; where stderr is no terminal, a
+    line of the same now and then. ``total`` is asked only where something is shown.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _rows: None
+        yield _Lines(what, total).advance
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -73,3 +79,23 @@ def counted_rows(what: str, total: Callable[[], int]) -> Iterator[Callable[[int]
     with Progress(*parts, TimeRemainingColumn(), console=console, transient=True) as progress:
         task = progress.add_task(what, total=total())
         yield lambda rows: progress.advance(task, rows)
+
+
+class _Lines:
+    """What a bar shows, as plain lines."""
+
+    def __init__(self, what: str, total: Callable[[], int]) -> None:
+        self._what, self._total = what, cache(total)
+        self._started = self._told = time.monotonic()
+        self._rows = 0
+
+    def advance(self, rows: int) -> None:
+        """More rows are done: say so if it is time to."""
+        self._rows += rows
+        now = time.monotonic()
+        if now - self._told < LINE_SECONDS or not self._rows:
+            return
+        self._told = now
+        whole = max(self._total(), self._rows)
+        left = timedelta(seconds=round((now - self._started) * (whole - self._rows) / self._rows))
+        narrate(f"{self._what}: {self._rows:,} of {whole:,} rows, {left} left")

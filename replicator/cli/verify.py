@@ -48,7 +48,8 @@ def verify(
         typer.Option(help="Only what is compared with this format, target or kind of database.", metavar="NAME"),
     ] = None,
     sample: Annotated[
-        float, typer.Option(help="Look at this part of the keys only, chosen by their hash.", min=0.001, max=1.0)
+        float,
+        typer.Option(help="Look at this part of the keys only: of each range of them its end.", min=0.001, max=1.0),
     ] = 1.0,
     wait: Annotated[
         float, typer.Option(help="Look again at what differs from a live source for so long.", metavar="SECONDS", min=0)
@@ -155,3 +156,5 @@ def _narrate(verdict: Verdict) -> None:
         console.narrate(f"{place}: the column {column}", style="red")
     for key in verdict.named:
         console.narrate(f"{place}: {key}", style="red")
+    for keys in verdict.ranges if len(verdict.named) < verdict.missing + verdict.extra + verdict.differing else ():
+        console.narrate(f"{place}: differs in {keys}", style="red")

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import told
 from replicator.databases.told import WHOLE, Told
 from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
-from replicator.protocols import Held
+from replicator.protocols import Held, Within
 from replicator.spec import Login
 
 _COLUMNS = (
@@ -99,14 +99,18 @@ class MysqlGlance:
         texts: Sequence[tuple[str, str]],
         among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
         chunk: int,
+        within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
         """The texts of the columns, row by row in chunks."""
         place = ".".join(map(_quoted, table.split(".", 1)))
-        query, values = f"SELECT {_listed(texts)} FROM {place}", list[str]()  # noqa: S608 - names are quoted
+        query, values = f"SELECT {_listed(texts)} FROM {place}", list[Any]()  # noqa: S608 - names are quoted
         if among is not None:
             one = f"({', '.join(['%s'] * len(among[0]))})"
             query += f" WHERE ({_listed(among[0])}) IN ({', '.join([one] * len(among[1]))})"
             values = [value for row in among[1] for value in row]
+        elif within is not None:
+            query += f" WHERE {_inside(_listed([within[0]]), within[1])}"
+            values = [end for interval in within[1] for end in interval if end is not None]
         streamed = importlib.import_module("pymysql.cursors").SSCursor
         with self._refusing(table), self._session.cursor(streamed) as cursor:
             cursor.execute(query, values)
@@ -168,7 +172,11 @@ def _as_text(type_: str, base: str) -> Told | None:
     if base == "json":
         return told.json(_AS_TEXT)
     backslash_is_lost = base == "enum" and re.search(r",(?!')|(?<!'),", type_[5:-1]) is not None
-    return told.plain(_AS_TEXT, T.StringType()) if base in _TEXTS and not backslash_is_lost else None
+    return (
+        told.plain(_AS_TEXT, T.StringType(), f"CAST({_AS_TEXT} AS BINARY)")
+        if base in _TEXTS and not backslash_is_lost
+        else None
+    )
 
 
 def _moment(held: Held, base: str, kind: T.DataType) -> Told | None:
@@ -245,6 +253,15 @@ def _quoted(name: str) -> str:
 def _listed(texts: Sequence[tuple[str, str]]) -> str:
     """Columns as their texts: pairs of a name and a pattern."""
     return ", ".join(pattern.replace("{}", _quoted(name)) for name, pattern in texts)
+
+
+def _inside(value: str, intervals: Sequence[tuple[Any, Any]]) -> str:
+    """Whether a value is in one of the intervals, whose ends are given to the query in their order."""
+    ends = (
+        [f"{value} {sign} %s" for sign, end in zip((">", "<="), each, strict=True) if end is not None]
+        for each in intervals
+    )
+    return f"({' OR '.join(['FALSE', *(' AND '.join(['TRUE', *each]) for each in ends)])})"
 
 
 def _reason(error: Exception) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import told
 from replicator.databases.told import Told
 from replicator.errors import TableMissing, TableStopped, Unreachable
-from replicator.protocols import Held
+from replicator.protocols import Held, Within
 from replicator.spec import Login
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class PostgresGlance:
         texts: Sequence[tuple[str, str]],
         among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
         chunk: int,
+        within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
         """The texts of the columns, row by row in chunks."""
         schema, _, name = table.partition(".")
@@ -83,6 +84,8 @@ class PostgresGlance:
         if among is not None:
             keys, values = among
             query += sql.SQL(" WHERE ({}) IN {}").format(_listed(keys), sql.Literal(tuple(map(tuple, values))))
+        elif within is not None:
+            query += sql.SQL(" WHERE ") + _inside(*within)
         with self._refusing(table), self.session.cursor(f"verify_{uuid4().hex}") as cursor:
             cursor.execute(query)
             while found := cursor.fetchmany(chunk):
@@ -135,7 +138,8 @@ def told_as(type_: str, kind: T.DataType) -> Told | None:
     """How a value of a PostgreSQL type becomes one of Spark's; None where nobody can say (types.md Y6)."""
     base = type_.partition("(")[0] + type_.partition(")")[2]
     if base in ("smallint", "integer", "bigint", "numeric", "money"):
-        return told.number("{}::numeric::text" if base == "money" else "{}::text", kind)
+        value = "{}::numeric" if base == "money" else "{}"
+        return told.number(f"{value}::text", kind, value)
     if isinstance(kind, T.StringType):
         return _as_text(base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
@@ -174,7 +178,9 @@ def _as_text(base: str) -> Told | None:
         return told.json("{}::text")
     if base.rpartition(".")[2] == "hstore":
         return told.json("{}::json::text")
-    return told.plain(_PRINTED, T.StringType()) if base.rpartition(".")[2] in _TEXTS else None
+    return (
+        told.plain(_PRINTED, T.StringType(), f'({_PRINTED}) COLLATE "C"') if base.rpartition(".")[2] in _TEXTS else None
+    )
 
 
 def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> Told | None:
@@ -206,6 +212,22 @@ def _ended(text: Column) -> Column:
 def _listed(texts: Sequence[tuple[str, str]]) -> sql.Composable:
     """Columns as their texts: pairs of a name and a pattern."""
     return sql.SQL(", ").join(_with_name(pattern, sql.Identifier(name)) for name, pattern in texts)
+
+
+def _inside(column: tuple[str, str], intervals: Sequence[tuple[Any, Any]]) -> sql.Composable:
+    """Whether a column is in one of the intervals."""
+    value = _with_name(column[1], sql.Identifier(column[0]))
+    ends = [[(">", low), ("<=", high)] for low, high in intervals]
+    every = [
+        sql.SQL(" AND ").join(
+            [
+                sql.SQL("TRUE"),
+                *[value + sql.SQL(f" {sign} ") + sql.Literal(end) for sign, end in each if end is not None],
+            ]
+        )
+        for each in ends
+    ]
+    return sql.SQL("({})").format(sql.SQL(" OR ").join([sql.SQL("FALSE"), *every]))
 
 
 def _with_name(pattern: str, name: sql.Identifier) -> sql.Composable:

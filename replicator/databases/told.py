@@ -22,22 +22,23 @@ class Told:
     sql: str
     made: Callable[[Column], Column]
     meaning: str = ""
+    ordered: str = ""
 
     def value(self, text: Column) -> Column:
         """The value of a text."""
         return self.made(text)
 
 
-def plain(sql: str, kind: T.DataType) -> Told:
+def plain(sql: str, kind: T.DataType, ordered: str = "") -> Told:
     """A text that Spark casts: exact for whole numbers, decimals of enough digits, floats, dates, wall times."""
-    return Told(sql, lambda text: text.cast(kind))
+    return Told(sql, lambda text: text.cast(kind), ordered=ordered)
 
 
-def number(sql: str, kind: T.DataType) -> Told | None:
+def number(sql: str, kind: T.DataType, ordered: str = "{}") -> Told | None:
     """A decimal as one of Spark's numbers, or as a text of any length."""
     if isinstance(kind, T.StringType):
         return Told(sql, lambda text: text, canonical.NUMBER)
-    return plain(sql, kind) if isinstance(kind, NUMBERS) else None
+    return plain(sql, kind, ordered) if isinstance(kind, NUMBERS) else None
 
 
 def hexed(sql: str) -> Told:

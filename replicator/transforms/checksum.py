@@ -14,10 +14,12 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms import canonical
+from replicator.transforms import canonical, ranges
 
 BUCKETS = 1024
 """How many parts the keys are divided into, by their hash."""
+
+_OF_A_RANGE = BUCKETS // ranges.COUNT
 
 COPY = "_replicator_copy"
 """Which of several rows of one key a row is; 1 where the key occurs once."""
@@ -40,19 +42,29 @@ class Sum:
         return f"{self.high:016x}{self.low:016x}"
 
 
-def bucket(rows: DataFrame, keys: Sequence[str]) -> Column:
-    """Which of the BUCKETS a row is in: 0 to BUCKETS - 1, by its key alone."""
+def bucket(rows: DataFrame, keys: Sequence[str], range_: Column | None = None) -> Column:
+    """Which of the BUCKETS a row is in: 0 to BUCKETS - 1, by its key alone. With ``range_`` (``transforms/ranges.py``)
+    those of one range are neighbours.
+    """
     first = F.substring(F.md5(canonical.framed(canonical.of(rows, keys).values())), 1, 8)
-    return (F.conv(first, 16, 10).cast("bigint") % BUCKETS).cast("int")
+    hashed = F.conv(first, 16, 10).cast("bigint")
+    if range_ is None:
+        return (hashed % BUCKETS).cast("int")
+    return (range_ * _OF_A_RANGE + hashed % _OF_A_RANGE).cast("int")
 
 
 def sums(
-    rows: DataFrame, keys: Sequence[str], columns: Sequence[str], meanings: Mapping[str, str] | None = None
+    rows: DataFrame,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    meanings: Mapping[str, str] | None = None,
+    range_: Column | None = None,
 ) -> DataFrame:
     """One row per bucket that has rows: ``bucket INT, rows BIGINT, high DECIMAL(30,0), low DECIMAL(30,0)``, the halves
     not reduced yet (see :func:`by_bucket`). ``columns`` are those that count beside the keys.
     """
-    hashed = rows.select(bucket(rows, keys).alias("bucket"), _hash(rows, keys, columns, meanings).alias("hash"))
+    part = bucket(rows, keys, range_).alias("bucket")
+    hashed = rows.select(part, _hash(rows, keys, columns, meanings).alias("hash"))
     return hashed.groupBy("bucket").agg(F.count(F.lit(1)).alias("rows"), _half(1).alias("high"), _half(17).alias("low"))
 
 

@@ -153,6 +153,7 @@ def test_one_cell_and_one_row_of_many_are_found_and_named(world: World) -> None:
     told = world.verdict(advance=read.append)
     assert (told.rows, told.missing, told.extra, told.differing) == (ROWS, 1, 1, 1)
     assert sorted(told.named) == ["line=-1: extra", "line=12345: twice", "line=7: missing"]
+    assert told.ranges == ("line -1 to 7: 2 keys", "line 12345: 1 key")
     assert read == [ROWS, ROWS]
     assert world.marks.every() == []
     part = world.verdict(share=0.25)

@@ -1,6 +1,7 @@
 """Two tables that must be equal: first their checksums by bucket, then the rows of the buckets that are not.
 
-Buckets are parts of the keys by their hash, the same on both sides; a sample is some of the buckets.
+Buckets are parts of the keys, the same on both sides: ranges, and parts of each by hash. A sample is a part of each
+range, or some of the buckets where keys have no common order.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 
 from replicator import names
+from replicator.operate.verify.ranges import Ranges, Span, sentences
 from replicator.operate.verify.verdict import Look, Verdict
 from replicator.stages import tuning
 from replicator.transforms import checksum, compare
@@ -27,7 +29,7 @@ KNOWN = 1000
 
 @dataclass(frozen=True)
 class Pair:
-    """``one`` holds what ``other`` must hold; ``keys`` are columns of both. ``meanings``: see
+    """``one`` holds what ``other`` must hold; ``keys`` are columns of both, ``ranges`` of these. ``meanings``: see
     ``transforms/canonical.py``.
     """
 
@@ -35,6 +37,7 @@ class Pair:
     other: DataFrame
     keys: tuple[str, ...]
     meanings: Mapping[str, str] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=Ranges)
 
     @property
     def columns(self) -> list[str]:
@@ -50,13 +53,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class Found:
-    """What the rows of ``one`` add up to; how many keys differ in which way, and KNOWN of them at most: the key with
-    COPY, ``verdict`` and ``columns``.
+    """What the rows of ``one`` add up to; how many keys differ in which way, in which ranges (``spans``), and KNOWN of
+    them at most: the key with COPY, ``verdict`` and ``columns``.
     """
 
     total: Sum
     counts: Mapping[str, int] = field(default_factory=dict)
     rows: tuple[Row, ...] = ()
+    spans: tuple[Span, ...] = ()
 
     @property
     def differing(self) -> int:
@@ -67,24 +71,30 @@ class Found:
         """The keys that are known to differ."""
         return list(dict.fromkeys(tuple(row[name] for name in columns) for row in self.rows))
 
-    def without(self, keys: Sequence[tuple[Any, ...]], columns: Sequence[str]) -> Found:
+    def without(self, keys: Sequence[tuple[Any, ...]], pair: Pair) -> Found:
         """The same, some keys left out; only where all that differ are known."""
-        kept = tuple(row for row in self.rows if tuple(row[name] for name in columns) not in set(keys))
+        if not keys:
+            return self
+        kept = tuple(row for row in self.rows if tuple(row[name] for name in pair.keys) not in set(keys))
         verdicts = [row["verdict"] for row in kept]
-        return replace(self, counts={word: verdicts.count(word) for word in dict.fromkeys(verdicts)}, rows=kept)
+        counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
+        return replace(self, counts=counts, rows=kept, spans=_spans(pair.ranges, kept))
 
 
 def compared(pair: Pair, look: Look) -> Found:
     """What tells the two apart."""
-    sums = [checksum.by_bucket(_sums(rows, pair, look)) for rows in (pair.one, pair.other)]
+    sides = [pair.ranges.within(rows) for rows in (pair.one, pair.other)]
+    sums = [checksum.by_bucket(_sums(rows, pair, look)) for rows in sides]
     total = sum(sums[0].values(), Sum())
     wrong = checksum.unequal(*sums)
     if not wrong:
         return Found(total)
-    one, other = (_told(rows, pair, wrong) for rows in (pair.one, pair.other))
+    one, other = (_told(rows, pair, wrong) for rows in sides)
     with tuning.kept(compare.differences(one, other, [*pair.keys, COPY])) as found:
         counts = {row["verdict"]: row["count"] for row in found.groupBy("verdict").count().collect()}
-        return Found(total, counts, tuple(found.limit(KNOWN).collect()))
+        rows = tuple(found.limit(KNOWN).collect())
+        are_all = sum(counts.values()) == len(rows)
+        return Found(total, counts, rows, _spans(pair.ranges, rows) if are_all else pair.ranges.spans_of(found))
 
 
 def judged(told: Verdict, pair: Pair, found: Found, look: Look) -> Verdict:
@@ -97,22 +107,31 @@ def judged(told: Verdict, pair: Pair, found: Found, look: Look) -> Verdict:
         differing=found.counts.get(compare.DIFFERING, 0),
         columns=tuple(f"{names.decode(c)}: {a or 'none'}, {b or 'none'}" for c, (a, b) in pair.unlike.items()),
         named=tuple(_sentence(row.asDict()) for row in found.rows[:SHOWN]),
+        ranges=sentences(pair.ranges.column, found.spans),
         checksum=str(found.total),
         share=look.share,
     )
 
 
 def _sums(rows: DataFrame, pair: Pair, look: Look) -> list[Row]:
-    if look.share < 1:
+    if look.share < 1 and not pair.ranges.column:
         rows = rows.where(checksum.bucket(rows, pair.keys) < math.ceil(look.share * checksum.BUCKETS))
-    summed = checksum.sums(rows, pair.keys, pair.columns, pair.meanings).collect()
+    summed = checksum.sums(rows, pair.keys, pair.columns, pair.meanings, _range(pair)).collect()
     look.advance(sum(row["rows"] for row in summed))
     return summed
 
 
 def _told(rows: DataFrame, pair: Pair, buckets: Sequence[int]) -> DataFrame:
-    inside = rows.where(checksum.bucket(rows, pair.keys).isin(list(buckets)))
+    inside = rows.where(checksum.bucket(rows, pair.keys, _range(pair)).isin(list(buckets)))
     return checksum.told(inside, pair.keys, pair.columns, pair.meanings)
+
+
+def _range(pair: Pair) -> Column | None:
+    return pair.ranges.number() if pair.ranges.column else None
+
+
+def _spans(ranges: Ranges, rows: Sequence[Row]) -> tuple[Span, ...]:
+    return ranges.spans(row[ranges.column] for row in rows) if ranges.column else ()
 
 
 def _sentence(row: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
 from replicator.operate.verify.verdict import GOLD, Comparison, Look, Verdict
 from replicator.spec import Model
@@ -30,5 +31,5 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Warehouse, 
     found = review.reviewed(spark, model, at, keys)
     told = replace(told, behind=found.behind, position=f"gold version {found.version}")
     with tuning.kept(found.fresh) as fresh:
-        pair = Pair(fresh, found.stored, model.key)
+        pair = Pair(fresh, found.stored, model.key, ranges=ranges.found(found.stored, model.key, look.share))
         return judged(told, pair, compared(pair, look), look)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.protocols import Glance, Told
+from replicator.operate.verify.ranges import Ranges
+from replicator.protocols import Glance, Told, Within
 
 CHUNK = 20_000
 """Rows that are in memory at once."""
@@ -31,12 +32,15 @@ class Carried:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these texts."""
+    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these texts. Of ``ranges`` the
+    database sends what is looked at, as far as it has their column in the same order, else everything.
+    """
 
     table: str
     columns: tuple[Carried, ...]
     key_columns: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] | None = None
+    ranges: Ranges = field(default_factory=Ranges)
 
 
 def landed(
@@ -64,4 +68,12 @@ def _chunks(glance: Glance, wanted: Wanted) -> Any:
     if wanted.keys is not None:
         by_name = {each.name: each for each in wanted.columns}
         among = texts([by_name[name] for name in wanted.key_columns]), wanted.keys
-    return glance.rows(wanted.table, texts(wanted.columns), among, CHUNK)
+    return glance.rows(wanted.table, texts(wanted.columns), among, CHUNK, _within(wanted))
+
+
+def _within(wanted: Wanted) -> Within | None:
+    inside = wanted.ranges.intervals
+    of = next((each for each in wanted.columns if each.name == wanted.ranges.column), None)
+    if inside is None or of is None or not of.told.ordered or wanted.keys is not None:
+        return None
+    return (of.held_as, of.told.ordered), inside

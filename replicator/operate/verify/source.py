@@ -21,8 +21,10 @@ from pyspark.sql.types import StructField
 
 from replicator import gateway, names
 from replicator.errors import TableMissing, TableStopped
+from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged
 from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
 from replicator.protocols import Database, Glance
 from replicator.spec import Table
@@ -44,6 +46,14 @@ class _Place:
     @property
     def table(self) -> Table:
         return self.at.lake.silver(self.at.source.name, self.name)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What is looked at: ``ranges`` of the keys, or ``keys`` alone. None: nobody has looked yet."""
+
+    ranges: Ranges | None = None
+    keys: Keys | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ def _comparison(place: _Place) -> Comparison:
 def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
     spark = tuning.session_for(spark, place.at.silver.size(spark, place.table), exact_names=True)
     until = time.monotonic() + look.wait
-    first = last = _seen(spark, place, look, None)
+    first = last = _seen(spark, place, look, _Scope())
     while last.found.differing and time.monotonic() < until:
         time.sleep(min(_PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         last = _seen(spark, place, look, _again(last))
@@ -97,20 +107,23 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
     return judged(told, first.pair, found, look)
 
 
-def _again(seen: _Seen) -> Keys | None:
-    """The keys to look at again; None: all of them."""
-    return seen.found.keys(seen.pair.keys) if seen.found.differing <= KNOWN else None
+def _again(seen: _Seen) -> _Scope:
+    """The keys to look at again, or the ranges that they are in where those are too many."""
+    found, parts = seen.found, seen.pair.ranges
+    if found.differing <= KNOWN:
+        return _Scope(parts, found.keys(seen.pair.keys))
+    return _Scope(parts.narrowed(span.low for span in found.spans) if parts.column else parts)
 
 
-def _seen(spark: SparkSession, place: _Place, look: Look, keys: Keys | None) -> _Seen:
+def _seen(spark: SparkSession, place: _Place, look: Look, scope: _Scope) -> _Seen:
     with tempfile.TemporaryDirectory(prefix="replicator-verify-") as folder:
-        read = _read(spark, place, look, keys, Path(folder))
+        read = _read(spark, place, look, scope, Path(folder))
         found = compared(read.pair, look)
         late = _late(read, found)
-        return _Seen(found.without(late, read.pair.keys), read.pair, read.unknown, len(late), read.position)
+        return _Seen(found.without(late, read.pair), read.pair, read.unknown, len(late), read.position)
 
 
-def _read(spark: SparkSession, place: _Place, look: Look, keys: Keys | None, folder: Path) -> _Read:
+def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder: Path) -> _Read:
     """The source's rows, landed, and silver's live ones; the transaction ends with the last row."""
     with place.database.glance() as glance:
         version = place.at.silver.version(spark, place.table)
@@ -119,11 +132,13 @@ def _read(spark: SparkSession, place: _Place, look: Look, keys: Keys | None, fol
         silver = place.at.silver.read(spark, place.table, version)
         columns, unknown = _carried(silver, glance, place)
         key = key_of(silver.schema)
-        one = landed(spark, glance, Wanted(place.name, columns, key, _texts(keys)), folder, look.advance)
-    other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
-    pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns})
-    if keys is not None:
-        pair = replace(pair, one=_among(one, pair, keys), other=_among(other, pair, keys))
+        other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
+        parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
+        wanted = Wanted(place.name, columns, key, _texts(scope.keys), parts)
+        one = landed(spark, glance, wanted, folder, look.advance)
+    pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns}, parts)
+    if scope.keys is not None:
+        pair = replace(pair, one=_among(one, pair, scope.keys), other=_among(other, pair, scope.keys))
     later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, key))
     position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
     return _Read(pair, later, unknown, position)

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError, TableMissing, TableStopped
+from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
 from replicator.operate.verify.landed import Carried, Wanted, landed
 from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
@@ -52,9 +53,11 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
             gold = at.gold.read(spark, table, version)
             every = looked.shown(gold)
             columns = _carried(every, model)
-            other = landed(spark, looked.glance, Wanted(looked.table, columns), Path(folder), look.advance)
-        one = gold.select([each.value.alias(each.name) for each in every if each.told is not None])
-        pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns})
+            one = gold.select([each.value.alias(each.name) for each in every if each.told is not None])
+            parts = ranges.found(one, model.key, look.share)
+            wanted = Wanted(looked.table, columns, ranges=parts)
+            other = landed(spark, looked.glance, wanted, Path(folder), look.advance)
+        pair = Pair(one, other, model.key, {each.name: each.told.meaning for each in columns}, parts)
         unknown = tuple(f"{each.name}: {each.type}" for each in every if each.told is None)
         told = replace(told, behind=newest - version, position=f"gold version {version}", not_compared=unknown)
         return judged(told, pair, compared(pair, look), look)

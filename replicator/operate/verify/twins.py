@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import TableMissing, TableStopped
+from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
 from replicator.operate.verify.verdict import TWINS, Comparison, Look, Verdict
 from replicator.spec import Table
@@ -40,7 +41,8 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, at: Refinement,
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
     version, newest = _pinned(spark, at, table, twin)
     one, other = at.silver.read(spark, table, version), at.silver.read(spark, twin)
-    pair = Pair(one, other, key_of(one.schema))
+    key = key_of(one.schema)
+    pair = Pair(one, other, key, ranges=ranges.found(one, key, look.share))
     told = replace(told, behind=newest - version, position=f"silver version {version}")
     return judged(told, pair, compared(pair, look), look)
 

@@ -22,8 +22,8 @@ def _unseen(rows: int) -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """How closely it is looked: the ``share`` of the keys, chosen by their hash; for how many seconds differences with
-    a live source are looked at again; whom to tell how many more rows were read.
+    """How closely it is looked: the ``share`` of the keys; for how many seconds differences with a live source are
+    looked at again; whom to tell how many more rows were read.
     """
 
     share: float = 1.0
@@ -36,7 +36,8 @@ class Verdict:
     """One comparison of ``table`` with ``against``; of silver and its twins with the deleted rows of both.
 
     ``rows`` are those that the copy must have; keys are ``missing`` from it, ``extra`` in it, or their rows
-    ``differing``; a few of them are ``named``, with the columns that differ. ``columns`` are not of one type on both
+    ``differing``; a few of them are ``named``, with the columns that differ, and ``ranges`` says of all between which
+    keys they lie. ``columns`` are not of one type on both
     sides, or on one only. ``behind``: so many commits were still to be taken over by the copy, and were not looked at.
     ``in_flight``: keys that changed after the source was read, left out. ``not_compared`` are columns that nobody can
     compare, with why. ``position`` says as of what, ``checksum`` what the rows add up to, ``share`` which part of the
@@ -54,6 +55,7 @@ class Verdict:
     in_flight: int = 0
     columns: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
     position: str = ""
     checksum: str = ""
