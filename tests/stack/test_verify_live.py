@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 import yaml
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from infra.sample_source import log_in
 from replicator import assemble, settings
@@ -142,13 +143,19 @@ class World:
     def take(self, source: str, rows: list[dict[str, Any]], after: int = 0, **place: Any) -> None:
         """Rows as the source's connector sends them, into silver."""
         name = self.table(source).name.split("/", 1)[1]
+        self.feed(source, name, [({"id": row["id"]}, row) for row in rows], after, **place)
+
+    def feed(
+        self, source: str, name: str, rows: list[tuple[dict[str, Any], dict[str, Any]]], after: int = 0, **place: Any
+    ) -> None:
+        """Keys and rows of a table likewise."""
         told = {"name": source, "connector": "mariadb"} | place
         if source == "pg":
             told |= {"connector": "postgresql", "schema": self.schema, "lsn": 10, "sequence": '["9","10"]'}
         records: list[Record] = []
-        for offset, row in enumerate(rows, after):
+        for offset, (key, row) in enumerate(rows, after):
             value = envelope("c", row, pos=4 + offset, table=name, **told)
-            records.append(record(f"{source}.{name.replace(' ', '_')}", offset, {"id": row["id"]}, value))
+            records.append(record(f"{source}.{name.replace(' ', '_')}", offset, key, value))
         at = next(each for each in self.checks.sources if each.source.name == source)
         at.bronze.append(bronze(self.spark, records), at.lake.bronze(source), None)
         accounts = list(silver.refine(self.spark, at))
@@ -285,6 +292,81 @@ def test_a_cell_and_a_row_that_silver_has_wrong_are_named(world: World, source: 
     back = world.checks.warehouse.silver.read(world.spark, world.table(source), before)
     world.put(source, back.where("id IN (2, 3)").select("*", upsert).localCheckpoint())
     assert world.verdict("source", world.table(source).name).is_equal
+
+
+KEYS = sorted({f"{'aAbBzZéÉ_~'[n % 10]}{n * 7919 % 1009}" for n in range(400)})
+
+
+@pytest.fixture(scope="module")
+def many(world: World) -> Iterator[str]:
+    """A table of each database with keys of text, in an order that is not that of their bytes."""
+    rows = ", ".join(f"('{key}', {at})" for at, key in enumerate(KEYS))
+    create = "CREATE TABLE {}many (code varchar(20){} PRIMARY KEY, at int)"
+    world.run(f"{create.format(f'{world.schema}.', '')}; INSERT INTO {world.schema}.many VALUES {rows}")
+    with world.maria.cursor() as cursor:
+        cursor.execute(create.format("", " COLLATE utf8mb4_bin") + " CHARACTER SET utf8mb4")
+        cursor.execute(f"INSERT INTO many VALUES {rows}")
+        cursor.execute("CREATE TABLE loose AS SELECT * FROM many")
+        cursor.execute("ALTER TABLE loose MODIFY code varchar(20) COLLATE utf8mb4_unicode_ci")
+        world.maria.commit()
+    return f"{world.schema}.many"
+
+
+def test_a_database_sends_the_ranges_that_are_asked_for(world: World, many: str) -> None:
+    """By the bytes of texts, whatever its collation, and by numbers; ends belong to the range before them."""
+    low, high, last = KEYS[100], KEYS[220], KEYS[350]
+    inside = [key for key in KEYS if low < key <= high or key > last]
+    for source, table in (("pg", many), ("maria", many), ("maria", many.replace("many", "loose"))):
+        with world.checks.databases[source].glance() as glance:
+            held = {each.name: each for each in glance.columns(table)}
+            code, at = glance.told(held["code"], T.StringType()), glance.told(held["at"], T.IntegerType())
+            assert code is not None
+            assert at is not None
+            within = ("code", code.ordered), [(low, high), (last, None)]
+            found = glance.rows(table, [("code", code.sql)], None, 50, within)
+            assert sorted(row[0] or "" for chunk in found for row in chunk) == inside
+            numbers = glance.rows(table, [("at", at.sql)], None, 50, (("at", at.ordered), [(None, 3), (397, 398)]))
+            assert sorted(int(row[0] or "") for chunk in numbers for row in chunk) == [0, 1, 2, 3, 398]
+
+
+def test_a_sample_and_a_second_look_read_what_they_need(
+    world: World, endpoints: Any, many: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fifth of the keys is a fifth of what the database sends; where more keys differ than are remembered, their
+    ranges are read again, and nothing else.
+    """
+    configure(tmp_path, world.schema, endpoints)
+    own = replace(world, conf=tmp_path / "conf")
+    with (own.conf / "sources/maria.yaml").open("a", encoding="utf-8") as file:
+        file.write(f"  {many}: {{columns: {{code: string, at: int}}}}\n")
+    own.feed("maria", many, [({"code": key}, {"code": key, "at": at}) for at, key in enumerate(KEYS)])
+    silver, table = (
+        own.checks.warehouse.silver,
+        replace(own.checks.warehouse.lake.silver("maria", many), keys=("code",)),
+    )
+    read: list[int] = []
+    told = own.verdict("source", table.name, share=0.2, advance=read.append)
+    assert (told.is_equal, told.error, 0.1 < told.rows / len(KEYS) < 0.4) == (True, None, True)
+    assert sum(read) == 3 * told.rows
+    right = silver.read(own.spark, table).where(F.col("code").isin(KEYS[100:120])).localCheckpoint()
+    upsert = F.lit("upsert").alias("_op")
+    silver.put(right.withColumn("at", F.col("at") + 1).select("*", upsert), table, Progress("a mistake", 1))
+    for module in ("source", "equality"):
+        monkeypatch.setattr(f"replicator.operate.verify.{module}.KNOWN", 5)
+    told = own.verdict("source", table.name)
+    assert (told.differing, told.rows, len(told.named)) == (20, len(KEYS), 5)
+    assert told.ranges[0].startswith(f"code {KEYS[100]} ")
+    assert sum(int(line.split()[-2]) for line in told.ranges) == 20
+    read.clear()
+
+    def advance(rows: int) -> None:
+        read.append(rows)
+        if len(read) == 4:  # the second look
+            silver.put(right.select("*", upsert), table, Progress("a mistake", 2))
+
+    assert own.verdict("source", table.name, wait=120, advance=advance).is_equal
+    assert read[:3] == [len(KEYS)] * 3
+    assert 20 <= read[3] < len(KEYS) // 4
 
 
 def test_what_is_on_its_way_is_not_called_a_difference(world: World) -> None:
