@@ -28,6 +28,7 @@ SAMPLE = 64 * COUNT
 Interval = tuple[Any, Any]
 """Values above the first up to the second; None: it has no such end."""
 
+_HASH = "_ hash"
 _ORDERED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType, T.StringType, T.DateType)
 
 
@@ -39,8 +40,8 @@ def ordered(rows: DataFrame, keys: Sequence[str]) -> list[str]:
 
 def sample(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """``columns`` of SAMPLE rows, always the same ones of a table, chosen by the hash of their ``keys``."""
-    hashed = rows.select(*map(names.spark, columns), F.xxhash64(*map(names.spark, keys)).alias("_hash"))
-    return hashed.orderBy("_hash").limit(SAMPLE).drop("_hash")
+    hashed = rows.select(*map(names.spark, columns), F.xxhash64(*map(names.spark, keys)).alias(_HASH))
+    return hashed.orderBy(names.spark(_HASH)).limit(SAMPLE).drop(_HASH)
 
 
 def bounds(values: Sequence[Any]) -> tuple[Any, ...]:
