@@ -39,9 +39,9 @@ def ordered(rows: DataFrame, keys: Sequence[str]) -> list[str]:
 
 
 def sample(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """``columns`` of SAMPLE rows, always the same ones of a table, chosen by the hash of their ``keys``."""
+    """``columns`` of SAMPLE rows without a NULL there, always the same ones of a table: by the hash of ``keys``."""
     hashed = rows.select(*map(names.spark, columns), F.xxhash64(*map(names.spark, keys)).alias(_HASH))
-    return hashed.orderBy(names.spark(_HASH)).limit(SAMPLE).drop(_HASH)
+    return hashed.dropna().orderBy(names.spark(_HASH)).limit(SAMPLE).drop(_HASH)
 
 
 def bounds(values: Sequence[Any]) -> tuple[Any, ...]:

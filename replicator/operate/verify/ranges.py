@@ -67,9 +67,9 @@ class Ranges:
         return replace(self, only=frozenset(ranges.number_of(value, self.bounds) for value in values))
 
     def spans(self, values: Iterable[Any]) -> tuple[Span, ...]:
-        """Values by range."""
+        """Values by range; NULL, which a broken key may be, is in none."""
         found: dict[int, list[Any]] = defaultdict(list)
-        for value in values:
+        for value in (each for each in values if each is not None):
             found[ranges.number_of(value, self.bounds)].append(value)
         return tuple(Span(min(found[at]), max(found[at]), len(found[at])) for at in sorted(found))
 
