@@ -16,7 +16,7 @@ import yaml
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from infra.sample_source import connector, log_in
+from infra.sample_source import connector, log_in, wait_delivered
 from replicator import assemble, settings
 from replicator.connect.rest import Connect
 from replicator.stages import cut, pipeline
@@ -26,7 +26,10 @@ pytestmark = [pytest.mark.stack, pytest.mark.spark]
 SOURCE = "whole"
 TABLES = """
 CREATE TABLE orders (id int PRIMARY KEY, lines_of int NOT NULL);
-CREATE TABLE order_lines (order_id int, id int, PRIMARY KEY (order_id, id))
+CREATE TABLE order_lines (order_id int, id int, PRIMARY KEY (order_id, id));
+INSERT INTO orders VALUES (0, 1);
+INSERT INTO order_lines VALUES (0, 0);
+COMMIT
 """
 MODEL = {
     "key": ["order_id", "line"],
@@ -43,31 +46,31 @@ PATIENCE_SECONDS = 240
 
 @dataclass
 class Writer:
-    """Commits orders with their lines, and gives each order but the first a line of the one after it."""
+    """Commits orders with their lines, each beside a new line of the order before it. ``lines``: so many has each."""
 
     connection: Any
-    written: int = 0
-    lines: dict[int, int] = field(default_factory=dict)
+    lines: dict[int, int] = field(default_factory=lambda: {0: 1})
+
+    @property
+    def written(self) -> int:
+        return max(self.lines)
 
     def write(self, upto: int) -> None:
         while self.written < upto:
-            number = self.written = self.written + 1
+            number, before = self.written + 1, self.written
             count = 2 * (ORDERS - number) + 2  # topics that are read at one pace come apart: the first ones are long
+            rows = [(number, line) for line in range(count)] + [(before, self.lines[before])]
             with self.connection.cursor() as cursor:
                 cursor.execute("INSERT INTO orders VALUES (%s, %s)", (number, count))
-                rows = [(number, line) for line in range(count)]
-                if number > 1:
-                    rows.append((number - 1, self.lines[number - 1]))
-                    self.lines[number - 1] += 1
-                    cursor.execute("UPDATE orders SET lines_of = lines_of + 1 WHERE id = %s", (number - 1,))
+                cursor.execute("UPDATE orders SET lines_of = lines_of + 1 WHERE id = %s", (before,))
                 cursor.executemany("INSERT INTO order_lines VALUES (%s, %s)", rows)
             self.connection.commit()
-            self.lines[number] = count
+            self.lines |= {number: count, before: self.lines[before] + 1}
 
 
 @pytest.fixture
 def writer(endpoints: Any) -> Iterator[Writer]:
-    """An empty source whose connector tells its transactions."""
+    """A source with one order, whose connector tells transactions and is past its snapshot, which knows of none."""
     connect = Connect(endpoints.connect)
     with closing(log_in(endpoints.mariadb)) as connection:
         with connection.cursor() as cursor:
@@ -78,6 +81,7 @@ def writer(endpoints: Any) -> Iterator[Writer]:
         config = connector(endpoints, prefix=SOURCE, database=SOURCE)
         connect.apply(SOURCE, config | {"provide.transaction.metadata": "true", "poll.interval.ms": "50"})
         connect.wait_running(SOURCE)
+        wait_delivered(endpoints.kafka, f"{SOURCE}.{SOURCE}.", 2)
         yield Writer(connection)
         connect.forget(SOURCE)
         connection.rollback()
@@ -119,6 +123,12 @@ def running(spark: Any, made: pipeline.Pipeline, lines: list[pipeline.Line]) -> 
         thread.join(PATIENCE_SECONDS)
 
 
+def is_there(spark: Any, made: pipeline.Pipeline, rows: int) -> bool:
+    """Whether gold has so many."""
+    at, table = made.warehouse, made.warehouse.lake.gold("lines")
+    return at.gold.version(spark, table) is not None and at.gold.read(spark, table).count() >= rows
+
+
 def test_gold_shows_whole_orders_while_they_are_written(
     spark: Any, endpoints: Any, writer: Writer, tmp_path: Path
 ) -> None:
@@ -128,18 +138,17 @@ def test_gold_shows_whole_orders_while_they_are_written(
     writer.write(BEFORE)
     made = assemble.pipeline(spark, configured(tmp_path, endpoints.kafka))
     at, waited, lines = made.warehouse, 0, list[pipeline.Line]()
-    gold = at.lake.gold("lines")
     until = time.monotonic() + PATIENCE_SECONDS
     with running(spark, made, lines) as thread:
-        while at.gold.version(spark, gold) is None or at.gold.read(spark, gold).count() < sum(writer.lines.values()):
+        while writer.written < ORDERS or not is_there(spark, made, sum(writer.lines.values())):
             assert thread.is_alive(), lines
             assert time.monotonic() < until, lines
-            if writer.written < ORDERS:
-                writer.write(writer.written + 1)
+            writer.write(min(ORDERS, writer.written + 1))
             stood = cut.load(at.control, at.lake, SOURCE)
             waited += stood is not None and bool(stood.cut.offsets)
             time.sleep(0.3)
     assert [str(line.error) for line in lines if line.error is not None] == []
+    gold = at.lake.gold("lines")
     newest = at.gold.version(spark, gold) or 0
     shown = [at.gold.read(spark, gold, v).withColumn("version", F.lit(v)) for v in range(newest + 1)]
     orders = reduce(DataFrame.unionByName, shown).groupBy("version", "order_id")
