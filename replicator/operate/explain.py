@@ -98,10 +98,10 @@ def _aside(
     rejected, not what would be now.
     """
     record, letter, change = told.records[place], told.letters.get(place), told.changes.get(place)
-    if place in told.unread:
-        return _WAITS
     if place in told.held:
         return Verdict(WAITING, f"its transaction, or one before it, is not whole: it waits {told.held_back}")
+    if place in told.unread:
+        return _WAITS
     if letter is not None:
         return _dead(letter, can_be_applied=change is not None and change["_reject"] is None)
     reason = "position_missing" if change is not None and place not in told.seqs else record["reason"]

@@ -16,7 +16,7 @@ from replicator.lake import Lake
 from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
-from replicator.stages import landing
+from replicator.stages import cut, landing
 from replicator.stages.landing import Intake
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
@@ -206,14 +206,14 @@ def _unread(spark: SparkSession, at: Surroundings, of: _Source, table: str, afte
     routes = at.control.get(at.lake.routes(of.name))
     if routes is None:
         return None
-    topics: dict[tuple[str, ...], int] = {
-        (topic,): after for topic, tables in routes["tables"].items() if table in tables
-    }
-    added = at.format.added(spark, at.lake.bronze(of.name), topics, upto) if after < upto else None
-    if added is None and after < upto:
+    topics = [topic for topic, tables in routes["tables"].items() if table in tables]
+    held = 0 if waits is None else sum(waits.records.get(topic, 0) for topic in topics)
+    if after >= upto:
+        return held
+    added = at.format.added(spark, at.lake.bronze(of.name), {(topic,): after for topic in topics}, upto)
+    if added is None:
         return None
-    held = 0 if waits is None else sum(waits.records.get(topic, 0) for (topic,) in topics)
-    return held + (0 if added is None else added.count())
+    return held + (added if waits is None else cut.before(added, waits.cut)).count()
 
 
 def _gold(spark: SparkSession, at: Surroundings, model: Model) -> list[Standing]:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.stages import cut, cutting, epochs, routing, tuning
+from replicator.stages.cut import Cut
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
@@ -17,10 +18,12 @@ from replicator.transforms import transactions
 
 @dataclass(frozen=True)
 class Waiting:
-    """``records`` of tables by topic, of so many ``transactions``, the oldest there since ``since_ms`` (Kafka's clock,
-    epoch ms; None: it has none). ``held_by``: topics that lack records of the first of them that is not whole.
+    """``records`` of tables by topic behind the ``cut``, of so many ``transactions``, the oldest there since
+    ``since_ms`` (Kafka's clock, epoch ms; None: it has none). ``held_by``: topics that lack records of the first of
+    them that is not whole.
     """
 
+    cut: Cut
     records: Mapping[str, int]
     transactions: int
     since_ms: int | None
@@ -35,17 +38,17 @@ class Waiting:
 def waiting(spark: SparkSession, at: Refinement) -> Waiting | None:
     """What waits of a source; None if nothing does."""
     bronze = at.lake.bronze(at.source.name)
-    identity = at.bronze.identity(spark, bronze)
+    identity, newest = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     stood = None if identity is None else cut.standing(at, identity)
-    if stood is None or not stood.cut.offsets:
+    if stood is None or newest is None or not stood.cut.offsets:
         return None
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
-    watch = Watch(session, at, News(stood.version, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    watch = Watch(session, at, News(newest, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), stood.bronze)
-    with tuning.kept(cut.behind(at.bronze.read(session, bronze, stood.version), stood.cut)) as records:
+    with tuning.kept(cut.behind(at.bronze.read(session, bronze, newest), stood.cut)) as records:
         counts, since = _counted(records, at)
-        with tuning.kept(cutting.held_back(watch, records, stood.cut)) as found:
-            return Waiting(counts, found.count(), since, _held_by(_first(found), routes, at))
+        with cutting.held_back(watch, records, stood.cut) as found:
+            return Waiting(stood.cut, counts, found.count(), since, _held_by(_first(found), routes, at))
 
 
 def _counted(records: DataFrame, at: Refinement) -> tuple[dict[str, int], int | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
@@ -77,13 +79,17 @@ def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
     return Cut(offsets, place, stood.excused), bound["ended"] is not None
 
 
-def held_back(watch: Watch, records: DataFrame, stood: Cut) -> DataFrame:
-    """Records that wait -> their transactions, as ``transactions.lacking`` tells them."""
-    described = watch.described(records, {topic for topic, _ in stood.offsets})
-    told = transactions.ends(
-        described.where(F.col("topic") == transactions.topic(watch.at.source.name)), _is_read(watch.at)
-    )
-    return transactions.lacking(*_new(transactions.tagged(described), told, stood))
+@contextmanager
+def held_back(watch: Watch, records: DataFrame, stood: Cut) -> Iterator[DataFrame]:
+    """Records that wait -> their transactions, as ``transactions.lacking`` tells them, for the time of the block."""
+    ends_topic = transactions.topic(watch.at.source.name)
+    with (
+        tuning.kept(watch.described(records, {topic for topic, _ in stood.offsets})) as described,
+        tuning.kept(transactions.tagged(described)) as changes,
+    ):
+        told = transactions.ends(described.where(F.col("topic") == ends_topic), _is_read(watch.at))
+        with tuning.kept(transactions.lacking(*_new(changes, told, stood))) as found:
+            yield found
 
 
 def _new(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[DataFrame, DataFrame]:

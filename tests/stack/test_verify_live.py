@@ -355,7 +355,7 @@ def test_a_sample_and_a_second_look_read_what_they_need(
         monkeypatch.setattr(f"replicator.operate.verify.{module}.KNOWN", 5)
     told = own.verdict("source", table.name)
     assert (told.differing, told.rows, len(told.named)) == (20, len(KEYS), 5)
-    assert told.ranges[0].startswith(f"code {KEYS[100]} ")
+    assert told.ranges[0].startswith(f"code {KEYS[100]}")
     assert sum(int(line.split()[-2]) for line in told.ranges) == 20
     read.clear()
 
