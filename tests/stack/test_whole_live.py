@@ -40,7 +40,7 @@ MODEL = {
 SQL = """
 SELECT l.order_id, l.id AS line, o.lines_of FROM {order_lines} l JOIN {orders} o ON o.id = l.order_id
 """
-BEFORE, LOOKS = 12, 3
+BEFORE, LOOKS = 12, 2
 PATIENCE_SECONDS = 240
 
 
@@ -95,7 +95,7 @@ def configured(home: Path, kafka: str) -> settings.Settings:
         "base.yaml": {
             "lake": {"root": str(home / "lake"), "lease": "off"},
             "kafka": {"bootstrap_servers": kafka},
-            "bronze": {"max_offsets_per_trigger": 100, "trigger_seconds": 0.2},
+            "bronze": {"max_offsets_per_trigger": 200, "trigger_seconds": 1},
         },
         "dev.yaml": {},
         f"sources/{SOURCE}.yaml": {"name": SOURCE, "consistency": "transaction"},
