@@ -50,10 +50,14 @@ def bounds(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(parts))
 
 
-def intervals(values: Sequence[Any], share: float = 1.0) -> list[Interval]:
-    """The ranges of sorted values, in their order; of each the ``share`` at its end, the newest keys among them."""
-    ends = (None, *bounds(values), None)
-    return [_end(values, low, high, share) for low, high in pairwise(ends)]
+def intervals(values: Sequence[Any], share: float = 1.0) -> dict[int, Interval]:
+    """The ranges of sorted values by their number; of each the ``share`` at its end, the newest keys among them. Where
+    that is less than the values tell, of some ranges only.
+    """
+    every = list(enumerate(pairwise((None, *bounds(values), None))))
+    least = COUNT / SAMPLE
+    step = max(1, round(least / share))
+    return {at: _end(values, *ends, max(share, least)) for at, ends in every[::-1][::step][::-1]}
 
 
 def number(value: Column, ends: Sequence[Any]) -> Column:

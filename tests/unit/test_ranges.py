@@ -28,14 +28,14 @@ def test_ranges_are_of_one_size_however_the_keys_lie() -> None:
 
 
 def test_a_sample_is_the_end_of_each_range() -> None:
-    """A tenth of the keys, with the newest ones and those that are newer still; no more than 64 stretches of them."""
+    """A tenth of the keys, or a thousandth, with the newest ones and those that are newer still; in few stretches."""
     values = tuple(range(64_000))[::16]
-    inside = ranges.intervals(values, 0.1)
-    assert len(inside) == ranges.COUNT
-    assert inside[-1][1] is None
-    seen = [n for n in range(64_000) if any((a is None or n > a) and (b is None or n <= b) for a, b in inside)]
-    assert 0.08 * 64_000 < len(seen) < 0.13 * 64_000
-    assert max(seen) == 63_999
+    for share, stretches in ((0.1, 64), (0.01, 32), (0.001, 4)):
+        inside = Ranges("k", values, share).intervals or ()
+        assert (len(inside), inside[-1][1]) == (stretches, None)
+        seen = [n for n in range(64_000) if any((a is None or n > a) and (b is None or n <= b) for a, b in inside)]
+        assert 0.75 * share < len(seen) / 64_000 < 1.25 * share
+        assert max(seen) == 63_999
 
 
 def test_what_differs_is_told_between_which_keys() -> None:

@@ -32,7 +32,7 @@ class Span:
 class Ranges:
     """Ranges of the key ``column`` with some of its ``values``, sorted; no column where none has a common order.
 
-    ``share``: of each range, this part at its end is looked at; ``only``: of these ranges (None: of all).
+    ``share``: this part of them is looked at (``ranges.intervals``); ``only``: in these ranges (None: in all).
     """
 
     column: str = ""
@@ -50,8 +50,8 @@ class Ranges:
         """What is looked at; None: everything."""
         if not self.column or (self.share >= 1 and self.only is None):
             return None
-        every = enumerate(ranges.intervals(self.values, self.share))
-        return tuple(each for at, each in every if self.only is None or at in self.only)
+        every = ranges.intervals(self.values, self.share)
+        return tuple(each for at, each in every.items() if self.only is None or at in self.only)
 
     def within(self, rows: DataFrame) -> DataFrame:
         """The rows that are looked at."""
