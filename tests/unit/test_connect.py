@@ -1,4 +1,4 @@
-"""Kafka Connect without a server: connector files, shortened traces, nobody answering."""
+"""Kafka Connect without a server: shortened traces, nobody answering."""
 
 from __future__ import annotations
 
@@ -6,72 +6,12 @@ import functools
 import http.server
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 
-from replicator.connect.rest import Connect, shorten
-from replicator.connect.template import fill
+from replicator.connect.rest import Connect
+from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
-
-CONNECTORS = Path(__file__).resolve().parents[2] / "infra" / "connect"
-DBSERVER1 = CONNECTORS / "dbserver1.json"
-VALUES = {
-    "MARIADB_HOST": "127.0.0.1",
-    "MARIADB_PORT": "3306",
-    "MARIADB_CONNECTOR_USER": "debezium",
-    "MARIADB_CONNECTOR_PASSWORD": "p$a{s}s${MARIADB_CONNECTOR_USER}",
-    "KAFKA_BOOTSTRAP": "127.0.0.1:9092",
-}
-
-
-def test_the_connector_of_the_sample_source_is_filled():
-    """Each placeholder once; a value is put in as it is, even if it looks like a placeholder."""
-    config = fill(DBSERVER1, VALUES)
-    assert config["database.port"] == "3306"
-    assert config["database.password"] == VALUES["MARIADB_CONNECTOR_PASSWORD"]
-    assert config["topic.prefix"] == "dbserver1"
-
-
-def test_the_connector_of_the_outbox_publishes_nothing_by_itself_and_flattens():
-    """The publication is the source's own; rows keep their deletes and what their order is made of."""
-    names = ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")
-    config = fill(CONNECTORS / "northwind.json", {f"POSTGRES_SOURCE_{name}": name.lower() for name in names})
-    assert (config["publication.name"], config["publication.autocreate.mode"]) == ("cdc_publication", "disabled")
-    assert config["table.include.list"] == "datalake.cdc_events"
-    assert config["transforms.unwrap.delete.tombstone.handling.mode"] == "rewrite-with-tombstone"
-    fields = set(config["transforms.unwrap.add.fields"].split(","))
-    assert fields == {"op", "db", "table", "schema", "lsn", "source.ts_ms", "sequence"}
-
-
-def test_a_placeholder_without_a_value_is_named_with_its_place(tmp_path):
-    """The message says which one, in which property, and which names are given."""
-    file = tmp_path / "c.json"
-    file.write_text('{"database.port": "${PORT}"}')
-    with pytest.raises(ConfigError, match=r"\$\{PORT\} has no value .*c\.json: database\.port.* Given are: HOST"):
-        fill(file, {"HOST": "h"})
-
-
-def test_the_references_of_connect_itself_are_left_alone(tmp_path):
-    """``${file:path:key}`` is resolved by the worker."""
-    file = tmp_path / "c.json"
-    file.write_text('{"database.password": "${file:/run/secrets:password}"}')
-    assert fill(file, {}) == {"database.password": "${file:/run/secrets:password}"}
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"tasks.max": 1}', '{"a": {"b": "c"}}'])
-def test_a_file_that_is_no_flat_object_of_texts_is_refused(tmp_path, content):
-    """Connect takes texts only; nothing is guessed."""
-    file = tmp_path / "c.json"
-    file.write_text(content)
-    with pytest.raises(ConfigError, match=r"c\.json"):
-        fill(file, {})
-
-
-def test_a_missing_file_is_a_configuration_error(tmp_path):
-    """One sentence that names the file."""
-    with pytest.raises(ConfigError, match=r"cannot be read.*absent\.json"):
-        fill(tmp_path / "absent.json", {})
 
 
 def test_a_java_trace_is_shortened_to_its_causes():
