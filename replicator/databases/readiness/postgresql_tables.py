@@ -52,7 +52,7 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
     elif identity == "n":
         fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)
-    elif identity == "i" and table["index"] != key:
+    elif identity == "i" and key and table["index"] != key:
         said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes come with a wrong key"
         fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, said, fix, name)
