@@ -168,6 +168,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _captured(self) -> SourceKeys:
         if self.connector is None:
             return self
+        if self.database is not None and self.database.kind != self.connector.kind:
+            raise ValueError("database and connector are of the same source: give both the same kind")
         routed = self.outbox is not None and self.outbox.mode == "router"
         if (self.connector.form == "outbox") != routed:
             raise ValueError("form: outbox of the connector and outbox: router of the source go together")

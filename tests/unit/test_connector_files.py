@@ -71,6 +71,7 @@ def test_more_keys_win_over_the_template(tmp_path):
         (f"connector: {{{LEAST}, column_list: [a.b.c], except_column_list: [a.b.d]}}", "not both"),
         (f"connector: {{{LEAST}, form: outbox}}", "go together"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "go together"),
+        (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
         (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
     ],
 )
