@@ -38,8 +38,7 @@ def findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding
     known: set[str] = set()
     for each in told["configs"]:
         value, definition = each["value"], each.get("definition") or {}
-        if definition:
-            known.add(value["name"])
+        known.add(value["name"])
         for error in value.get("errors") or ():
             yield Finding(value["name"], _told(error, value["name"]), _mend(value, definition))
     for key in sorted(set(config) - known):

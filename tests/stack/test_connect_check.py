@@ -125,10 +125,7 @@ def test_seeded_faults_of_postgresql_are_found_and_mended_by_their_own_sql(
             postgres.execute(each["fix"].partition(" --")[0])
     left = {(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "mend"}
     assert left == {(f"{NAME}.keyless", "key")}
-    postgres.execute(f"DROP PUBLICATION {NAME}")
-    fixes = [each["fix"] for each in found(tmp_path, 1) if each["what"] == "publication"]
-    assert fixes == [fixes[0]]
-    postgres.execute(f"DROP TABLE {NAME}.keyless")
+    postgres.execute(f"DROP PUBLICATION {NAME}; DROP TABLE {NAME}.keyless")
     [missing] = [each for each in found(tmp_path, 1) if each["what"] == "publication"]
     postgres.execute(missing["fix"])
     assert [each for each in found(tmp_path, 0) if each["level"] == "mend"] == []
@@ -165,7 +162,7 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
         f"CREATE TABLE {NAME}.keyless (id int)",
         f"CREATE TABLE {NAME}.hosts (id int PRIMARY KEY, at inet6)",
         f"CREATE TABLE {NAME}.old (id int PRIMARY KEY) ENGINE = MyISAM",
-        f"CREATE TABLE {NAME}.lines (id int PRIMARY KEY, fine int REFERENCES {NAME}.fine (id) ON DELETE CASCADE)",
+        f"CREATE TABLE {NAME}.children (id int PRIMARY KEY, fine int REFERENCES {NAME}.fine (id) ON DELETE CASCADE)",
         "SET GLOBAL binlog_format = 'MIXED'",
         "SET GLOBAL binlog_row_image = 'MINIMAL'",
         f"REVOKE REPLICATION SLAVE ON *.* FROM {ROLE}@'127.0.0.1'",
@@ -181,12 +178,12 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
         ("keyless", "mend", "key"),
         ("hosts", "mend", "type"),
         ("old", "advice", "engine"),
-        ("lines", "advice", "cascade"),
+        ("children", "advice", "cascade"),
     }
     for each in told:
         if each["what"] not in ("key", "cascade"):
             maria.execute(each["fix"].partition(" --")[0])
     assert {(each["table"], each["what"]) for each in found(tmp_path, 1)} == {
         (f"{NAME}.keyless", "key"),
-        (f"{NAME}.lines", "cascade"),
+        (f"{NAME}.children", "cascade"),
     }

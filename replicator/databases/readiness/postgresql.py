@@ -47,9 +47,9 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
     return [
         *_log(answers, connector),
         *_slots(answers["slots"] or (), connector),
-        *_publication(answers, connector, [row["name"] for row in tables]),
         *_role(only(answers["role"]), connector),
         *chain.from_iterable(per_table.judge(row, only(answers["role"]), connector) for row in tables),
+        *_publication(answers, connector, [row["name"] for row in tables]),
         *absent(connector, [row["name"] for row in answers["tables"] or ()]),
     ]
 
