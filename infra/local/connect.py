@@ -73,6 +73,7 @@ class Connect:
         """Lay out the plugins and start the worker. Kafka may still be on its way."""
         folder = self._home.folder(self.name)
         plugins = folder / "plugins"
+        (folder / "secrets").mkdir(exist_ok=True)  # a folder that files may be read from has to exist
         lay_out_plugins(plugins, parts, lambda jar, place: place.symlink_to(jar))
         properties = folder / "worker.properties"
         jvm.write_properties(properties, self._properties(plugins))
