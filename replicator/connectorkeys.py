@@ -42,8 +42,8 @@ Name = Annotated[str, Field(min_length=1)]
 
 class ConnectorKeys(Strict):
     """How the source is captured. ``database`` is PostgreSQL's and Oracle's one, ``databases`` are the others' (all of
-    MySQL's and MariaDB's without it). ``tables``, ``except_tables``, ``column_list`` and ``except_column_list`` are
-    Debezium's regular expressions; without ``tables``, ``include`` of the source.
+    MySQL's and MariaDB's without it). ``tables`` or ``except_tables``, ``column_list`` or ``except_column_list``
+    are Debezium's regular expressions; without the first two, ``include`` of the source.
 
     ``form: flattened`` sends rows with their position, ``outbox`` what the event router makes of an outbox table.
     ``schemas: false`` leaves the schema out of the records; decimals are texts then. ``slot`` and ``publication``
@@ -101,8 +101,8 @@ class ConnectorKeys(Strict):
             raise ValueError("slot and publication are PostgreSQL's")
         if (self.server_id is None) == (self.kind in _BINLOG):
             raise ValueError("server_id, a number that no other client of the binlog has, belongs to MySQL and MariaDB")
-        if self.column_list and self.except_column_list:
-            raise ValueError("give column_list or except_column_list, not both")
+        if (self.tables and self.except_tables) or (self.column_list and self.except_column_list):
+            raise ValueError("give tables or except_tables, column_list or except_column_list, not both")
         return self
 
     def connector(self, prefix: str, include: tuple[str, ...], bootstrap_servers: str) -> Connector:
@@ -118,7 +118,7 @@ class ConnectorKeys(Strict):
             user=self.user,
             password=self.password,
             databases=self.databases,
-            tables=self.tables or include,
+            tables=self.tables or (() if self.except_tables else include),
             except_tables=self.except_tables,
             column_list=self.column_list,
             except_column_list=self.except_column_list,

@@ -37,10 +37,12 @@ def findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding
     """
     known: set[str] = set()
     for each in told["configs"]:
-        value, definition = each["value"], each.get("definition") or {}
+        definition = each["definition"] or {}
+        value = each["value"] or {"name": definition["name"]}  # of a key that the plugin did not look at
         known.add(value["name"])
-        for error in value.get("errors") or ():
-            yield Finding(value["name"], _told(error, value["name"]), _mend(value, definition))
+        errors = [_told(error, value["name"]) for error in value.get("errors") or ()]
+        if errors:
+            yield Finding(value["name"], "; ".join(dict.fromkeys(errors)), _mend(value, definition))
     for key in sorted(set(config) - known):
         if not _PASSED_ON.match(key):
             yield Finding(key, "the plugin has no such key: it has no effect", _nearest(key, known), refused=False)
@@ -65,5 +67,5 @@ def _mend(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
 
 
 def _nearest(key: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.75)
     return f"Is {close[0]} meant?" if close else ""

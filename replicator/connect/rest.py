@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _POLL_SECONDS, _SETTLE_SECONDS = 0.2, 1.0
+_CONNECT_SECONDS = 5.0
+_VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect half a minute more for the plugin
 
 
 class Connect:
@@ -35,8 +37,8 @@ class Connect:
 
     def __init__(self, url: str, *, timeout: float = 30.0, patience: float = 30.0) -> None:
         self._url = url.rstrip("/")
-        self._patience = patience
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(connect=5.0, read=timeout), retries=False)
+        self._patience, self._timeout = patience, timeout
+        self._http = urllib3.PoolManager(retries=False)
 
     def list(self) -> tuple[str, ...]:
         """Names of all connectors, sorted."""
@@ -82,7 +84,8 @@ class Connect:
                 mend=f"It has: {', '.join(installed)}.",
             )
         body = {**config, "name": name}
-        told = self._json(self._call("PUT", f"/connector-plugins/{_path(plugin)}/config/validate", body))
+        path = f"/connector-plugins/{_path(plugin)}/config/validate"
+        told = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
         return tuple(findings(told, body))
 
     def status(self, name: str) -> Status | None:
@@ -187,11 +190,17 @@ class Connect:
             raise ConfigError("what answers here is not Kafka Connect: no JSON", where=self._url) from error
 
     def _call(
-        self, method: str, path: str, body: Mapping[str, str] | None = None, *, may_miss: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, str] | None = None,
+        *,
+        may_miss: bool = False,
+        seconds: float | None = None,
     ) -> urllib3.BaseHTTPResponse:
         deadline = time.monotonic() + self._patience
         while True:
-            response = self._send(method, path, body)
+            response = self._send(method, path, body, seconds or self._timeout)
             rebalancing = response.status == _CONFLICT
             if rebalancing and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
@@ -200,9 +209,10 @@ class Connect:
                 return response
             raise self._refusal(method, path, response)
 
-    def _send(self, method: str, path: str, body: Mapping[str, str] | None) -> urllib3.BaseHTTPResponse:
+    def _send(self, method: str, path: str, body: Mapping[str, str] | None, seconds: float) -> urllib3.BaseHTTPResponse:
         try:
-            return self._http.request(method, self._url + path, json=body)
+            timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds)
+            return self._http.request(method, self._url + path, json=body, timeout=timeout)
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(
                 "Kafka Connect does not answer", where=self._url, mend="Is it started, and is this its address?"

@@ -53,8 +53,17 @@ def test_without_choices_the_first_sentence_of_the_documentation_helps():
 
 def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one():
     """It would be taken without a word and do nothing; what is passed on behind the plugin is left alone."""
-    told = {"configs": [entry("schema.include.list"), entry("snapshot.mode")]}
-    config = ["snapshot.moed", "transforms.unwrap.type", "schema.history.internal.kafka.topic", "xyzzy"]
+    unseen = {"definition": {"name": "lob.enabled"}, "value": None}
+    unlisted = {"definition": None, "value": {"name": "internal.one", "errors": []}}
+    told = {"configs": [entry("schema.include.list"), entry("snapshot.mode"), unseen, unlisted]}
+    config = [
+        "snapshot.moed",
+        "lob.enabled",
+        "internal.one",
+        "transforms.unwrap.type",
+        "schema.history.internal.kafka.topic",
+        "xyzzy",
+    ]
     near, far = findings(told, config)
     assert (near.key, near.mend, near.refused) == ("snapshot.moed", "Is snapshot.mode meant?", False)
     assert (far.key, far.mend, far.refused) == ("xyzzy", "", False)

@@ -69,6 +69,7 @@ def test_more_keys_win_over_the_template(tmp_path):
         ("connector: {kind: oracle, host: h, user: u, database: d, server_id: 1}", "server_id"),
         ("connector: {kind: mysql, host: h, user: u, server_id: 1, slot: x}", "slot and publication are PostgreSQL's"),
         (f"connector: {{{LEAST}, column_list: [a.b.c], except_column_list: [a.b.d]}}", "not both"),
+        (f"connector: {{{LEAST}, except_tables: [a.c]}}", "not both"),
         (f"connector: {{{LEAST}, form: outbox}}", "go together"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "go together"),
         (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
