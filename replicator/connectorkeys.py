@@ -18,9 +18,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
 
 from replicator import references
-from replicator.settingkeys import Text
 from replicator.spec import Connector
-from replicator.strict import Strict
+from replicator.strict import Strict, Text
 
 Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
 PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306, "sqlserver": 1433, "oracle": 1521}
