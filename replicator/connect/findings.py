@@ -10,7 +10,7 @@ from typing import Any
 
 _CHOICES, _SENTENCE = 12, 160
 _PASSED_ON = re.compile(
-    r"(transforms|predicates|converters|driver|database|schema\.history\.internal|signal|notification|header|"
+    r"(transforms|predicates|converters|driver|schema\.history\.internal|signal|notification|header|"
     r"key\.converter|value\.converter|header\.converter|producer\.override|consumer\.override|admin\.override|"
     r"column\.(mask|truncate|propagate)|datatype\.propagate|topic\.creation|errors|internal|openlineage|"
     r"custom\.metric|snapshot\.select\.statement\.overrides|post\.processors|log\.mining|rac|mongodb|ssl|custom|name)"
