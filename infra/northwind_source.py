@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg2
 
 from infra.local import Stack
-from infra.sample_source import delivered, wait_delivered
+from infra.sample_source import delivered, described, wait_delivered
 from infra.sources.northwind import load, rows
 from infra.sources.northwind.trade import ORDERS
+from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
-from replicator.connect.template import fill
 from replicator.errors import ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 CONNECTOR = "demo"
 """Name of the connector, of its slot, and prefix of its topic."""
 
-_FILE = Path(__file__).parent / "connect" / "northwind.json"
+_CONF = Path(__file__).parents[1] / "conf" / "northwind"
 
 
 def log_in(server: Database) -> Connection:
@@ -45,8 +46,8 @@ def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, schemas: bool = 
     """The PostgreSQL connector for the outbox. Another ``prefix`` makes another one beside it, with a slot of its own;
     without ``schemas`` keys and values are bare rows.
     """
-    converters = {f"{part}.converter.schemas.enable": str(schemas).lower() for part in ("key", "value")}
-    return {**fill(_FILE, endpoints.env()), **converters, "topic.prefix": prefix, "slot.name": prefix}
+    own = described(endpoints, CONNECTOR, _CONF)
+    return configuration(replace(own, prefix=prefix, slot=prefix, schemas=schemas))
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,18 +16,20 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from infra.local import Stack
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.load import DATABASE
+from replicator import settings
+from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
-from replicator.connect.template import fill
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Database, Endpoints
+    from replicator.spec import Connector
 
 CONNECTOR = "dbserver1"
 """Name of the connector and prefix of its topics."""
 
 _PATIENCE_SECONDS = 120
-_FILE = Path(__file__).parent / "connect" / f"{CONNECTOR}.json"
+_CONF = Path(__file__).parents[1] / "conf"
 
 
 def log_in(server: Database) -> pymysql.Connection:
@@ -36,20 +39,23 @@ def log_in(server: Database) -> pymysql.Connection:
     )
 
 
+def described(endpoints: Endpoints, source: str, conf: Path = _CONF) -> Connector:
+    """The connector that a source's file describes, on that stack."""
+    found = settings.load(conf, "local", endpoints.env()).source(source).connector
+    if found is None:
+        raise ConfigError(f"the source {source} describes no connector", where=str(conf))
+    return found
+
+
 def connector(endpoints: Endpoints, *, prefix: str = CONNECTOR, database: str = DATABASE) -> dict[str, str]:
     """The MariaDB connector for one database of the stack.
 
     Another ``prefix`` makes another connector beside the first: own topics, schema history and server id.
     """
-    config = fill(_FILE, endpoints.env())
+    own = described(endpoints, CONNECTOR)
     if prefix != CONNECTOR:
-        config["database.server.id"] = str(int(config["database.server.id"]) + 1 + sum(prefix.encode()) % 10_000)
-    return {
-        **config,
-        "topic.prefix": prefix,
-        "database.include.list": database,
-        "schema.history.internal.kafka.topic": f"schema-history.{prefix}",
-    }
+        own = replace(own, server_id=(own.server_id or 0) + 1 + sum(prefix.encode()) % 10_000)
+    return configuration(replace(own, prefix=prefix, databases=(database,)))
 
 
 def delivered(kafka: str, prefix: str) -> int:

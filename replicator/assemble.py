@@ -123,7 +123,9 @@ def checks(spark: SparkSession, settings: Settings, declared: SourceSpec) -> Che
     sources = refinements(spark, settings, declared)
     logins = {each.source.name: each.source.database for each in sources}
     databases: dict[str, Database] = {
-        name: registry.load("database", login.kind)(login) for name, login in logins.items() if login is not None
+        name: registry.load("database", login.kind)(login)
+        for name, login in logins.items()
+        if login is not None and login.kind in registry.CLASSES["database"]
     }
     return Checks(
         sources,

@@ -71,7 +71,7 @@ class KafkaKeys(Strict):
 
 
 class ConnectKeys(Strict):
-    """Kafka Connect's REST interface; only ``doctor`` asks it."""
+    """Kafka Connect's REST interface, which ``connect`` and ``doctor`` ask."""
 
     url: str | None = None
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from replicator import kafka_options, tablekeys
-from replicator.spec import Declaration, Login, SourceSpec
+from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
+from replicator.spec import Connector, Declaration, Login, SourceSpec
 from replicator.strict import Strict, check
 from replicator.tablekeys import SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 from replicator.yamlfile import Document, Problems, read
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _PLACEHOLDER = "__debezium_unavailable_value"
-_PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306}
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
@@ -50,12 +51,13 @@ class DeclareKeys(Strict):
 
 
 class DatabaseKeys(Strict):
-    """The source itself, for ``verify``: a login that may read its tables. Let the password come from the environment.
+    """The source itself, for ``verify`` and ``connect check``: a login that may read its tables, or its catalogs. Let
+    the password come from the environment.
 
-    ``dbname`` is for PostgreSQL; ``port`` is the server's usual one unless said.
+    ``dbname`` is for PostgreSQL and Oracle (its service); ``port`` is the server's usual one unless said.
     """
 
-    kind: Literal["postgresql", "mariadb", "mysql"]
+    kind: Kind
     host: Annotated[str, Field(min_length=1)]
     port: int | None = Field(default=None, ge=1, le=65535)
     dbname: str = ""
@@ -65,13 +67,13 @@ class DatabaseKeys(Strict):
 
     @model_validator(mode="after")
     def _named(self) -> DatabaseKeys:
-        if self.kind == "postgresql" and not self.dbname:
+        if self.kind in ("postgresql", "oracle") and not self.dbname:
             raise ValueError("dbname says which database of the server has the tables")
         return self
 
     def login(self) -> Login:
         """The same as the product's noun."""
-        port = self.port if self.port is not None else _PORTS[self.kind]
+        port = self.port if self.port is not None else PORTS[self.kind]
         password = self.password.get_secret_value()
         return Login(self.kind, self.host, port, self.user, password, self.dbname, self.sslmode)
 
@@ -85,7 +87,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
     system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
     ``consistency: transaction`` shows transactions whole or not at all; the connector needs
-    ``provide.transaction.metadata`` then. ``database`` is the source itself, which ``verify`` compares silver with.
+    ``provide.transaction.metadata`` then. ``database`` is the source itself, which ``verify`` compares silver with;
+    ``connector`` is how it is captured, for ``replicator connect``.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -101,6 +104,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     objects: str | None = Field(default=None, min_length=1)
     consistency: Literal["eventual", "transaction"] = "eventual"
     database: DatabaseKeys | None = None
+    connector: ConnectorKeys | None = None
 
     @field_validator("objects")
     @classmethod
@@ -160,6 +164,19 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")
         return self
 
+    @model_validator(mode="after")
+    def _captured(self) -> SourceKeys:
+        if self.connector is None:
+            return self
+        if self.database is not None and self.database.kind != self.connector.kind:
+            raise ValueError("database and connector are of the same source: give both the same kind")
+        routed = self.outbox is not None and self.outbox.mode == "router"
+        if (self.connector.form == "outbox") != routed:
+            raise ValueError("form: outbox of the connector and outbox: router of the source go together")
+        if self.connector.form == "outbox" and self.consistency == "transaction":
+            raise ValueError("consistency: transaction reads positions, which the outbox router does not send")
+        return self
+
 
 def declarations(path: Path | str) -> tuple[Declaration, ...]:
     """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
@@ -217,6 +234,18 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         objects=keys.objects or "",
         whole_transactions=keys.consistency == "transaction",
         database=None if keys.database is None else keys.database.login(),
+        connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
+    )
+
+
+def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
+    """What captures a source, told by its own block and by what the source expects of its records."""
+    return replace(
+        told.connector(keys.name, keys.include, bootstrap_servers),
+        deletes=keys.deletes or Connector.deletes,
+        signals=keys.signal_data_collection or "",
+        placeholder="" if keys.placeholder == _PLACEHOLDER else keys.placeholder,
+        transactions=keys.consistency == "transaction",
     )
 
 

@@ -231,7 +231,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Login:
-    """Where a source's own rows can be read: ``kind`` is ``postgresql``, ``mariadb`` or ``mysql``; ``sslmode`` libpq's.
+    """Where a source itself can be asked: ``kind`` is ``postgresql``, ``mariadb``, ``mysql``, ``sqlserver`` or
+    ``oracle``; ``sslmode`` libpq's.
 
     The password is in no text form of this value.
     """
@@ -246,6 +247,45 @@ class Login:
 
 
 @dataclass(frozen=True)
+class Connector:
+    """The Debezium connector that a source's file describes.
+
+    ``kind`` is one of ``Login``'s; ``prefix`` the ``topic.prefix``. ``password`` is a reference that Kafka Connect
+    resolves. ``tables`` and ``except_tables`` are regular expressions of ``<database or schema>.<table>``, columns of
+    those with ``.<column>``; none: all. ``form`` is ``envelope``, ``flattened`` (``deletes`` says how deletes come) or
+    ``outbox``. ``schemas``: every record carries its schema. ``heartbeat``: seconds, 0 for none. ``slot`` and
+    ``publication`` are PostgreSQL's, ``server_id`` MySQL's and MariaDB's. ``bootstrap_servers`` are Kafka's as Connect
+    reaches them. ``signals`` is the ``signal.data.collection``. ``config`` holds further keys, which win.
+    """
+
+    name: str
+    kind: str
+    prefix: str
+    host: str
+    port: int
+    user: str
+    password: str
+    databases: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    except_tables: tuple[str, ...] = ()
+    column_list: tuple[str, ...] = ()
+    except_column_list: tuple[str, ...] = ()
+    form: str = "envelope"
+    deletes: str = "rewrite-with-tombstone"
+    schemas: bool = True
+    snapshot: str = "initial"
+    heartbeat: int = 10
+    slot: str = ""
+    publication: str = ""
+    server_id: int | None = None
+    bootstrap_servers: str = ""
+    signals: str = ""
+    placeholder: str = ""
+    transactions: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
@@ -253,7 +293,7 @@ class SourceSpec:
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
-    ``database`` is where the source itself can be asked.
+    ``database`` is where the source itself can be asked, ``connector`` what captures it, where its file says so.
     """
 
     name: str
@@ -270,6 +310,7 @@ class SourceSpec:
     objects: str = ""
     whole_transactions: bool = False
     database: Login | None = None
+    connector: Connector | None = None
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

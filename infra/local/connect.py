@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from infra.local import jvm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from infra.local.home import Home
     from infra.local.parts import Parts
 
-PLUGINS = ("debezium-mariadb", "debezium-postgres")
+PLUGINS = ("debezium-mariadb", "debezium-mysql", "debezium-oracle", "debezium-postgres", "debezium-sqlserver")
 
 WORKER: dict[str, str | int] = {
     "group.id": "connect",
@@ -39,6 +39,11 @@ WORKER: dict[str, str | int] = {
     "heartbeat.interval.ms": 1500,
     "plugin.discovery": "service_load",
     "connector.client.config.override.policy": "All",
+    # passwords of connectors stay with the worker: ${env:MARIADB_CONNECTOR_PASSWORD}, ${file:/path:key}
+    "config.providers": "env,file",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "config.providers.env.param.allowlist.pattern": "[A-Z0-9_]+_(USER|PASSWORD)",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
 }
 
 
@@ -52,25 +57,29 @@ def lay_out_plugins(folder: Path, parts: Parts, place: Callable[[Path, Path], ob
 
 
 class Connect:
-    """One worker in distributed mode: its connectors and their offsets live in Kafka and survive a restart."""
+    """One worker in distributed mode: its connectors and their offsets live in Kafka and survive a restart.
+
+    ``secrets`` are variables that connectors may refer to, as ``${env:MARIADB_CONNECTOR_PASSWORD}``.
+    """
 
     name = "connect"
     sections: tuple[str, ...] = ("kafka", *PLUGINS)
 
-    def __init__(self, home: Home) -> None:
-        self._home = home
+    def __init__(self, home: Home, secrets: Mapping[str, str]) -> None:
+        self._home, self._secrets = home, secrets
         self.ports: tuple[str, ...] = ("connect",)
 
     def start(self, parts: Parts) -> None:
         """Lay out the plugins and start the worker. Kafka may still be on its way."""
         folder = self._home.folder(self.name)
         plugins = folder / "plugins"
+        (folder / "secrets").mkdir(exist_ok=True)  # a folder that files may be read from has to exist
         lay_out_plugins(plugins, parts, lambda jar, place: place.symlink_to(jar))
         properties = folder / "worker.properties"
         jvm.write_properties(properties, self._properties(plugins))
         main, heap = "org.apache.kafka.connect.cli.ConnectDistributed", ["-Xms96m", "-Xmx512m"]
         worker = jvm.command(parts.java, folder, parts.jars("kafka"), heap, main, properties)
-        self._home.process(self.name).start(worker)
+        self._home.process(self.name).start(worker, env=self._secrets)
 
     def ready(self) -> bool:
         """Whether the worker has joined its group: only then it lists connectors."""
@@ -92,5 +101,6 @@ class Connect:
             "listeners": f"http://127.0.0.1:{self._home.port('connect')}",
             "rest.advertised.host.name": "127.0.0.1",
             "plugin.path": str(plugins),
+            "config.providers.file.param.allowed.paths": str(plugins.parent / "secrets"),
             **WORKER,
         }

@@ -46,8 +46,7 @@ class Endpoints:
             "KAFKA_BOOTSTRAP": self.kafka,
             "CONNECT_URL": self.connect,
             **_variables("MARIADB", self.mariadb),
-            "MARIADB_CONNECTOR_USER": self.mariadb_connector.user,
-            "MARIADB_CONNECTOR_PASSWORD": self.mariadb_connector.password,
+            **self.logins(),
             **_variables("POSTGRES", self.postgres),
             "POSTGRES_DATABASE": self.postgres.database,
             **_variables("POSTGRES_SOURCE", self.postgres_source),
@@ -61,11 +60,19 @@ class Endpoints:
             "AWS_REGION": self.s3.region,
         }
 
+    def logins(self) -> dict[str, str]:
+        """The variables that Debezium logs in with."""
+        found = {f"MARIADB_CONNECTOR_{key}": value for key, value in _login(self.mariadb_connector).items()}
+        return found | {f"POSTGRES_SOURCE_{key}": value for key, value in _login(self.postgres_source).items()}
+
+
+def _login(server: Database) -> dict[str, str]:
+    return {"USER": server.user, "PASSWORD": server.password}
+
 
 def _variables(prefix: str, server: Database) -> dict[str, str]:
     return {
         f"{prefix}_HOST": server.host,
         f"{prefix}_PORT": str(server.port),
-        f"{prefix}_USER": server.user,
-        f"{prefix}_PASSWORD": server.password,
+        **{f"{prefix}_{key}": value for key, value in _login(server).items()},
     }

@@ -145,7 +145,7 @@ class Stack:
     def _service(self, name: str) -> Service:
         services: dict[str, Callable[[], Service]] = {
             "kafka": lambda: Kafka(self._home),
-            "connect": lambda: Connect(self._home),
+            "connect": lambda: Connect(self._home, self.endpoints().logins()),
             "mariadb": lambda: MariaDB(self._home, self._settings),
             "postgres": lambda: Postgres(self._home, self._settings),
             "s3": lambda: S3(self._home, self._settings),

@@ -19,6 +19,7 @@ from replicator.cli import (
     catalog,
     checks,
     config,
+    connect,
     dead_letters,
     diff,
     doctor,
@@ -53,6 +54,7 @@ app = typer.Typer(
 app.add_typer(aws.app, name="aws")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
+app.add_typer(connect.app, name="connect")
 app.add_typer(dead_letters.app, name="dead-letters")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")

@@ -1,20 +1,22 @@
-"""The REST interface of Kafka Connect, as far as one connector's life needs it.
+"""The REST interface of Kafka Connect, as far as connectors' lives need it.
 
-Apply, watch, stop, forget. Applying is idempotent and validates first, because only the validation says what is wrong:
-a refused ``PUT .../config`` may answer HTTP 500 with nothing in it. Offsets outlive a deleted connector: the same name
-goes on without a snapshot unless its offsets are deleted too.
+Look, validate, apply, watch, pause, stop, forget. Applying is idempotent and validates first, because only the
+validation says what is wrong: a refused ``PUT .../config`` may answer HTTP 500 with nothing in it. Offsets outlive a
+deleted connector: the same name goes on without a snapshot unless its offsets are deleted too.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import urllib3
 
+from replicator.connect import told as connect_told
+from replicator.connect.findings import Finding, findings
+from replicator.connect.told import Known, Offset, Plugin, Status
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
@@ -22,30 +24,8 @@ if TYPE_CHECKING:
 
 _NOT_FOUND, _CONFLICT = 404, 409
 _POLL_SECONDS, _SETTLE_SECONDS = 0.2, 1.0
-_TRACE_LINES, _TRACE_WIDTH = 4, 300
-
-
-@dataclass(frozen=True)
-class Status:
-    """What Connect says of one connector; RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED or RESTARTING.
-
-    ``tasks`` is empty while none is assigned. ``trace`` is the shortened stack trace of the first failure, else empty.
-    For some seconds after a worker died its tasks still show RUNNING.
-    """
-
-    connector: str
-    tasks: tuple[str, ...]
-    trace: str = ""
-
-    @property
-    def failed(self) -> bool:
-        """The connector or one of its tasks has failed: it stays so until someone restarts it."""
-        return "FAILED" in (self.connector, *self.tasks)
-
-    @property
-    def running(self) -> bool:
-        """The connector and at least one task run, and nothing else is the case."""
-        return bool(self.tasks) and {self.connector, *self.tasks} == {"RUNNING"}
+_CONNECT_SECONDS = 5.0
+_VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect half a minute more for the plugin
 
 
 class Connect:
@@ -57,12 +37,27 @@ class Connect:
 
     def __init__(self, url: str, *, timeout: float = 30.0, patience: float = 30.0) -> None:
         self._url = url.rstrip("/")
-        self._patience = patience
-        self._http = urllib3.PoolManager(timeout=urllib3.Timeout(connect=5.0, read=timeout), retries=False)
+        self._patience, self._timeout = patience, timeout
+        self._http = urllib3.PoolManager(retries=False)
 
     def list(self) -> tuple[str, ...]:
         """Names of all connectors, sorted."""
         return tuple(sorted(self._json(self._call("GET", "/connectors"))))
+
+    def plugins(self) -> tuple[Plugin, ...]:
+        """Every connector class that the workers have, by name."""
+        told = self._json(self._call("GET", "/connector-plugins"))
+        found = [Plugin(each["class"], each["type"], each.get("version") or "") for each in told]
+        return tuple(sorted(found, key=lambda plugin: plugin.name))
+
+    def known(self) -> dict[str, Known]:
+        """Every connector with its configuration and status, by name."""
+        told = self._json(self._call("GET", "/connectors?expand=info&expand=status"))
+        return {
+            name: Known(each["info"]["config"], connect_told.status(each["status"]) if "status" in each else None)
+            for name, each in sorted(told.items())
+            if "info" in each
+        }
 
     def apply(self, name: str, config: Mapping[str, str]) -> None:
         """Create the connector or give it this configuration; the same configuration again changes nothing.
@@ -70,18 +65,35 @@ class Connect:
         Raises ConfigError, one line per property, when the plugin refuses it; a database that the connector cannot log
         in to is refused in the same way. It starts in the background: see :meth:`wait_running`.
         """
-        self._validate(name, config)
+        refused = [f"{each.key}: {each.what}" for each in self.validate(name, config) if each.refused]
+        if refused:
+            raise ConfigError(f"connector {name} is refused: " + "; ".join(refused), where=self._url)
         self._call("PUT", f"/connectors/{_path(name)}/config", dict(config))
+
+    def validate(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
+        """What the plugin finds wrong with a configuration; the connector need not exist, and none is made.
+
+        A plugin that can, tries to log in to its database. Raises ConfigError when no worker has the plugin.
+        """
+        plugin = config.get("connector.class", "")
+        installed = [each.name for each in self.plugins()]
+        if plugin not in installed:  # asked first: the validation would answer HTTP 500
+            raise ConfigError(
+                f"connector {name}: Kafka Connect has no plugin with connector.class {plugin!r}",
+                where=self._url,
+                mend=f"It has: {', '.join(installed)}.",
+            )
+        body = {**config, "name": name}
+        path = f"/connector-plugins/{_path(plugin)}/config/validate"
+        told = self._json(self._call("PUT", path, body, seconds=_VALIDATION_SECONDS))
+        return tuple(findings(told, body))
 
     def status(self, name: str) -> Status | None:
         """The connector's state; None when Connect does not know it, or not yet, right after :meth:`apply`."""
         response = self._call("GET", f"/connectors/{_path(name)}/status", may_miss=True)
         if response.status == _NOT_FOUND:
             return None
-        told = self._json(response)
-        parts = [told["connector"], *told["tasks"]]
-        trace = next((part["trace"] for part in parts if part["state"] == "FAILED" and part.get("trace")), "")
-        return Status(told["connector"]["state"], tuple(task["state"] for task in told["tasks"]), shorten(trace))
+        return connect_told.status(self._json(response))
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
         """Wait until connector and tasks run, and do so for a second: the first answers may be of the state before.
@@ -107,12 +119,24 @@ class Connect:
                 raise Unreachable(f"connector {name} does not run after {seconds:.0f} s", where=self._url, mend=mend)
             time.sleep(_POLL_SECONDS)
 
-    def restart(self, name: str) -> None:
-        """Restart what has FAILED of the connector, in the background; what runs goes on undisturbed.
+    def pause(self, name: str) -> None:
+        """Let the connector rest with its tasks in place; what it holds at the source, such as a slot, stays held.
 
         Raises ConfigError when there is no such connector.
         """
-        self._call("POST", f"/connectors/{_path(name)}/restart?includeTasks=true&onlyFailed=true")
+        self._call("PUT", f"/connectors/{_path(name)}/pause")
+
+    def resume(self, name: str) -> None:
+        """Let a paused or stopped connector go on. Raises ConfigError when there is no such connector."""
+        self._call("PUT", f"/connectors/{_path(name)}/resume")
+
+    def restart(self, name: str, *, only_failed: bool = True) -> None:
+        """Restart what has FAILED of the connector, in the background, while what runs goes on undisturbed; or all.
+
+        Raises ConfigError when there is no such connector.
+        """
+        which = "true" if only_failed else "false"
+        self._call("POST", f"/connectors/{_path(name)}/restart?includeTasks=true&onlyFailed={which}")
 
     def stop(self, name: str, seconds: float = 60.0) -> None:
         """Stop the connector and wait until it has no tasks; it stays known, with its offsets.
@@ -130,6 +154,25 @@ class Connect:
         """Remove the connector and keep its offsets: the same name later goes on where it was. Absent is fine."""
         self._call("DELETE", f"/connectors/{_path(name)}", may_miss=True)
 
+    def offsets(self, name: str) -> tuple[Offset, ...]:
+        """How far the connector has got; nothing before its first record was sent.
+
+        Raises ConfigError when there is no such connector.
+        """
+        told = self._json(self._call("GET", f"/connectors/{_path(name)}/offsets"))
+        return tuple(Offset(each["partition"], each["offset"]) for each in told["offsets"])
+
+    def reset_offsets(self, name: str) -> None:
+        """Take back how far a stopped connector has got: once resumed it starts afresh.
+
+        Raises ConfigError when there is no such connector, or when it is not stopped.
+        """
+        status = self.status(name)
+        if status is not None and status.connector != "STOPPED":
+            what = f"connector {name} is {status.connector}: only of a stopped one can offsets be reset"
+            raise ConfigError(what, where=self._url, mend=f"Stop it first: replicator connect stop {name}.")
+        self._call("DELETE", f"/connectors/{_path(name)}/offsets")
+
     def forget(self, name: str) -> None:
         """Stop the connector, delete its offsets and itself: the same name later starts afresh. Absent is fine.
 
@@ -140,23 +183,6 @@ class Connect:
             self._call("DELETE", f"/connectors/{_path(name)}/offsets")
             self.delete(name)
 
-    def _validate(self, name: str, config: Mapping[str, str]) -> None:
-        plugin = config.get("connector.class", "")
-        installed = sorted(item["class"] for item in self._json(self._call("GET", "/connector-plugins")))
-        if plugin not in installed:  # asked first: the validation would answer HTTP 500
-            raise ConfigError(
-                f"connector {name}: Kafka Connect has no plugin with connector.class {plugin!r}",
-                where=self._url,
-                mend=f"It has: {', '.join(installed)}.",
-            )
-        body = {**config, "name": name}
-        told = self._json(self._call("PUT", f"/connector-plugins/{_path(plugin)}/config/validate", body))
-        errors = [
-            f"{item['value']['name']}: {error}" for item in told["configs"] for error in item["value"].get("errors", ())
-        ]
-        if errors:
-            raise ConfigError(f"connector {name} is refused: " + "; ".join(errors), where=self._url)
-
     def _json(self, response: urllib3.BaseHTTPResponse) -> Any:
         try:
             return response.json()
@@ -164,11 +190,17 @@ class Connect:
             raise ConfigError("what answers here is not Kafka Connect: no JSON", where=self._url) from error
 
     def _call(
-        self, method: str, path: str, body: Mapping[str, str] | None = None, *, may_miss: bool = False
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, str] | None = None,
+        *,
+        may_miss: bool = False,
+        seconds: float | None = None,
     ) -> urllib3.BaseHTTPResponse:
         deadline = time.monotonic() + self._patience
         while True:
-            response = self._send(method, path, body)
+            response = self._send(method, path, body, seconds or self._timeout)
             rebalancing = response.status == _CONFLICT
             if rebalancing and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
@@ -177,9 +209,10 @@ class Connect:
                 return response
             raise self._refusal(method, path, response)
 
-    def _send(self, method: str, path: str, body: Mapping[str, str] | None) -> urllib3.BaseHTTPResponse:
+    def _send(self, method: str, path: str, body: Mapping[str, str] | None, seconds: float) -> urllib3.BaseHTTPResponse:
         try:
-            return self._http.request(method, self._url + path, json=body)
+            timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds)
+            return self._http.request(method, self._url + path, json=body, timeout=timeout)
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(
                 "Kafka Connect does not answer", where=self._url, mend="Is it started, and is this its address?"
@@ -190,14 +223,6 @@ class Connect:
         if response.status == _CONFLICT or response.status >= 500:
             return Unreachable(what, where=self._url, mend="Try again; its log says more.")
         return ConfigError(what, where=self._url)
-
-
-def shorten(trace: str) -> str:
-    """A Java stack trace as one line: the outermost and the innermost causes, no frames."""
-    lines = [line.strip().removeprefix("Caused by: ") for line in trace.splitlines()]
-    causes = list(dict.fromkeys(line[:_TRACE_WIDTH] for line in lines if line and not line.startswith(("at ", "... "))))
-    kept = causes if len(causes) <= _TRACE_LINES else [causes[0], *causes[1 - _TRACE_LINES :]]
-    return " <- ".join(kept)
 
 
 def _path(name: str) -> str:

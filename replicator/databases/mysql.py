@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.databases import told
+from replicator.databases import logins, told
 from replicator.databases.told import WHOLE, Told
 from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
 from replicator.protocols import Held, Within
@@ -134,15 +134,8 @@ class MysqlGlance:
 
 
 def source(login: Login) -> MysqlDatabase:
-    """The database of a source; ``sslmode`` is said in libpq's words."""
-    tls: dict[str, dict[str, Any]] = {
-        "disable": {"ssl_disabled": True},
-        "require": {"ssl": {"check_hostname": False}},
-        "verify-full": {"ssl_verify_cert": True, "ssl_verify_identity": True},
-    }
-    if login.sslmode not in tls:
-        raise ConfigError(f"sslmode {login.sslmode!r} is none of {login.kind}'s", mend=f"Use one of {', '.join(tls)}.")
-    return MysqlDatabase(login.host, login.port, login.user, login.password, tls[login.sslmode])
+    """The database of a source."""
+    return MysqlDatabase(login.host, login.port, login.user, login.password, logins.tls(login))
 
 
 def told_as(held: Held, kind: T.DataType) -> Told | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.local import SERVICES
+from infra.local import SERVICES, Stack
 from infra.local.connect import WORKER
 from infra.local.kafka import SMALL
 from infra.local.mariadb import BINLOG, CONNECTOR_GRANTS
@@ -113,6 +113,13 @@ def test_kafka_and_connect_have_the_local_settings():
     assert spelled.items() <= environment.items()
     worker = {name: str(value) for name, value in WORKER.items()}
     assert worker.items() <= _properties(_config("connect-worker")).items()
+
+
+def test_connect_knows_the_local_logins_of_debezium(tmp_path):
+    """What `${env:...}` in conf/sources refers to."""
+    logins = Stack(tmp_path).endpoints().logins()
+    assert logins.items() <= EVERY["connect"]["environment"].items()
+    assert all(re.fullmatch(WORKER["config.providers.env.param.allowlist.pattern"], name) for name in logins)
 
 
 def test_s3_has_the_local_keys_and_bucket():

@@ -6,42 +6,13 @@ import functools
 import http.server
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 
-from replicator.connect.rest import Connect, shorten
+from replicator.connect.rest import Connect
 from replicator.connect.template import fill
+from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
-
-CONNECTORS = Path(__file__).resolve().parents[2] / "infra" / "connect"
-DBSERVER1 = CONNECTORS / "dbserver1.json"
-VALUES = {
-    "MARIADB_HOST": "127.0.0.1",
-    "MARIADB_PORT": "3306",
-    "MARIADB_CONNECTOR_USER": "debezium",
-    "MARIADB_CONNECTOR_PASSWORD": "p$a{s}s${MARIADB_CONNECTOR_USER}",
-    "KAFKA_BOOTSTRAP": "127.0.0.1:9092",
-}
-
-
-def test_the_connector_of_the_sample_source_is_filled():
-    """Each placeholder once; a value is put in as it is, even if it looks like a placeholder."""
-    config = fill(DBSERVER1, VALUES)
-    assert config["database.port"] == "3306"
-    assert config["database.password"] == VALUES["MARIADB_CONNECTOR_PASSWORD"]
-    assert config["topic.prefix"] == "dbserver1"
-
-
-def test_the_connector_of_the_outbox_publishes_nothing_by_itself_and_flattens():
-    """The publication is the source's own; rows keep their deletes and what their order is made of."""
-    names = ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")
-    config = fill(CONNECTORS / "northwind.json", {f"POSTGRES_SOURCE_{name}": name.lower() for name in names})
-    assert (config["publication.name"], config["publication.autocreate.mode"]) == ("cdc_publication", "disabled")
-    assert config["table.include.list"] == "datalake.cdc_events"
-    assert config["transforms.unwrap.delete.tombstone.handling.mode"] == "rewrite-with-tombstone"
-    fields = set(config["transforms.unwrap.add.fields"].split(","))
-    assert fields == {"op", "db", "table", "schema", "lsn", "source.ts_ms", "sequence"}
 
 
 def test_a_placeholder_without_a_value_is_named_with_its_place(tmp_path):

@@ -93,7 +93,7 @@ def test_python_in_here_documents_compiles():
 
 
 PAGES = [*readme.ROOT.glob("*.md"), *(readme.ROOT / "docs").rglob("*.md")]
-WRITTEN_BY_THE_READER = {"conf/models/dim_offices.sql", "conf/models/dim_offices.yaml"}
+WRITTEN_BY_THE_READER = {"conf/models/dim_offices.sql", "conf/models/dim_offices.yaml", "conf/sources/shop.yaml"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(readme.ROOT)))
@@ -130,6 +130,14 @@ def test_the_example_of_a_source_is_a_valid_one(tmp_path):
     path = tmp_path / "source.yaml"
     path.write_text(readme.file("conf/sources"), encoding="utf-8")
     assert [declared.truncate for declared in sourcefile.declarations(path)] == ["fail"]
+
+
+def test_the_example_of_a_connector_is_a_valid_one(tmp_path):
+    """The source's file of "Connectors", whose password is a reference."""
+    path = tmp_path / "source.yaml"
+    path.write_text(readme.file("conf/sources/shop.yaml"), encoding="utf-8")
+    told = sourcefile.template(path).connector
+    assert (told.kind, told.tables, told.slot) == ("postgresql", ("sales.orders", "sales.lines"), "shop")
 
 
 def test_the_types_that_are_named_exist():

@@ -114,7 +114,7 @@ def test_a_source_may_say_where_its_own_database_is(conf):
     assert "canary" not in str(shown) + str(login)
     nameless = {"sources/s.yaml": "name: s\ndatabase: {kind: postgresql, host: h, user: u}\n"}
     assert "dbname says which database" in refusal(conf, "", **nameless)
-    strange = {"sources/s.yaml": "name: s\ndatabase: {kind: oracle, hots: h, user: u}\n"}
+    strange = {"sources/s.yaml": "name: s\ndatabase: {kind: db2, hots: h, user: u}\n"}
     said = refusal(conf, "", **strange)
     assert "database.kind" in said
     assert "unknown key 'database.hots'; did you mean 'host'?" in said

@@ -1,0 +1,150 @@
+"""Connectors as the sources' files describe them: ``validate``, ``diff``, ``apply``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import reach
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from replicator.connect.differences import Step
+    from replicator.connect.reconcile import Outcome
+    from replicator.settings import Settings
+
+_Prune = Annotated[bool, typer.Option("--prune", help="Delete Debezium's connectors that no file describes.")]
+_CHANGES = ("connector", "then", "key", "runs", "wanted")
+
+
+def validate(
+    sources: reach.Sources = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """What Kafka Connect says of each configuration, key by key; nothing is created. Exit 2 if it would refuse one.
+
+    The plugins try to log in to their databases.
+    """
+    settings = options.settings(env, conf)
+    connect, wanted = reach.cluster(settings), _wanted(settings, sources)
+    found = {name: connect.validate(name, config) for name, config in wanted.items()}
+    if as_json:
+        console.print_json([{"connector": name, **asdict(each)} for name, told in found.items() for each in told])
+    else:
+        for name in [name for name, told in found.items() if not told]:
+            console.narrate(f"{name}: nothing is wrong")
+        rows = [
+            (name, "refused" if each.refused else "warning", each.key, each.what, each.mend)
+            for name, told in found.items()
+            for each in told
+        ]
+        if rows:
+            console.print_table(("connector", "then", "key", "what is wrong", "how to mend"), rows)
+    if any(each.refused for told in found.values() for each in told):
+        raise typer.Exit(ConfigError.exit_code)
+
+
+def diff(
+    sources: reach.Sources = None,
+    prune: _Prune = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """How the connectors that run differ from the files; exit 1 if they do."""
+    todo = _steps(options.settings(env, conf), sources, prune=prune)
+    _print_steps(todo, as_json=as_json)
+    if _to_do(todo):
+        raise typer.Exit(1)
+
+
+def apply(
+    sources: reach.Sources = None,
+    prune: _Prune = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make the connectors that run those of the files: what is missing is created, what differs updated.
+
+    A paused or stopped one stays so. Exit 2 if a configuration is refused, 1 if a connector fails; the others go on.
+    """
+    settings = options.settings(env, conf)
+    todo = _steps(settings, sources, prune=prune)
+    if dry_run or not as_json:
+        _print_steps(todo, as_json=as_json)
+    if dry_run:
+        return
+    outcomes = _reconciled(settings, sources, todo)
+    if as_json:
+        console.print_json([_outcome(each) for each in outcomes])
+    codes = {each.error.exit_code for each in outcomes if each.error is not None}
+    if codes:
+        raise typer.Exit(min(codes))
+
+
+def _wanted(settings: Settings, sources: Sequence[str] | None) -> dict[str, dict[str, str]]:
+    """The configuration of each connector that is described, by its name."""
+    from replicator.connect.configuration import configuration
+
+    found = reach.described(settings, sources)
+    return {name: configuration(source.connector) for name, source in found.items() if source.connector is not None}
+
+
+def _steps(settings: Settings, sources: Sequence[str] | None, *, prune: bool) -> list[Step]:
+    from replicator.connect.reconcile import difference
+
+    if prune and sources:
+        raise ConfigError("--prune looks at all sources", mend="Leave their names out.")
+    wanted = _wanted(settings, sources)
+    found = difference(reach.cluster(settings), wanted, prune=prune)
+    return [step for step in found if step.connector in wanted] if sources else found
+
+
+def _reconciled(settings: Settings, sources: Sequence[str] | None, todo: Iterable[Step]) -> list[Outcome]:
+    from replicator.connect.reconcile import reconcile
+
+    outcomes, wanted = [], _wanted(settings, sources)
+    for outcome in reconcile(reach.cluster(settings), wanted, todo):
+        if outcome.error is not None:
+            console.narrate(f"{outcome.step.connector}: {outcome.error}", style="red")
+        elif outcome.step.action != "foreign":
+            console.narrate(f"{outcome.step.connector}: {outcome.state or 'deleted, with its offsets kept'}")
+        outcomes.append(outcome)
+    return outcomes
+
+
+def _to_do(todo: Iterable[Step]) -> bool:
+    return any(step.action in ("create", "update", "delete") for step in todo)
+
+
+def _print_steps(todo: Sequence[Step], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([asdict(step) for step in todo])
+        return
+    rows = [
+        (step.connector, step.action, change.key, change.runs or "", change.wanted or "")
+        for step in todo
+        for change in step.changes
+    ]
+    rows += [(step.connector, step.action, "", "", "") for step in todo if step.action == "delete"]
+    if rows:
+        console.print_table(_CHANGES, rows)
+    for step in todo:
+        if step.action == "unchanged":
+            console.narrate(f"{step.connector} is as its file says")
+        elif step.action == "foreign":
+            console.narrate(f"{step.connector} is in no file, and left alone")
+
+
+def _outcome(outcome: Outcome) -> Mapping[str, object]:
+    error = None if outcome.error is None else str(outcome.error)
+    return {**asdict(outcome.step), "state": outcome.state, "error": error}

@@ -1,0 +1,125 @@
+"""The life of connectors that exist: ``plugins``, ``list``, ``status``, ``pause``, ``resume``, ``restart``, ``stop``,
+``delete``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import reach
+from replicator.errors import ConnectorFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from replicator.connect.rest import Connect
+    from replicator.connect.told import Known
+
+
+def plugins(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """The connector classes that the workers have."""
+    found = reach.cluster(options.settings(env, conf)).plugins()
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    else:
+        console.print_table(("class", "type", "version"), [(each.name, each.type, each.version) for each in found])
+
+
+def list_(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
+    """Every connector with its class, its state and its tasks'."""
+    found = reach.existing(reach.cluster(options.settings(env, conf)), None)
+    rows = [(name, _class(known), *_states(known)) for name, known in found.items()]
+    if as_json:
+        console.print_json([dict(zip(("name", "class", "state", "tasks"), row, strict=True)) for row in rows])
+    elif rows:
+        console.print_table(("name", "class", "state", "tasks"), [(*row[:3], ", ".join(row[3])) for row in rows])
+    else:
+        console.narrate("Kafka Connect has no connectors; `replicator connect apply` registers those of the files.")
+
+
+def status(
+    connectors: reach.AnyConnectors = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Connectors and their tasks, each with the causes of its failure, shortened; exit 1 if one has failed."""
+    found = reach.existing(reach.cluster(options.settings(env, conf)), connectors)
+    told = {name: known.status.parts if known.status is not None else () for name, known in found.items()}
+    if as_json:
+        console.print_json([{"connector": name, **asdict(part)} for name, parts in told.items() for part in parts])
+    else:
+        rows = [
+            (name, "connector" if part.task is None else f"task {part.task}", part.state, part.worker, part.trace)
+            for name, parts in told.items()
+            for part in parts
+        ]
+        console.print_table(("connector", "part", "state", "worker", "why"), rows)
+    failed = [name for name, known in found.items() if known.status is not None and known.status.failed]
+    for name in failed:
+        console.narrate(f"{name} has failed: mend the cause, then `replicator connect restart {name}`.", style="red")
+    if failed:
+        raise typer.Exit(ConnectorFailed.exit_code)
+
+
+def pause(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Let connectors rest. Their tasks stay, and so does what they hold at the source: a slot goes on retaining log."""
+    _each(env, conf, connectors, lambda connect, name: connect.pause(name), "paused")
+
+
+def resume(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Let paused or stopped connectors go on, and wait until they run. Exit 1 if one fails."""
+
+    def go_on(connect: Connect, name: str) -> None:
+        connect.resume(name)
+        connect.wait_running(name)
+
+    _each(env, conf, connectors, go_on, "runs")
+
+
+def restart(
+    connectors: reach.Connectors,
+    whole: Annotated[bool, typer.Option("--all", help="Restart what runs as well, not only what failed.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Start again what has failed of connectors, and wait until they run. Exit 1 if one fails again."""
+
+    def again(connect: Connect, name: str) -> None:
+        connect.restart(name, only_failed=not whole)
+        connect.wait_running(name)
+
+    _each(env, conf, connectors, again, "runs")
+
+
+def stop(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """End the tasks of connectors, which stay known with their offsets."""
+    _each(env, conf, connectors, lambda connect, name: connect.stop(name), "stopped")
+
+
+def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Remove connectors. Their offsets stay: the same name goes on where it was. Slots and topics stay, too.
+
+    For a fresh start: stop, offsets reset, delete.
+    """
+    _each(env, conf, connectors, lambda connect, name: connect.delete(name), "deleted; its offsets are kept")
+
+
+def _each(env: str, conf: Path | None, names: Sequence[str], act: Callable[[Connect, str], None], done: str) -> None:
+    connect = reach.cluster(options.settings(env, conf))
+    for name in reach.existing(connect, names):
+        act(connect, name)
+        console.narrate(f"{name}: {done}")
+
+
+def _class(known: Known) -> str:
+    return known.config.get("connector.class", "").rpartition(".")[2]
+
+
+def _states(known: Known) -> tuple[str, tuple[str, ...]]:
+    return ("UNASSIGNED", ()) if known.status is None else (known.status.connector, known.status.tasks)

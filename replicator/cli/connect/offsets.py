@@ -1,0 +1,48 @@
+"""``replicator connect offsets``: how far connectors have got at their sources."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import reach
+
+app = typer.Typer(help="How far a connector has got at its source.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(help="The connector's name.", metavar="CONNECTOR")]
+
+
+@app.command()
+def show(
+    connector: _Name,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """The offsets of a connector, as its plugin writes them."""
+    connect = reach.cluster(options.settings(env, conf))
+    reach.existing(connect, [connector])
+    found = connect.offsets(connector)
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    elif found:
+        rows = [(json.dumps(each.partition), json.dumps(each.offset)) for each in found]
+        console.print_table(("partition", "offset"), rows)
+    else:
+        console.narrate(f"{connector} has no offsets: it begins with a snapshot.")
+
+
+@app.command()
+def reset(connector: _Name, env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None) -> None:
+    """Forget how far a stopped connector has got: once resumed it starts afresh, usually with a snapshot.
+
+    Rows that were deleted at the source meanwhile are not told by a snapshot; a slot of PostgreSQL stays where it is.
+    """
+    connect = reach.cluster(options.settings(env, conf))
+    reach.existing(connect, [connector])
+    connect.reset_offsets(connector)
+    console.narrate(f"{connector} has no offsets any more: `replicator connect resume {connector}` starts it afresh.")

@@ -1,0 +1,64 @@
+"""What the verbs of ``replicator connect`` share: the cluster, connectors by name, the sources that describe them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from replicator.errors import ConfigError
+from replicator.yamlfile import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replicator.connect.rest import Connect
+    from replicator.connect.told import Known
+    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
+
+Connectors = Annotated[list[str], typer.Argument(help="Names of connectors.", metavar="CONNECTOR...")]
+AnyConnectors = Annotated[
+    Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    typer.Argument(help="Only these connectors; all of them without a name.", metavar="[CONNECTOR]..."),
+]
+Sources = Annotated[
+    Optional[list[str]],  # noqa: UP045 - as above
+    typer.Argument(help="Only these sources; all that describe a connector without a name.", metavar="[SOURCE]..."),
+]
+
+
+def cluster(settings: Settings) -> Connect:
+    """Kafka Connect. Raises ConfigError where none is configured; nothing is reached yet."""
+    from replicator.connect.rest import Connect
+
+    if not settings.connect.url:
+        raise ConfigError("no Kafka Connect is configured", mend="Set connect.url in the environment's file.")
+    return Connect(settings.connect.url)
+
+
+def described(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
+    """The sources whose file describes a connector, by the connector's name. Raises ConfigError: a source that there is
+    not, or that describes none; two sources with one connector.
+    """
+    asked = [settings.source(name) for name in names or ()]
+    silent = next((source.name for source in asked if source.connector is None), None)
+    if silent is not None:
+        raise ConfigError(f"the source {silent} describes no connector", mend="Give its file a block `connector`.")
+    found: dict[str, SourceSpec] = {}
+    for source in asked or settings.sources:
+        if source.connector is not None:
+            twin = found.setdefault(source.connector.name, source)
+            if twin.name != source.name:
+                what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
+                raise ConfigError(what, mend="Give one of them another `name` in `connector`.")
+    return found
+
+
+def existing(connect: Connect, names: Sequence[str] | None) -> dict[str, Known]:
+    """Connectors that Connect has, all of them without a name. Raises ConfigError for one that it has not."""
+    every = connect.known()
+    for name in names or ():
+        if name not in every:
+            raise ConfigError(f"Kafka Connect has no connector {name!r}{nearest(name, every)}")
+    return {name: every[name] for name in names} if names else every

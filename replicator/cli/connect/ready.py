@@ -1,0 +1,62 @@
+"""``replicator connect check``: is a source ready to be captured?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import reach
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from replicator.databases.readiness.finding import Finding
+    from replicator.spec import SourceSpec
+
+_COLUMNS = ("source", "state", "what", "table", "found", "how to mend")
+_STYLES = {"ok": "green", "advice": "yellow", "mend": "red"}
+
+
+def check(
+    sources: reach.Sources = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Look at the databases of sources: log, slots, publication, tables, rights, each with its mend as SQL.
+
+    Nothing is changed. The login is `database` of the source's file. Exit 1 if something must be mended.
+    """
+    settings = options.settings(env, conf)
+    found = {source.name: _findings(source) for source in reach.described(settings, sources).values()}
+    if as_json:
+        console.print_json([{"source": name, **asdict(each)} for name, told in found.items() for each in told])
+    else:
+        _print(found)
+    if any(each.level == "mend" for told in found.values() for each in told):
+        raise typer.Exit(1)
+
+
+def _findings(source: SourceSpec) -> list[Finding]:
+    from replicator.databases.readiness import asking
+
+    if source.database is None or source.connector is None:
+        what = f"nothing says how the database of {source.name} is asked"
+        raise ConfigError(what, mend="Give the source's file a block `database`: kind, host, user, password.")
+    return asking.findings(source.database, source.connector)
+
+
+def _print(found: dict[str, list[Finding]]) -> None:
+    from rich.text import Text
+
+    rows = [
+        (name, Text(each.level, style=_STYLES[each.level]), each.what, each.table, each.said, each.fix)
+        for name, told in found.items()
+        for each in told
+    ]
+    console.print_table(_COLUMNS, rows)
+    for name, told in found.items():
+        count = sum(each.level == "mend" for each in told)
+        console.narrate(f"{name}: {count} to mend" if count else f"{name} is ready to be captured")

@@ -1,0 +1,57 @@
+"""What would have to change so that the connectors that run are those of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from replicator.connect.configuration import CLASSES
+from replicator.references import shown
+
+Action = Literal["create", "update", "unchanged", "delete", "foreign"]
+Configs = Mapping[str, Mapping[str, str]]
+"""Connectors' configurations by name."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One key of a connector as it ``runs`` and as it is ``wanted``, None where it is not there; secrets are masked."""
+
+    key: str
+    runs: str | None
+    wanted: str | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """What becomes of one connector. ``foreign``: no file has it, and it is left alone."""
+
+    connector: str
+    action: Action
+    changes: tuple[Change, ...] = ()
+
+
+def steps(wanted: Configs, running: Configs, *, prune: bool = False) -> Iterator[Step]:
+    """One step per connector of either side, by name. Only with ``prune`` is one deleted, and only one of Debezium's
+    that a file could have described.
+    """
+    for name in sorted({*wanted, *running}):
+        if name not in wanted:
+            ours = running[name].get("connector.class") in CLASSES.values()
+            yield Step(name, "delete" if prune and ours else "foreign")
+        elif name not in running:
+            yield Step(name, "create", changes(wanted[name], {}))
+        else:
+            found = changes(wanted[name], running[name])
+            yield Step(name, "update" if found else "unchanged", found)
+
+
+def changes(wanted: Mapping[str, str], running: Mapping[str, str]) -> tuple[Change, ...]:
+    """The keys that differ; ``name`` is Connect's own."""
+    keys = sorted(key for key in {*wanted, *running} - {"name"} if wanted.get(key) != running.get(key))
+    return tuple(Change(key, _shown(key, running), _shown(key, wanted)) for key in keys)
+
+
+def _shown(key: str, config: Mapping[str, str]) -> str | None:
+    return shown(key, config[key]) if key in config else None

@@ -1,0 +1,71 @@
+"""What Kafka Connect's validation says of a configuration, one line per key: what is wrong and how to mend it."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_CHOICES, _SENTENCE = 12, 160
+_PASSED_ON = re.compile(
+    r"(transforms|predicates|converters|driver|schema\.history\.internal|signal|notification|header|"
+    r"key\.converter|value\.converter|header\.converter|producer\.override|consumer\.override|admin\.override|"
+    r"column\.(mask|truncate|propagate)|datatype\.propagate|topic\.creation|errors|internal|openlineage|"
+    r"custom\.metric|snapshot\.select\.statement\.overrides|post\.processors|log\.mining|rac|mongodb|ssl|custom|name)"
+    r"([.]|$)"
+)
+"""Keys that belong to something behind the connector, which its own list does not name."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with one key. ``refused``: Connect takes no configuration with it; else it has no
+    effect.
+    """
+
+    key: str
+    what: str
+    mend: str = ""
+    refused: bool = True
+
+
+def findings(told: Mapping[str, Any], config: Iterable[str]) -> Iterator[Finding]:
+    """What a validation answered (``PUT /connector-plugins/…/config/validate``) about a configuration with these keys:
+    refusals in its order, then keys that the plugin does not know.
+    """
+    known: set[str] = set()
+    for each in told["configs"]:
+        definition = each["definition"] or {}
+        value = each["value"] or {"name": definition["name"]}  # of a key that the plugin did not look at
+        known.add(value["name"])
+        errors = [_told(error, value["name"]) for error in value.get("errors") or ()]
+        if errors:
+            yield Finding(value["name"], "; ".join(dict.fromkeys(errors)), _mend(value, definition))
+    for key in sorted(set(config) - known):
+        if not _PASSED_ON.match(key):
+            yield Finding(key, "the plugin has no such key: it has no effect", _nearest(key, known), refused=False)
+
+
+def _told(error: str, key: str) -> str:
+    """The sentence without the key, the value and the frames around it."""
+    first = " ".join(error.split())
+    first = re.sub(rf"^(The '{re.escape(key)}' value is invalid: )", "", first)
+    return re.sub(r"^Invalid value .* for configuration [\w.\-]+: ", "", first)
+
+
+def _mend(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
+    """The values that there are to choose from, else the first sentence of what the plugin says of the key."""
+    choices = [str(choice) for choice in value.get("recommended_values") or ()]
+    if 0 < len(choices) <= _CHOICES:
+        return f"One of {', '.join(choices)}."
+    documented = re.sub(r"<[^>]+>", "", " ".join(str(definition.get("documentation") or "").split()))
+    sentence = re.match(r".*?[.](?=\s|$)", documented)
+    text = sentence.group() if sentence else documented
+    return text if len(text) <= _SENTENCE else f"{text[:_SENTENCE].rsplit(' ', 1)[0]} …"
+
+
+def _nearest(key: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.75)
+    return f"Is {close[0]} meant?" if close else ""

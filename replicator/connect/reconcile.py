@@ -1,0 +1,64 @@
+"""Making the connectors that run those of the files, one after the other: what one refuses keeps no other back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replicator.connect.differences import Configs, Step, steps
+from replicator.errors import ReplicatorError
+
+if TYPE_CHECKING:
+    from replicator.connect.rest import Connect
+    from replicator.connect.told import Known, Status
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one step: the connector's state afterwards ('' where there is none), and what failed."""
+
+    step: Step
+    state: str = ""
+    error: ReplicatorError | None = None
+
+
+def difference(connect: Connect, wanted: Configs, *, prune: bool = False) -> list[Step]:
+    """What :func:`reconcile` would do; nothing is changed. Raises Unreachable."""
+    return list(steps(wanted, {name: known.config for name, known in connect.known().items()}, prune=prune))
+
+
+def reconcile(connect: Connect, wanted: Configs, todo: Iterable[Step], seconds: float = 60.0) -> Iterator[Outcome]:
+    """Do each step, wait until what should run does, and tell of each as it is done. Raises Unreachable.
+
+    A paused or stopped connector gets its new configuration and stays as somebody wanted it. One that runs as the files
+    have it is not touched; it is an error where it has failed. Offsets of a deleted one are kept.
+    """
+    known = connect.known()
+    for step in todo:
+        yield _tried(connect, step, wanted, known.get(step.connector), seconds)
+
+
+def _tried(connect: Connect, step: Step, wanted: Configs, known: Known | None, seconds: float) -> Outcome:
+    try:
+        return Outcome(step, _done(connect, step, wanted, known, seconds))
+    except ReplicatorError as error:
+        return Outcome(step, _state(connect.status(step.connector)), error)
+
+
+def _done(connect: Connect, step: Step, wanted: Configs, known: Known | None, seconds: float) -> str:
+    name, before = step.connector, None if known is None else known.status
+    if step.action == "foreign":
+        return _state(before)
+    if step.action == "delete":
+        connect.delete(name)
+        return ""
+    if step.action != "unchanged":
+        connect.apply(name, wanted[name])
+    if before is not None and before.held:
+        return before.connector
+    return connect.wait_running(name, seconds).connector
+
+
+def _state(status: Status | None) -> str:
+    return "" if status is None else "FAILED" if status.failed else status.connector

@@ -1,0 +1,72 @@
+"""The questions of a kind of database, asked of a server. A question that the login may not ask has no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from replicator import references
+from replicator.databases import logins
+from replicator.databases.readiness import binlog, oracle, postgresql, sqlserver
+from replicator.databases.readiness.finding import Answers, Finding, Rows
+from replicator.errors import Unreachable
+from replicator.spec import Connector, Login
+
+_JUDGES = {
+    "mariadb": binlog.judge,
+    "mysql": binlog.judge,
+    "oracle": oracle.judge,
+    "postgresql": postgresql.judge,
+    "sqlserver": sqlserver.judge,
+}
+
+
+def findings(login: Login, connector: Connector) -> list[Finding]:
+    """What is found of the source of a connector, by a login that may look. Raises Unreachable, ConfigError."""
+    return _JUDGES[connector.kind](ask(login, questions(connector), values(login, connector)), connector)
+
+
+def questions(connector: Connector) -> Mapping[str, str]:
+    """What is asked of the source of a connector, by name."""
+    if connector.kind == "sqlserver":
+        return sqlserver.questions(connector)
+    asked = {"oracle": oracle.QUESTIONS, "postgresql": postgresql.QUESTIONS}
+    return asked.get(connector.kind, binlog.QUESTIONS)
+
+
+def values(login: Login, connector: Connector) -> dict[str, str]:
+    """What questions are about: the connector's user, or the login's where only Kafka Connect knows that one."""
+    user = login.user if references.is_reference(connector.user) else connector.user
+    return {"user": user, "username": user, "publication": connector.publication}
+
+
+def ask(login: Login, asked: Mapping[str, str], told: Mapping[str, str]) -> Answers:
+    """The answers, by question: rows by column in small letters. Raises Unreachable where the server breaks off."""
+    with closing(logins.session(login)) as session:
+        return {name: _answer(session, login, sql, told) for name, sql in asked.items()}
+
+
+def _answer(session: Any, login: Login, sql: str, told: Mapping[str, str]) -> Rows | None:
+    if login.kind == "oracle":
+        arguments = {name: value for name, value in told.items() if f":{name}" in sql}
+    else:
+        arguments = {name: value for name, value in told.items() if f"%({name})s" in sql}
+    with closing(session.cursor()) as cursor:
+        try:
+            cursor.execute(sql, *([arguments] if arguments else []))
+            columns = [column[0].lower() for column in cursor.description]
+            return [dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+        except Exception as error:  # every client has errors of its own: whether the server is there is asked
+            if not _is_there(session, login):
+                raise Unreachable(f"{login.kind} broke off", where=f"{login.host}:{login.port}") from error
+            return None
+
+
+def _is_there(session: Any, login: Login) -> bool:
+    try:
+        with closing(session.cursor()) as cursor:
+            cursor.execute("SELECT 1 FROM dual" if login.kind == "oracle" else "SELECT 1")
+    except Exception:  # noqa: BLE001 - as above
+        return False
+    return True

@@ -1,0 +1,167 @@
+"""MariaDB and MySQL: the binlog, the tables, and what the connector's account may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicator.databases.readiness.finding import (
+    ADVICE,
+    MEND,
+    OK,
+    Answers,
+    Finding,
+    Rows,
+    absent,
+    takes,
+    unseen,
+)
+from replicator.spec import Connector
+
+_VARIABLES = (
+    "log_bin", "binlog_format", "binlog_row_image", "binlog_row_value_options", "server_id", "gtid_mode", "version",
+    "binlog_expire_logs_seconds", "expire_logs_days",
+)  # fmt: skip
+_USERS_TABLES = "table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')"
+QUESTIONS: Mapping[str, str] = {
+    "variables": f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({', '.join(map(repr, _VARIABLES))})",
+    "tables": f"""
+SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
+       (SELECT count(*) FROM information_schema.table_constraints k WHERE k.table_schema = t.table_schema
+        AND k.table_name = t.table_name AND k.constraint_type = 'PRIMARY KEY') AS key_count
+  FROM information_schema.tables t WHERE t.table_type = 'BASE TABLE' AND t.{_USERS_TABLES}
+""",  # noqa: S608 - made of constants
+    "unknown_types": f"""
+SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type
+  FROM information_schema.columns WHERE data_type IN ('inet4', 'inet6') AND {_USERS_TABLES}
+""",  # noqa: S608 - made of constants
+    "cascades": """
+SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name AS parent
+  FROM information_schema.referential_constraints
+ WHERE delete_rule IN ('CASCADE', 'SET NULL') OR update_rule IN ('CASCADE', 'SET NULL')
+""",
+    "privileges": """
+SELECT grantee, privilege_type AS privilege, '*' AS scope FROM information_schema.user_privileges
+ WHERE grantee LIKE concat('''', %(user)s, '''@%%')
+UNION ALL
+SELECT grantee, privilege_type, table_schema FROM information_schema.schema_privileges
+ WHERE grantee LIKE concat('''', %(user)s, '''@%%')
+""",
+}
+_NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATION CLIENT")
+_ALIKE = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
+_HARMLESS = frozenset({*_NEEDED, "LOCK TABLES", "USAGE", "SHOW VIEW", "SLAVE MONITOR", "PROCESS"})
+_SHORTEST = 3 * 86_400
+
+
+def judge(answers: Answers, connector: Connector) -> list[Finding]:
+    """Everything that was looked at, what is fine as well."""
+    every = [row["name"] for row in answers["tables"] or ()]
+    captured = [name for name in every if _takes(connector, name)]
+    return [
+        *_binlog({row["variable_name"].lower(): row["value"] for row in answers["variables"] or ()}, connector),
+        *_privileges(answers["privileges"], connector, sorted({name.split(".")[0] for name in captured})),
+        *_tables([row for row in answers["tables"] or () if row["name"] in captured]),
+        *_types(answers["unknown_types"] or (), connector),
+        *_cascades(answers["cascades"] or (), captured),
+        *absent(connector, every),
+    ]
+
+
+def _takes(connector: Connector, table: str) -> bool:
+    database = table.partition(".")[0].casefold()
+    return takes(connector, table) and (not connector.databases or database in map(str.casefold, connector.databases))
+
+
+def _binlog(told: Mapping[str, str], connector: Connector) -> Iterator[Finding]:
+    if told["log_bin"] != "ON":
+        fix = "-- my.cnf, then restart the server: log_bin = binlog, server_id = 1, binlog_format = ROW"
+        yield Finding("log_bin", MEND, "OFF: the server writes no binlog", fix)
+    for name, right in (("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
+        if told[name] == right:
+            yield Finding(name, OK, right)
+        else:
+            fix = f"SET GLOBAL {name} = '{right}'; -- and in my.cnf; sessions that are open keep theirs"
+            yield Finding(name, MEND, f"{told[name]}: changes are missing or incomplete", fix)
+    if told.get("binlog_row_value_options"):
+        said = f"{told['binlog_row_value_options']}: documents come in parts"
+        yield Finding("binlog_row_value_options", MEND, said, "SET GLOBAL binlog_row_value_options = '';")
+    if str(connector.server_id) == told["server_id"]:
+        said = f"the connector's server_id {connector.server_id} is the server's own"
+        yield Finding("server_id", MEND, said, "Give the connector another `server_id` in the source's file.")
+    if told.get("gtid_mode") == "OFF":
+        fix = "-- step by step: OFF_PERMISSIVE, ON_PERMISSIVE, ON, with enforce_gtid_consistency = ON"
+        yield Finding("gtid_mode", ADVICE, "OFF: the connector cannot follow a failover", fix)
+    yield from _kept(told)
+
+
+def _kept(told: Mapping[str, str]) -> Iterator[Finding]:
+    """How long the binlog stays; 0: for ever."""
+    by_days = float(told.get("expire_logs_days") or 0) * 86_400
+    seconds = float(told.get("binlog_expire_logs_seconds") or 0) or by_days
+    if 0 < seconds < _SHORTEST:
+        said = f"the binlog is kept for {seconds / 3600:.0f} hours: a connector that is away for longer starts anew"
+        yield Finding("retention", ADVICE, said, f"SET GLOBAL binlog_expire_logs_seconds = {7 * 86_400};")
+
+
+def _privileges(told: Rows | None, connector: Connector, databases: list[str]) -> Iterator[Finding]:
+    if not told:
+        yield unseen("grants", f"SELECT on mysql.*, or there is no account {connector.user}")
+        return
+    for grantee in sorted({row["grantee"] for row in told}):
+        own = {(_spelled(row["privilege"]), str(row["scope"])) for row in told if row["grantee"] == grantee}
+        everywhere = {privilege for privilege, scope in own if scope == "*"}
+        reads_all = bool(databases) and all(("SELECT", database) in own for database in databases)
+        missing = [each for each in _NEEDED if each not in everywhere and not (each == "SELECT" and reads_all)]
+        surplus = sorted(everywhere - _HARMLESS)
+        if missing:
+            fix = f"GRANT {', '.join(missing)} ON *.* TO {grantee};"
+            yield Finding("grants", MEND, f"{grantee} lacks {', '.join(missing)}", fix)
+        if surplus:
+            fix = f"REVOKE {', '.join(surplus)} ON *.* FROM {grantee};"
+            few = ", ".join(surplus[:4]) + (f" and {len(surplus) - 4} more" if len(surplus) > 4 else "")
+            yield Finding("grants", ADVICE, f"{grantee} has {few}, which capture never needs", fix)
+        if not missing and not surplus:
+            yield Finding("grants", OK, grantee)
+
+
+def _spelled(privilege: str) -> str:
+    """As the connector's documentation has it; servers and their versions differ."""
+    return _ALIKE.get(privilege, privilege)
+
+
+def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    for table in tables:
+        name = table["name"]
+        if int(table["key_count"]):
+            yield Finding("table", OK, "it has a key", table=name)
+        else:
+            fix = f"ALTER TABLE {_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
+            yield Finding(
+                "key", MEND, "no primary key: its records have no key, and rows cannot be told apart", fix, name
+            )
+        if table["engine"] not in (None, "InnoDB"):
+            fix = f"ALTER TABLE {_quoted(name)} ENGINE = InnoDB;"
+            said = f"{table['engine']} has no transactions: a snapshot of it is of no one moment"
+            yield Finding("engine", ADVICE, said, fix, name)
+
+
+def _types(told: Rows, connector: Connector) -> Iterator[Finding]:
+    """Types whose DDL or values Debezium's parser does not know (stack.md 2.5)."""
+    for row in told:
+        if _takes(connector, row["name"]):
+            said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
+            fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
+            yield Finding("type", MEND, said, fix, row["name"])
+
+
+def _cascades(told: Rows, captured: list[str]) -> Iterator[Finding]:
+    for row in told:
+        if row["name"] in captured:
+            said = f"its foreign key to {row['parent']} cascades: what the server does to its rows then is in no binlog"
+            fix = "Let the application change these rows itself, and declare the foreign key without CASCADE."
+            yield Finding("cascade", ADVICE, said, fix, row["name"])
+
+
+def _quoted(name: str) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in name.split(".", 1))

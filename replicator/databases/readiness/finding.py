@@ -1,0 +1,79 @@
+"""What is found of a source, and which of its tables a connector captures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from replicator.spec import Connector
+
+Rows = Sequence[Mapping[str, Any]]
+Answers = Mapping[str, Rows | None]
+"""By question, rows by column; None where the login may not ask."""
+
+Level = Literal["ok", "advice", "mend"]
+OK: Final = "ok"
+ADVICE: Final = "advice"
+MEND: Final = "mend"
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_NOT_LITERAL = re.compile(r"[\\^$*+?()\[\]{}|]")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``mend``: capture fails or loses changes until the ``fix``, mostly SQL, is done;
+    ``advice``: it works, and would be safer. ``table`` is '' where it is about all of the server.
+    """
+
+    what: str
+    level: Level
+    said: str
+    fix: str = ""
+    table: str = ""
+
+
+def unseen(what: str, right: str) -> Finding:
+    """Said of a question that the login may not ask."""
+    return Finding(what, ADVICE, f"this login may not look: it lacks {right}")
+
+
+def takes(connector: Connector, table: str) -> bool:
+    """Whether the connector captures ``<database or schema>.<table>``, by Debezium's rule: whole names, in any case."""
+    within = not connector.tables or any(_matches(pattern, table) for pattern in connector.tables)
+    return within and not any(_matches(pattern, table) for pattern in connector.except_tables)
+
+
+def absent(connector: Connector, present: Sequence[str]) -> list[Finding]:
+    """A finding per table that is named, not described by a pattern, and that there is not."""
+    known = {table.casefold() for table in present}
+    named = [table for table in connector.tables if not _NOT_LITERAL.search(table)]
+    return [
+        Finding("table", MEND, "there is no such table", "Correct `tables` in the source's file.", table)
+        for table in named
+        if table.casefold() not in known
+    ]
+
+
+def only(rows: Rows | None) -> Mapping[str, Any]:
+    """The first row, an empty one where there is none."""
+    return rows[0] if rows else {}
+
+
+def double_quoted(table: str) -> str:
+    """``"schema"."table"`` of ``schema.table``."""
+    return ".".join('"' + part.replace('"', '""') + '"' for part in table.split(".", 1))
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    step = 0 if count <= 0 else min((count.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{count / 1024**step:.0f} {_UNITS[step]}"
+
+
+def _matches(pattern: str, table: str) -> bool:
+    try:
+        return re.fullmatch(pattern, table, re.IGNORECASE) is not None
+    except re.error:  # Java knows more than Python; names that are none are taken as they stand
+        return pattern.casefold() == table.casefold()

@@ -1,0 +1,138 @@
+"""Oracle, read with LogMiner: archived logs, supplemental logging per database and table, rights.
+
+It cannot be run here: what is judged is shown over answers written down (tests/unit/readiness).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicator.databases.readiness.finding import (
+    ADVICE,
+    MEND,
+    OK,
+    Answers,
+    Finding,
+    Rows,
+    absent,
+    double_quoted,
+    only,
+    size,
+    takes,
+    unseen,
+)
+from replicator.spec import Connector
+
+_OF_USERS = "owner NOT IN (SELECT username FROM all_users WHERE oracle_maintained = 'Y')"
+QUESTIONS: Mapping[str, str] = {
+    "database": """
+SELECT log_mode, supplemental_log_data_min AS minimal, supplemental_log_data_all AS whole FROM v$database
+""",
+    "redo": "SELECT MIN(bytes) AS smallest FROM v$log",
+    "tables": f"""
+SELECT t.owner || '.' || t.table_name AS name, (SELECT count(*) FROM all_constraints c WHERE c.owner = t.owner
+       AND c.table_name = t.table_name AND c.constraint_type = 'P') AS key_count
+  FROM all_tables t WHERE t.{_OF_USERS}
+""",  # noqa: S608 - made of constants
+    "logged": """
+SELECT owner || '.' || table_name AS name FROM all_log_groups WHERE log_group_type = 'ALL COLUMN LOGGING'
+""",
+    "columns": f"""
+SELECT owner || '.' || table_name AS name, column_name AS col, data_type AS type FROM all_tab_columns
+ WHERE (LENGTH(column_name) > 30 OR LENGTH(table_name) > 30 OR data_type IN ('CLOB', 'NCLOB', 'BLOB', 'XMLTYPE'))
+       AND {_OF_USERS}
+""",  # noqa: S608 - made of constants
+    "privileges": """
+SELECT privilege FROM dba_sys_privs WHERE grantee = UPPER(:username)
+UNION ALL SELECT granted_role FROM dba_role_privs WHERE grantee = UPPER(:username)
+""",
+}
+_NEEDED = (
+    "CREATE SESSION", "FLASHBACK ANY TABLE", "SELECT ANY TABLE", "SELECT_CATALOG_ROLE", "EXECUTE_CATALOG_ROLE",
+    "SELECT ANY TRANSACTION", "LOGMINING", "CREATE TABLE", "LOCK ANY TABLE",
+)  # fmt: skip
+_HARMLESS = frozenset({*_NEEDED, "SET CONTAINER", "CREATE SEQUENCE", "ALTER ANY TABLE", "CONNECT", "RESOURCE"})
+_LARGE = ("CLOB", "NCLOB", "BLOB", "XMLTYPE")
+_SMALL_LOG, _LONGEST = 500 << 20, 30
+
+
+def judge(answers: Answers, connector: Connector) -> list[Finding]:
+    """Everything that was looked at, what is fine as well."""
+    tables = [row for row in answers["tables"] or () if takes(connector, row["name"])]
+    return [
+        *_logs(answers, connector),
+        *_rights(answers["privileges"], connector),
+        *_tables(tables, answers),
+        *_columns(answers["columns"] or (), connector),
+        *absent(connector, [row["name"] for row in answers["tables"] or ()]),
+    ]
+
+
+def _logs(answers: Answers, connector: Connector) -> Iterator[Finding]:
+    told = only(answers["database"])
+    if not told:
+        yield unseen("logs", "SELECT on V_$DATABASE")
+        return
+    if told["log_mode"] == "ARCHIVELOG":
+        yield Finding("log_mode", OK, "ARCHIVELOG")
+    else:
+        fix = "SHUTDOWN IMMEDIATE; STARTUP MOUNT; ALTER DATABASE ARCHIVELOG; ALTER DATABASE OPEN; -- as SYSDBA"
+        yield Finding("log_mode", MEND, f"{told['log_mode']}: redo is overwritten before it is read", fix)
+    if told["minimal"] == "NO":
+        fix = "ALTER DATABASE ADD SUPPLEMENTAL LOG DATA; -- in the root container"
+        yield Finding("supplemental logging", MEND, "minimal logging is off: rows cannot be put together", fix)
+    smallest = only(answers["redo"]).get("smallest")
+    if smallest is not None and int(smallest) < _SMALL_LOG:
+        said = f"redo logs of {size(int(smallest))} switch often, and each switch holds mining up"
+        yield Finding(
+            "redo logs", ADVICE, said, "ALTER DATABASE ADD LOGFILE GROUP … SIZE 1G; -- then drop the small ones"
+        )
+    if connector.heartbeat == 0:
+        said = "none: while the captured tables are quiet, the offset grows older than the archived logs"
+        yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
+
+
+def _rights(told: Rows | None, connector: Connector) -> Iterator[Finding]:
+    if not told:
+        yield unseen("grants", f"SELECT on DBA_SYS_PRIVS, or {connector.user} has none")
+        return
+    held = {row["privilege"] for row in told}
+    missing = [each for each in _NEEDED if each not in held] if "DBA" not in held else []
+    surplus = sorted(held - _HARMLESS)
+    if missing:
+        fix = f"GRANT {', '.join(missing)} TO {connector.user}; -- CONTAINER=ALL for a common user"
+        yield Finding("grants", MEND, f"{connector.user} lacks {', '.join(missing)}", fix)
+    if surplus:
+        fix = f"REVOKE {', '.join(surplus)} FROM {connector.user};"
+        yield Finding("grants", ADVICE, f"{connector.user} has {', '.join(surplus)}, which capture never needs", fix)
+    if not missing and not surplus:
+        yield Finding("grants", OK, connector.user)
+
+
+def _tables(tables: list[Mapping[str, Any]], answers: Answers) -> Iterator[Finding]:
+    everywhere = only(answers["database"]).get("whole") == "YES"
+    logged = {row["name"] for row in answers["logged"] or ()}
+    for table in tables:
+        name = table["name"]
+        if not int(table["key_count"]):
+            fix = f"ALTER TABLE {double_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
+            yield Finding("key", MEND, "no primary key: rows cannot be told apart", fix, name)
+        if not everywhere and name not in logged:
+            fix = f"ALTER TABLE {double_quoted(name)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
+            yield Finding("supplemental logging", MEND, "an update has changed columns only", fix, name)
+        else:
+            yield Finding("table", OK, "all columns are logged", table=name)
+
+
+def _columns(told: Rows, connector: Connector) -> Iterator[Finding]:
+    for row in told:
+        name, column = row["name"], row["col"]
+        if not takes(connector, name):
+            continue
+        if max(len(column), len(name.partition(".")[2])) > _LONGEST:
+            said = f"a name of more than {_LONGEST} characters ({column}): LogMiner leaves its table out"
+            yield Finding("name", MEND, said, "Rename it, or read the log by another adapter.", name)
+        elif row["type"] in _LARGE and connector.config.get("lob.enabled") != "true":
+            said = f"{column} is {row['type']}: its changes come as unavailable without lob.enabled"
+            yield Finding("large object", ADVICE, said, "Set `config: {lob.enabled: true}` in the connector.", name)

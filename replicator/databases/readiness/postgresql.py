@@ -1,0 +1,161 @@
+"""PostgreSQL, 13 or newer: WAL, slots, the publication, and what a role may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from replicator.databases.readiness import postgresql_tables as per_table
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Answers, Finding, Rows, absent, only, size, takes
+from replicator.databases.readiness.finding import double_quoted as quoted
+from replicator.spec import Connector
+
+QUESTIONS: Mapping[str, str] = {
+    "settings": """
+SELECT name, setting FROM pg_settings
+ WHERE name IN ('wal_level', 'max_replication_slots', 'max_slot_wal_keep_size')
+""",
+    "role": """
+SELECT rolsuper, rolreplication, rolcanlogin, rolbypassrls, rolcreaterole, rolcreatedb,
+       has_database_privilege(oid, current_database(), 'CONNECT') AS connects,
+       EXISTS (SELECT 1 FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid
+                WHERE m.member = r.oid AND g.rolname = 'rds_replication') AS cloud
+  FROM pg_roles r WHERE rolname = %(user)s
+""",
+    "slots": """
+SELECT slot_name, plugin, database, active, wal_status, CASE WHEN NOT pg_is_in_recovery()
+       THEN pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint END AS retained
+  FROM pg_replication_slots
+""",
+    "publication": """
+SELECT puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
+  FROM pg_publication WHERE pubname = %(publication)s
+""",
+    "published": """
+SELECT schemaname || '.' || tablename AS name FROM pg_publication_tables WHERE pubname = %(publication)s
+""",
+    "tables": per_table.QUESTION,
+}
+_OPERATIONS = {"pubinsert": "insert", "pubupdate": "update", "pubdelete": "delete", "pubtruncate": "truncate"}
+_MUCH = 1 << 30
+
+
+def judge(answers: Answers, connector: Connector) -> list[Finding]:
+    """Everything that was looked at, what is fine as well."""
+    tables = [row for row in answers["tables"] or () if takes(connector, row["name"])]
+    return [
+        *_log(answers, connector),
+        *_slots(answers["slots"] or (), connector),
+        *_role(only(answers["role"]), connector),
+        *chain.from_iterable(per_table.judge(row, only(answers["role"]), connector) for row in tables),
+        *_publication(answers, connector, [row["name"] for row in tables]),
+        *absent(connector, [row["name"] for row in answers["tables"] or ()]),
+    ]
+
+
+def _log(answers: Answers, connector: Connector) -> Iterator[Finding]:
+    told = {row["name"]: str(row["setting"]) for row in answers["settings"] or ()}
+    level, slots = told["wal_level"], answers["slots"] or ()
+    if level == "logical":
+        yield Finding("wal_level", OK, "logical")
+    else:
+        fix = "ALTER SYSTEM SET wal_level = 'logical'; -- then restart the server; on RDS: rds.logical_replication = 1"
+        yield Finding("wal_level", MEND, f"{level}: changes are not decoded", fix)
+    missing = connector.slot not in {slot["slot_name"] for slot in slots}
+    if missing and len(slots) >= int(told["max_replication_slots"]):
+        fix = f"ALTER SYSTEM SET max_replication_slots = {len(slots) + 5}; -- then restart the server"
+        yield Finding("max_replication_slots", MEND, f"all {len(slots)} slots are taken", fix)
+    if told["max_slot_wal_keep_size"] == "-1":
+        fix = "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB'; SELECT pg_reload_conf();"
+        said = "no limit: a connector that is away for long fills the server's disk"
+        yield Finding("max_slot_wal_keep_size", ADVICE, said, fix)
+    if connector.heartbeat == 0:
+        said = "none: while the captured tables are quiet, the slot retains the log of all others"
+        yield Finding("heartbeat", ADVICE, said, "Set `heartbeat_seconds: 10` in the source's file.")
+
+
+def _slots(slots: Rows, connector: Connector) -> Iterator[Finding]:
+    own = next((slot for slot in slots if slot["slot_name"] == connector.slot), None)
+    if own is None:
+        yield Finding("slot", OK, f"{connector.slot} is not there yet: the connector makes it")
+    else:
+        yield _own_slot(own, connector)
+    for slot in slots:
+        if slot is not own and slot["plugin"] is not None and not slot["active"]:
+            said = f"nobody reads {slot['slot_name']}, and it retains {size(slot['retained'] or 0)} of log"
+            yield Finding("other slot", ADVICE, said, _drop(slot["slot_name"]))
+
+
+def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
+    name, retained = slot["slot_name"], int(slot["retained"] or 0)
+    if slot["plugin"] != "pgoutput" or slot["database"] != connector.databases[0]:
+        said = f"{name} is of {slot['database']} and {slot['plugin']}, not of {connector.databases[0]} and pgoutput"
+        return Finding("slot", MEND, said, "Give the connector another `slot` in the source's file.")
+    if slot["wal_status"] == "lost":
+        fix = f"{_drop(name)} -- then take a new snapshot"
+        return Finding("slot", MEND, f"{name} has lost log that was not read: changes are missing", fix)
+    said = f"{name} retains {size(retained)} of log"
+    if slot["wal_status"] == "unreserved":
+        return Finding("slot", MEND, f"{said}, and is about to lose it", "Start the connector, or raise the limit.")
+    if slot["active"]:
+        return Finding("slot", OK, said)
+    fix = f"Start the connector, or drop the slot: {_drop(name)}"
+    return Finding("slot", MEND if retained > _MUCH else ADVICE, f"{said}, and nobody reads it", fix)
+
+
+def _publication(answers: Answers, connector: Connector, tables: Sequence[str]) -> Iterator[Finding]:
+    told, name = only(answers["publication"]), quoted(connector.publication)
+    if not told:
+        listed = ", ".join(map(quoted, tables)) or "<tables>"
+        fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
+        yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
+        return
+    left_out = [word for column, word in _OPERATIONS.items() if not told[column]]
+    if left_out:
+        fix = f"ALTER PUBLICATION {name} SET (publish = '{', '.join(_OPERATIONS.values())}');"
+        yield Finding("publication", MEND, f"{connector.publication} leaves out {', '.join(left_out)}", fix)
+    if told["puballtables"]:
+        said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
+        yield Finding("publication", ADVICE, said, "Make one for the captured tables, and drop this one.")
+    published = {row["name"] for row in answers["published"] or ()}
+    absent_ones = [table for table in tables if table not in published and not _by_parts(answers, table, told)]
+    for table in absent_ones:
+        fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(table)};"
+        yield Finding("publication", MEND, f"{connector.publication} does not have it: no change is sent", fix, table)
+    if not left_out and not absent_ones:
+        yield Finding("publication", OK, connector.publication)
+
+
+def _by_parts(answers: Answers, table: str, publication: Mapping[str, Any]) -> bool:
+    """A partitioned table stands in the publication by its partitions, a partition by its root."""
+    row = next(row for row in answers["tables"] or () if row["name"] == table)
+    return bool(row["is_partition"] if publication["pubviaroot"] else row["partitioned"])
+
+
+def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
+    name = quoted(connector.user)
+    if not role:
+        fix = f"CREATE ROLE {name} LOGIN REPLICATION PASSWORD '…';"
+        yield Finding("role", MEND, f"there is no role {connector.user}", fix)
+        return
+    lacking = [] if role["rolcanlogin"] else ["LOGIN"]
+    if not (role["rolreplication"] or role["rolsuper"] or role["cloud"]):
+        lacking.append("REPLICATION")
+    if lacking:
+        fix = f"ALTER ROLE {name} {' '.join(lacking)};"
+        yield Finding("role", MEND, f"{connector.user} lacks {' and '.join(lacking)}", fix)
+    if not role["connects"]:
+        fix = f"GRANT CONNECT ON DATABASE {quoted(connector.databases[0])} TO {name};"
+        yield Finding("role", MEND, f"{connector.user} may not connect to the database", fix)
+    flags = {"rolsuper": "SUPERUSER", "rolcreaterole": "CREATEROLE", "rolcreatedb": "CREATEDB"}
+    too_many = [word for column, word in flags.items() if role[column]]
+    if too_many:
+        fix = f"ALTER ROLE {name} {' '.join(f'NO{word}' for word in too_many)};"
+        yield Finding("role", ADVICE, f"{connector.user} has {', '.join(too_many)}, which capture never needs", fix)
+    elif not lacking and role["connects"]:
+        yield Finding("role", OK, connector.user)
+
+
+def _drop(slot: str) -> str:
+    return f"SELECT pg_drop_replication_slot('{slot}');"

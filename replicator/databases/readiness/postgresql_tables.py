@@ -1,0 +1,84 @@
+"""Tables of PostgreSQL: what identifies a row, what the role sees of them, what never reaches the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding
+from replicator.databases.readiness.finding import double_quoted as quoted
+from replicator.spec import Connector
+
+_COLUMNS_OF = (
+    "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid "
+    "AND a.attnum = ANY (i.indkey) WHERE i.indrelid = c.oid AND i.{which})"
+)
+QUESTION = f"""
+SELECT n.nspname || '.' || c.relname AS name, c.relkind = 'p' AS partitioned, c.relispartition AS is_partition,
+       c.relpersistence = 'u' AS unlogged, c.relreplident::text AS identity, c.relrowsecurity AS row_security,
+       c.relforcerowsecurity AS forced, {_COLUMNS_OF.format(which="indisprimary")} AS key,
+       coalesce((SELECT i.indimmediate FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), true) AS immediate,
+       {_COLUMNS_OF.format(which="indisreplident")} AS index,
+       (SELECT array_agg(a.attname::text) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT
+       a.attisdropped AND a.atttypid IN ('timestamptz[]'::regtype, 'numeric[]'::regtype, 'date[]'::regtype)) AS arrays,
+       pg_has_role(r.oid, c.relowner, 'USAGE') AS owned, has_schema_privilege(r.oid, n.oid, 'USAGE') AS entered,
+       has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
+       has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_roles r ON r.rolname = %(user)s
+ WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%' ORDER BY 1
+"""  # noqa: S608 - made of constants
+
+
+def judge(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
+    """What is found of one captured table; one line that says so where all is well."""
+    found = [*_identity(table), *_rights(table, role, connector)]
+    if table["unlogged"]:
+        fix = f"ALTER TABLE {quoted(table['name'])} SET LOGGED;"
+        found.append(Finding("log", MEND, "UNLOGGED: no change of it is ever sent", fix, table["name"]))
+    if not any(each.level == MEND for each in found):
+        yield Finding("table", OK, f"key {', '.join(table['key'] or ('REPLICA IDENTITY',))}", table=table["name"])
+    yield from found
+
+
+def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
+    name, key, identity = table["name"], table["key"], table["identity"]
+    full = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY FULL;"
+    if not key and identity != "i":
+        fix = f"ALTER TABLE {quoted(name)} ADD PRIMARY KEY (…); -- or declare keys in the source's file, and: {full}"
+        said = "no primary key: rows cannot be told apart" + (
+            "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
+        )
+        yield Finding("key", ADVICE if identity == "f" else MEND, said, fix, name)
+    elif identity == "n":
+        fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
+        yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)
+    elif identity == "i" and key and table["index"] != key:
+        said = f"an index on {', '.join(table['index'] or ())}, not on the key: deletes come with a wrong key"
+        fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
+        yield Finding("replica identity", MEND, said, fix, name)
+    elif identity == "d" and not table["immediate"]:
+        yield Finding("replica identity", MEND, "its key is DEFERRABLE, which identifies no row in the log", full, name)
+    elif identity == "d" and table["arrays"]:
+        said = f"DEFAULT: large values of {', '.join(table['arrays'])} come as NULL when other columns change"
+        yield Finding("replica identity", ADVICE, said, full, name)
+
+
+def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
+    name, user = table["name"], quoted(connector.user)
+    if not role:
+        return
+    schema = quoted(name.partition(".")[0])
+    if not table["entered"]:
+        fix = f"GRANT USAGE ON SCHEMA {schema} TO {user};"
+        yield Finding("grants", MEND, f"{connector.user} may not use the schema", fix, name)
+    if not table["readable"]:
+        fix = f"GRANT SELECT ON {quoted(name)} TO {user};"
+        yield Finding("grants", MEND, f"{connector.user} may not read it", fix, name)
+    exempt = role["rolsuper"] or role["rolbypassrls"] or (table["owned"] and not table["forced"])
+    if table["row_security"] and not exempt:
+        said = f"row-level security hides rows from {connector.user}: a snapshot leaves them out"
+        yield Finding("row-level security", MEND, said, f"ALTER ROLE {user} BYPASSRLS;", name)
+    is_signals = bool(connector.signals) and connector.signals.endswith(name)
+    if table["writable"] and not (table["owned"] or role["rolsuper"] or is_signals):
+        fix = f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON {quoted(name)} FROM {user};"
+        yield Finding("grants", ADVICE, f"{connector.user} may write it, which capture never needs", fix, name)

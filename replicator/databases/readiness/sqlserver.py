@@ -1,0 +1,208 @@
+"""SQL Server: the Agent, CDC of databases and tables, capture instances that lag behind their tables, rights.
+
+It cannot be run here: what is judged is shown over answers written down (tests/unit/readiness).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicator.databases.readiness.finding import (
+    ADVICE,
+    MEND,
+    OK,
+    Answers,
+    Finding,
+    Rows,
+    absent,
+    only,
+    takes,
+    unseen,
+)
+from replicator.spec import Connector
+
+_TABLES = """
+SELECT {text} AS db, s.name + '.' + t.name AS name, t.is_tracked_by_cdc AS tracked,
+       CASE WHEN EXISTS (SELECT 1 FROM {db}.sys.indexes i WHERE i.object_id = t.object_id AND i.is_primary_key = 1)
+       THEN 1 ELSE 0 END AS keyed
+  FROM {db}.sys.tables t JOIN {db}.sys.schemas s ON s.schema_id = t.schema_id WHERE t.is_ms_shipped = 0
+"""
+_INSTANCES = """
+SELECT {text} AS db, s.name + '.' + t.name AS name, c.capture_instance AS instance, c.role_name AS role,
+       (SELECT count(*) FROM {db}.sys.columns k WHERE k.object_id = c.source_object_id AND k.is_computed = 0
+        AND NOT EXISTS (SELECT 1 FROM {db}.cdc.captured_columns x
+                         WHERE x.object_id = c.object_id AND x.column_name = k.name)) AS uncaptured
+  FROM {db}.cdc.change_tables c JOIN {db}.sys.tables t ON t.object_id = c.source_object_id
+  JOIN {db}.sys.schemas s ON s.schema_id = t.schema_id
+"""
+_RIGHTS = """
+SELECT {text} AS db, r.name AS held FROM {db}.sys.database_role_members m
+  JOIN {db}.sys.database_principals r ON r.principal_id = m.role_principal_id
+  JOIN {db}.sys.database_principals u ON u.principal_id = m.member_principal_id WHERE u.name = %(user)s
+UNION ALL
+SELECT {text}, p.permission_name FROM {db}.sys.database_permissions p
+  JOIN {db}.sys.database_principals u ON u.principal_id = p.grantee_principal_id
+ WHERE u.name = %(user)s AND p.state IN ('G', 'W') AND p.class IN (0, 3)
+"""
+_AZURE_DATABASE = 5
+_READERS = frozenset({"db_owner", "db_datareader", "SELECT", "CONTROL"})
+
+
+def questions(connector: Connector) -> dict[str, str]:
+    """By name; those about one database have its name behind theirs."""
+    asked = {
+        "server": (
+            "SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition, IS_SRVROLEMEMBER('sysadmin', %(user)s) AS "
+            "sysadmin"
+        ),
+        "agent": "SELECT status_desc AS status FROM sys.dm_server_services WHERE servicename LIKE 'SQL Server Agent%%'",
+        "databases": (
+            "SELECT name, is_cdc_enabled AS cdc, is_read_only AS read_only, snapshot_isolation_state_desc AS isolation "
+            "FROM sys.databases"
+        ),
+        "jobs": "SELECT DB_NAME(database_id) AS db, retention FROM msdb.dbo.cdc_jobs WHERE job_type = 'cleanup'",
+    }
+    for database in connector.databases:
+        place = {"db": _quoted(database), "text": _text(database)}
+        for name, pattern in (("tables", _TABLES), ("instances", _INSTANCES), ("rights", _RIGHTS)):
+            asked[f"{name} {database}"] = pattern.format(**place)
+    return asked
+
+
+def judge(answers: Answers, connector: Connector) -> list[Finding]:
+    """Everything that was looked at, what is fine as well."""
+    found, present = list(_server(answers, connector)), list[str]()
+    enabled = {row["name"]: row for row in answers["databases"] or ()}
+    for database in connector.databases:
+        found += _database(database, enabled.get(database), answers)
+        tables = answers.get(f"tables {database}") or ()
+        captured = [table for table in tables if takes(connector, table["name"])]
+        found += _tables(database, captured, answers, connector)
+        found += _rights(database, answers, connector)
+        present += [table["name"] for table in tables]
+    return [*found, *absent(connector, present)]
+
+
+def _server(answers: Answers, connector: Connector) -> Iterator[Finding]:
+    server, agent = only(answers["server"]), answers["agent"]
+    if server.get("sysadmin"):
+        fix = f"ALTER SERVER ROLE sysadmin DROP MEMBER {_quoted(connector.user)};"
+        yield Finding("grants", ADVICE, f"{connector.user} is sysadmin, which capture never needs", fix)
+    if server.get("edition") == _AZURE_DATABASE:
+        return
+    if agent is None:
+        yield unseen("SQL Server Agent", "VIEW SERVER STATE")
+    elif only(agent).get("status") != "Running":
+        said = f"{only(agent).get('status') or 'absent'}: its capture job is what reads the log, so nothing is captured"
+        fix = "-- start the service SQLSERVERAGENT; in a container: MSSQL_AGENT_ENABLED=true"
+        yield Finding("SQL Server Agent", MEND, said, fix)
+    else:
+        yield Finding("SQL Server Agent", OK, "Running")
+
+
+def _database(name: str, row: Mapping[str, Any] | None, answers: Answers) -> Iterator[Finding]:
+    if row is None:
+        said = f"there is no database {name}, or this login may not see it"
+        yield Finding("database", MEND, said, "Correct `databases` in the source's file.")
+    elif not row["cdc"] and row["read_only"]:
+        said = f"CDC of {name} is off, and it is read-only: enable it on the primary"
+        yield Finding("CDC", MEND, said, _enable_database(name))
+    elif not row["cdc"]:
+        yield Finding("CDC", MEND, f"CDC of {name} is off", _enable_database(name))
+    else:
+        yield Finding("CDC", OK, f"on in {name}")
+    if row is not None and row["isolation"] == "OFF":
+        said = f"a snapshot of {name} holds locks on its tables while it reads them"
+        fix = (
+            f"ALTER DATABASE {_quoted(name)} SET ALLOW_SNAPSHOT_ISOLATION ON; -- and snapshot.isolation.mode: snapshot"
+        )
+        yield Finding("isolation", ADVICE, said, fix)
+    kept = next((int(job["retention"]) for job in answers["jobs"] or () if job["db"] == name), None)
+    if kept is not None and kept < 3 * 1440:
+        said = f"changes of {name} are kept for {kept // 60} hours: a connector that is away for longer loses some"
+        fix = f"USE {_quoted(name)}; EXEC sys.sp_cdc_change_job @job_type = N'cleanup', @retention = 10080;"
+        yield Finding("retention", ADVICE, said, fix)
+
+
+def _tables(
+    database: str, tables: list[Mapping[str, Any]], answers: Answers, connector: Connector
+) -> Iterator[Finding]:
+    instances = answers.get(f"instances {database}") or ()
+    held = {row["held"] for row in answers.get(f"rights {database}") or ()}
+    for table in tables:
+        name, own = table["name"], [row for row in instances if row["name"] == table["name"]]
+        if not table["keyed"]:
+            fix = f"ALTER TABLE {_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
+            yield Finding("key", MEND, "no primary key: rows cannot be told apart", fix, name)
+        if not table["tracked"]:
+            fix = _enable_table(database, table)
+            yield Finding("CDC", MEND, "CDC of the table is off: it is not captured", fix, name)
+        else:
+            yield from _instances(database, table, own)
+        for role in sorted({row["role"] for row in own if row["role"]} - held - {"db_owner"}):
+            if "db_owner" not in held:
+                fix = f"USE {_quoted(database)}; ALTER ROLE {_quoted(role)} ADD MEMBER {_quoted(connector.user)};"
+                yield Finding("grants", MEND, f"{connector.user} is not in {role}, which may read changes", fix, name)
+
+
+def _instances(database: str, table: Mapping[str, Any], own: Rows) -> Iterator[Finding]:
+    name = table["name"]
+    if own and all(int(row["uncaptured"]) for row in own):
+        count = min(int(row["uncaptured"]) for row in own)
+        said = f"{count} of its columns, added later, are not captured"
+        second = _enable_table(database, table, f"{name.replace('.', '_')}_{len(own) + 1}")
+        fix = f"{second} -- when the connector has taken it up, sp_cdc_disable_table for {own[0]['instance']}"
+        yield Finding("capture instance", MEND, said, fix, name)
+    elif len(own) > 1:
+        old = max(own, key=lambda row: int(row["uncaptured"]))
+        said = f"two capture instances; {old['instance']} can go once the connector reads the other"
+        schema, _, table_name = name.partition(".")
+        fix = (
+            f"USE {_quoted(database)}; EXEC sys.sp_cdc_disable_table @source_schema = {_text(schema)}, @source_name = "
+            f"{_text(table_name)}, @capture_instance = {_text(old['instance'])};"
+        )
+        yield Finding("capture instance", ADVICE, said, fix, name)
+    else:
+        yield Finding("table", OK, ", ".join(row["instance"] for row in own) or "captured", table=name)
+
+
+def _rights(database: str, answers: Answers, connector: Connector) -> Iterator[Finding]:
+    told = answers.get(f"rights {database}")
+    if told is None:
+        yield unseen("grants", f"VIEW DEFINITION in {database}")
+        return
+    held = {row["held"] for row in told}
+    if not held & _READERS and not only(answers["server"]).get("sysadmin"):
+        fix = f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)};"
+        yield Finding("grants", MEND, f"{connector.user} may not read {database} and its changes", fix)
+    elif "db_owner" in held:
+        fix = (
+            f"USE {_quoted(database)}; ALTER ROLE db_datareader ADD MEMBER {_quoted(connector.user)}; "
+            f"ALTER ROLE db_owner DROP MEMBER {_quoted(connector.user)};"
+        )
+        yield Finding("grants", ADVICE, f"{connector.user} is db_owner of {database}; db_datareader is enough", fix)
+    else:
+        yield Finding("grants", OK, f"{connector.user} reads {database}")
+
+
+def _enable_database(database: str) -> str:
+    return f"USE {_quoted(database)}; EXEC sys.sp_cdc_enable_db; -- as sysadmin"
+
+
+def _enable_table(database: str, table: Mapping[str, Any], instance: str = "") -> str:
+    schema, _, name = table["name"].partition(".")
+    named = f", @capture_instance = {_text(instance)}" if instance else ""
+    net = 1 if table["keyed"] else 0  # net changes need a key or a unique index
+    return (
+        f"USE {_quoted(database)}; EXEC sys.sp_cdc_enable_table @source_schema = {_text(schema)}, @source_name = "
+        f"{_text(name)}, @role_name = NULL, @supports_net_changes = {net}{named};"
+    )
+
+
+def _quoted(name: str) -> str:
+    return ".".join("[" + part.replace("]", "]]") + "]" for part in name.split(".", 1))
+
+
+def _text(value: str) -> str:
+    return "N'" + value.replace("'", "''") + "'"

@@ -1,0 +1,189 @@
+"""``replicator connect check`` on a live PostgreSQL and a live MariaDB: seeded faults, each mended by its own SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+import yaml
+
+from infra.sample_source import log_in
+from tests.cli import said
+
+pytestmark = pytest.mark.stack
+
+NAME, ROLE = "checked", "checked_dbz"
+FINE = f"""
+CREATE SCHEMA {NAME};
+CREATE ROLE {ROLE} LOGIN REPLICATION PASSWORD 'x';
+GRANT USAGE ON SCHEMA {NAME} TO {ROLE};
+CREATE TABLE {NAME}.fine (id int PRIMARY KEY, name text);
+CREATE TABLE {NAME}.parts (id int, region text, PRIMARY KEY (id, region)) PARTITION BY LIST (region);
+CREATE TABLE {NAME}.parts_eu PARTITION OF {NAME}.parts FOR VALUES IN ('eu');
+GRANT SELECT ON ALL TABLES IN SCHEMA {NAME} TO {ROLE};
+CREATE PUBLICATION {NAME} FOR TABLE {NAME}.fine, {NAME}.parts
+"""
+FAULTS = f"""
+CREATE TABLE {NAME}.keyless (id int);
+CREATE TABLE {NAME}.nothing (id int PRIMARY KEY); ALTER TABLE {NAME}.nothing REPLICA IDENTITY NOTHING;
+CREATE TABLE {NAME}.other (id int PRIMARY KEY, code int NOT NULL UNIQUE);
+ALTER TABLE {NAME}.other REPLICA IDENTITY USING INDEX other_code_key;
+CREATE TABLE {NAME}.late (id int PRIMARY KEY DEFERRABLE);
+CREATE TABLE {NAME}.hidden (id int PRIMARY KEY); ALTER TABLE {NAME}.hidden ENABLE ROW LEVEL SECURITY;
+CREATE TABLE {NAME}.unread (id int PRIMARY KEY);
+CREATE TABLE {NAME}.written (id int PRIMARY KEY, seen timestamptz[]);
+CREATE UNLOGGED TABLE {NAME}.fleeting (id int PRIMARY KEY);
+GRANT SELECT ON ALL TABLES IN SCHEMA {NAME} TO {ROLE}; REVOKE SELECT ON {NAME}.unread FROM {ROLE};
+GRANT INSERT ON {NAME}.written TO {ROLE};
+ALTER ROLE {ROLE} NOREPLICATION CREATEDB;
+ALTER PUBLICATION {NAME} ADD TABLE {NAME}.nothing, {NAME}.other, {NAME}.late, {NAME}.hidden, {NAME}.written;
+ALTER PUBLICATION {NAME} SET (publish = 'insert, update, delete')
+"""
+OF_POSTGRES = {
+    ("", "mend", "role"),
+    ("", "advice", "role"),
+    ("", "mend", "publication"),
+    ("", "advice", "slot"),
+    ("keyless", "mend", "key"),
+    ("keyless", "mend", "publication"),
+    ("nothing", "mend", "replica identity"),
+    ("other", "mend", "replica identity"),
+    ("late", "mend", "replica identity"),
+    ("hidden", "mend", "row-level security"),
+    ("unread", "mend", "grants"),
+    ("unread", "mend", "publication"),
+    ("written", "advice", "grants"),
+    ("written", "advice", "replica identity"),
+    ("fleeting", "mend", "log"),
+    ("fleeting", "mend", "publication"),
+}
+
+
+def configure(conf: Path, kind: str, server: Any, database: dict[str, Any], connector: dict[str, Any]) -> None:
+    """A source that can be asked."""
+    (conf / "sources").mkdir(parents=True)
+    (conf / "base.yaml").write_text("", encoding="utf-8")
+    (conf / "dev.yaml").write_text("", encoding="utf-8")
+    place = {"kind": kind, "host": server.host, "port": server.port}
+    content = {
+        "name": NAME,
+        "database": {**place, "user": server.user, "password": server.password, "sslmode": "disable", **database},
+        "connector": {**place, "user": ROLE, "tables": [f"{NAME}[.].*"], **connector},
+    }
+    (conf / "sources" / "s.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+
+
+def found(conf: Path, code: int) -> list[dict[str, Any]]:
+    """What is not ok, as JSON."""
+    told = said("connect", "check", "--conf", str(conf), "--env", "dev", "--json", code=code)
+    return [each for each in json.loads(told) if each["level"] != "ok"]
+
+
+@pytest.fixture
+def postgres(serving: Any) -> Iterator[Any]:
+    """Statements for the superuser; what they made is gone afterwards."""
+    at = serving.postgres_admin
+    with closing(
+        psycopg2.connect(host=at.host, port=at.port, user=at.user, password=at.password, dbname=at.database)
+    ) as session:
+        session.autocommit = True
+        cursor = session.cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.execute(
+                f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{NAME}'"
+            )
+            cursor.execute(f"DROP PUBLICATION IF EXISTS {NAME}; DROP SCHEMA IF EXISTS {NAME} CASCADE")
+            cursor.execute(f"DROP OWNED BY {ROLE}; DROP ROLE {ROLE}")
+
+
+def test_seeded_faults_of_postgresql_are_found_and_mended_by_their_own_sql(
+    postgres: Any, serving: Any, tmp_path: Path
+) -> None:
+    """Nothing to mend at first; then each fault once, by table; then every fix is run as it is printed, and none is
+    left but those that want a person.
+    """
+    admin = serving.postgres_admin
+    configure(tmp_path, "postgresql", admin, {"dbname": admin.database}, {"database": admin.database})
+    postgres.execute(FINE)
+    assert [each for each in found(tmp_path, 0) if each["what"] != "other slot"] == []
+    postgres.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [NAME])
+    for statement in FAULTS.split(";"):
+        postgres.execute(statement)
+    told = [each for each in found(tmp_path, 1) if each["what"] != "other slot"]
+    assert {(each["table"].removeprefix(f"{NAME}."), each["level"], each["what"]) for each in told} == OF_POSTGRES
+    [slot] = [each for each in told if each["what"] == "slot"]
+    assert "retains" in slot["said"]
+    for each in told:
+        if each["what"] not in ("key", "slot") and each["level"] == "mend":
+            postgres.execute(each["fix"].partition(" --")[0])
+    left = {(each["table"], each["what"]) for each in found(tmp_path, 1) if each["level"] == "mend"}
+    assert left == {(f"{NAME}.keyless", "key")}
+    postgres.execute(f"DROP PUBLICATION {NAME}; DROP TABLE {NAME}.keyless")
+    [missing] = [each for each in found(tmp_path, 1) if each["what"] == "publication"]
+    postgres.execute(missing["fix"])
+    assert [each for each in found(tmp_path, 0) if each["level"] == "mend"] == []
+
+
+@pytest.fixture
+def maria(endpoints: Any) -> Iterator[Any]:
+    """Statements for root; what they made or set is as before afterwards."""
+    with closing(log_in(endpoints.mariadb)) as session, session.cursor() as cursor:
+        try:
+            yield cursor
+        finally:
+            cursor.execute("SET GLOBAL binlog_format = 'ROW'")
+            cursor.execute("SET GLOBAL binlog_row_image = 'FULL'")
+            cursor.execute(f"DROP DATABASE IF EXISTS {NAME}")
+            cursor.execute(f"DROP USER IF EXISTS {ROLE}@'127.0.0.1'")
+
+
+def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
+    maria: Any, endpoints: Any, tmp_path: Path
+) -> None:
+    """Binlog, image, server id, rights both ways, tables: found, and gone once the fix is run."""
+    configure(tmp_path, "mariadb", endpoints.mariadb, {}, {"databases": [NAME], "server_id": 77})
+    rights = "SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT, LOCK TABLES"
+    for statement in (
+        f"CREATE DATABASE {NAME}",
+        f"CREATE TABLE {NAME}.fine (id int PRIMARY KEY)",
+        f"CREATE USER {ROLE}@'127.0.0.1' IDENTIFIED BY 'x'",
+        f"GRANT {rights} ON *.* TO {ROLE}@'127.0.0.1'",
+    ):
+        maria.execute(statement)
+    assert found(tmp_path, 0) == []
+    for statement in (
+        f"CREATE TABLE {NAME}.keyless (id int)",
+        f"CREATE TABLE {NAME}.hosts (id int PRIMARY KEY, at inet6)",
+        f"CREATE TABLE {NAME}.old (id int PRIMARY KEY) ENGINE = MyISAM",
+        f"CREATE TABLE {NAME}.children (id int PRIMARY KEY, fine int REFERENCES {NAME}.fine (id) ON DELETE CASCADE)",
+        "SET GLOBAL binlog_format = 'MIXED'",
+        "SET GLOBAL binlog_row_image = 'MINIMAL'",
+        f"REVOKE REPLICATION SLAVE ON *.* FROM {ROLE}@'127.0.0.1'",
+        f"GRANT DROP, FILE ON *.* TO {ROLE}@'127.0.0.1'",
+    ):
+        maria.execute(statement)
+    told = found(tmp_path, 1)
+    assert {(each["table"].removeprefix(f"{NAME}."), each["level"], each["what"]) for each in told} == {
+        ("", "mend", "binlog_format"),
+        ("", "mend", "binlog_row_image"),
+        ("", "mend", "grants"),
+        ("", "advice", "grants"),
+        ("keyless", "mend", "key"),
+        ("hosts", "mend", "type"),
+        ("old", "advice", "engine"),
+        ("children", "advice", "cascade"),
+    }
+    for each in told:
+        if each["what"] not in ("key", "cascade"):
+            maria.execute(each["fix"].partition(" --")[0])
+    assert {(each["table"], each["what"]) for each in found(tmp_path, 1)} == {
+        (f"{NAME}.keyless", "key"),
+        (f"{NAME}.children", "cascade"),
+    }

@@ -1,0 +1,88 @@
+"""``replicator connect`` without a server: what is asked of the configuration, and nobody answering."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+import yaml
+
+from replicator.databases import logins
+from replicator.errors import ConfigError, Unreachable
+from tests.cli import said
+
+CONNECTOR = {"kind": "mariadb", "host": "127.0.0.1", "user": "u", "password": "${env:P}", "server_id": 1}
+
+
+@pytest.fixture
+def closed():
+    """An address on which nobody listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+@pytest.fixture
+def conf(tmp_path):
+    """Writes a configuration with these sources; gives back the flags that name it."""
+
+    def write(url=None, **sources):
+        (tmp_path / "sources").mkdir()
+        (tmp_path / "base.yaml").write_text("", encoding="utf-8")
+        (tmp_path / "dev.yaml").write_text(yaml.safe_dump({"connect": {"url": url}}), encoding="utf-8")
+        for name, content in sources.items():
+            (tmp_path / "sources" / f"{name}.yaml").write_text(yaml.safe_dump({"name": name} | content))
+        return ("--conf", str(tmp_path), "--env", "dev")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["plugins", "list", "status", "validate", "diff", "apply", "pause x", "resume x", "restart x", "stop x", "delete x",
+     "offsets show x", "offsets reset x"],
+)  # fmt: skip
+def test_every_verb_says_that_kafka_connect_is_out_of_reach(conf, closed, verb):
+    """Exit code 3, with the address."""
+    flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
+    with pytest.raises(Unreachable, match=f"Kafka Connect does not answer .*{closed}"):
+        said("connect", *verb.split(), *flags, code=3)
+
+
+def test_without_an_address_or_a_connector_the_way_out_is_named(conf):
+    """Exit code 2: what to write, and where."""
+    flags = conf(bare={})
+    with pytest.raises(ConfigError, match=r"Set connect\.url"):
+        said("connect", "list", *flags, code=2)
+    with pytest.raises(ConfigError, match=r"the source bare describes no connector .*block `connector`"):
+        said("connect", "check", "bare", *flags, code=2)
+    with pytest.raises(ConfigError, match="did you mean 'bare'"):
+        said("connect", "check", "bear", *flags, code=2)
+
+
+def test_two_sources_cannot_have_one_connector(conf):
+    """The second would undo the first."""
+    flags = conf(
+        "http://127.0.0.1:9", a={"connector": CONNECTOR | {"name": "x"}}, b={"connector": CONNECTOR | {"name": "x"}}
+    )
+    with pytest.raises(ConfigError, match="a and b both describe the connector x"):
+        said("connect", "diff", *flags, code=2)
+
+
+def test_pruning_looks_at_all_sources(conf):
+    """With some of them only, all others would be gone."""
+    flags = conf("http://127.0.0.1:9", a={"connector": CONNECTOR})
+    with pytest.raises(ConfigError, match="--prune looks at all sources"):
+        said("connect", "apply", "a", "--prune", *flags, code=2)
+
+
+def test_a_database_that_cannot_be_asked_is_told_by_check(conf, closed):
+    """Nobody said how; nobody answers; its client is not there."""
+    place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}
+    flags = conf(silent={"connector": CONNECTOR}, away={"connector": CONNECTOR | {"name": "y"}, "database": place})
+    with pytest.raises(ConfigError, match="Give the source's file a block `database`"):
+        said("connect", "check", "silent", *flags, code=2)
+    with pytest.raises(Unreachable, match="mariadb does not answer"):
+        said("connect", "check", "away", *flags, code=3)
+    with pytest.raises(ConfigError, match=r"Oracle is asked with no-such, which is not installed.*pip install no-such"):
+        logins.client("no_such_module", "no-such", "Oracle")

@@ -1,0 +1,69 @@
+"""What Connect's validation answers, made readable."""
+
+from __future__ import annotations
+
+from replicator.connect.findings import Finding, findings
+
+
+def entry(name, errors=(), recommended=(), documentation="", **value):
+    """One entry of an answer, as Connect writes it."""
+    return {
+        "definition": {"name": name, "documentation": documentation},
+        "value": {"name": name, "errors": list(errors), "recommended_values": list(recommended), **value},
+    }
+
+
+def test_an_error_says_the_key_what_is_wrong_and_what_there_is_to_choose_from():
+    """One line per error, without the value, which may be a secret."""
+    told = {
+        "configs": [
+            entry(
+                "decimal.handling.mode",
+                ["The 'decimal.handling.mode' value is invalid: Value must be one of precise, double, string"],
+                ["precise", "double", "string"],
+            ),
+            entry("poll.interval.ms", ["Invalid value topsecret for configuration poll.interval.ms: Not a number"]),
+            entry("topic.prefix"),
+        ]
+    }
+    found = list(findings(told, ["topic.prefix"]))
+    assert found == [
+        Finding(
+            "decimal.handling.mode",
+            "Value must be one of precise, double, string",
+            "One of precise, double, string.",
+        ),
+        Finding("poll.interval.ms", "Not a number"),
+    ]
+
+
+def test_without_choices_the_first_sentence_of_the_documentation_helps():
+    """Without markup, and no longer than a line."""
+    told = {
+        "configs": [
+            entry("a", ["bad"], documentation="The <b>first</b> one.\nAnd more."),
+            entry("b", ["bad"], documentation="word " * 100),
+        ]
+    }
+    first, second = findings(told, [])
+    assert first.mend == "The first one."
+    assert len(second.mend) < 170
+    assert second.mend.endswith("…")
+
+
+def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one():
+    """It would be taken without a word and do nothing; what is passed on behind the plugin is left alone."""
+    unseen = {"definition": {"name": "lob.enabled"}, "value": None}
+    unlisted = {"definition": None, "value": {"name": "internal.one", "errors": []}}
+    told = {"configs": [entry("schema.include.list"), entry("snapshot.mode"), unseen, unlisted]}
+    config = [
+        "snapshot.moed",
+        "lob.enabled",
+        "internal.one",
+        "transforms.unwrap.type",
+        "schema.history.internal.kafka.topic",
+        "xyzzy",
+    ]
+    near, far = findings(told, config)
+    assert (near.key, near.mend, near.refused) == ("snapshot.moed", "Is snapshot.mode meant?", False)
+    assert (far.key, far.mend, far.refused) == ("xyzzy", "", False)

@@ -1,0 +1,95 @@
+"""A source's file -> its connector's configuration: golden files per kind, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from replicator import settings, sourcefile
+from replicator.connect.configuration import CLASSES, configuration
+from replicator.errors import ConfigError
+
+FILES = sorted((Path(__file__).parent / "connectors").glob("*.yaml"))
+CONF = Path(__file__).parents[2] / "conf"
+LEAST = "kind: postgresql, host: h, user: u, database: d, tables: [a.b]"
+
+
+def told(tmp_path, text):
+    """The source that a file of that text describes."""
+    path = tmp_path / "s.yaml"
+    path.write_text(f"name: s\n{text}", encoding="utf-8")
+    return sourcefile.template(path)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_source_file_gives_its_connector(file):
+    """Every kind and form against a configuration that was read by people, and by the plugin itself on a stack."""
+    assert configuration(sourcefile.template(file).connector) == json.loads(file.with_suffix(".json").read_text())
+
+
+def test_every_kind_has_a_golden_file():
+    """What is not shown is not promised."""
+    shown = {json.loads(file.with_suffix(".json").read_text())["connector.class"] for file in FILES}
+    assert shown == set(CLASSES.values())
+
+
+def test_the_samples_describe_their_connectors():
+    """Passwords are references; the outbox publishes nothing by itself, keeps deletes and what its order is made of."""
+    own = configuration(settings.load(CONF, "local", {}).source("dbserver1").connector)
+    assert own["database.password"] == "${env:MARIADB_CONNECTOR_PASSWORD}"
+    assert (own["topic.prefix"], own["database.include.list"]) == ("dbserver1", "classicmodels")
+    config = configuration(settings.load(CONF / "northwind", "local", {}).source("demo").connector)
+    assert (config["publication.name"], config["publication.autocreate.mode"]) == ("cdc_publication", "disabled")
+    assert config["table.include.list"] == "datalake.cdc_events"
+    assert config["transforms.unwrap.delete.tombstone.handling.mode"] == "rewrite-with-tombstone"
+    fields = set(config["transforms.unwrap.add.fields"].split(","))
+    assert {"op", "db", "table", "schema", "lsn", "source.ts_ms", "sequence"} <= fields
+
+
+def test_more_keys_win_over_the_template(tmp_path):
+    """``config`` has the last word, with YAML's numbers and truths as the connector writes them."""
+    config = configuration(
+        told(tmp_path, f"connector: {{{LEAST}, config: {{snapshot.mode: never, a.b: true}}}}").connector
+    )
+    assert (config["snapshot.mode"], config["a.b"]) == ("never", "true")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"connector: {{{LEAST}, password: topsecret}}", r"connector.password: .*plain text.*\$\{env:"),
+        (f"connector: {{{LEAST}, config: {{database.ssl.keystore.password: topsecret}}}}", "plain text"),
+        (f"connector: {{{LEAST}, config: {{x.sasl.jaas.config: 'a password=\"topsecret\";'}}}}", "x.sasl.jaas.config"),
+        (f"connector: {{{LEAST}, config: {{topic.prefix: t}}}}", "topic.prefix follows from"),
+        ("connector: {kind: postgresql, host: h, user: u}", "captures one database"),
+        ("connector: {kind: sqlserver, host: h, user: u}", "which databases"),
+        ("connector: {kind: mariadb, host: h, user: u}", "server_id"),
+        ("connector: {kind: oracle, host: h, user: u, database: d, server_id: 1}", "server_id"),
+        ("connector: {kind: mysql, host: h, user: u, server_id: 1, slot: x}", "slot and publication are PostgreSQL's"),
+        (f"connector: {{{LEAST}, column_list: [a.b.c], except_column_list: [a.b.d]}}", "not both"),
+        (f"connector: {{{LEAST}, except_tables: [a.c]}}", "not both"),
+        (f"connector: {{{LEAST}, form: outbox}}", "go together"),
+        (f"outbox: router\nconnector: {{{LEAST}}}", "go together"),
+        (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
+        (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_sentence(tmp_path, text, said):
+    """Before Connect hears of it; a secret is in no message."""
+    with pytest.raises(ConfigError, match=said) as raised:
+        told(tmp_path, text)
+    assert "topsecret" not in str(raised.value)
+
+
+def test_a_reference_is_left_to_connect_and_a_variable_is_filled_in(tmp_path):
+    """``${env:X}`` is resolved by the worker, ``${X}`` by us."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "base.yaml").write_text("kafka: {bootstrap_servers: 'k:1'}", encoding="utf-8")
+    (tmp_path / "dev.yaml").write_text("", encoding="utf-8")
+    text = "{kind: mariadb, host: '${H}', user: u, password: '${env:H}', server_id: 1}"
+    (tmp_path / "sources" / "s.yaml").write_text(f"name: s\nconnector: {text}", encoding="utf-8")
+    config = configuration(settings.load(tmp_path, "dev", {"H": "there"}).source("s").connector)
+    assert (config["database.hostname"], config["database.password"]) == ("there", "${env:H}")
+    assert config["schema.history.internal.kafka.bootstrap.servers"] == "k:1"

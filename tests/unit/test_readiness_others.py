@@ -1,0 +1,254 @@
+"""Whether MariaDB, MySQL, SQL Server and Oracle are ready to be captured, judged over answers written down.
+
+MariaDB's are live in tests/stack; SQL Server and Oracle cannot run here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replicator.databases.readiness import asking, binlog, oracle, sqlserver
+from replicator.spec import Connector, Login
+
+MARIADB = Connector(
+    "s", "mariadb", "s", "h", 3306, "dbz", "${env:P}", databases=("shop",), tables=("shop.*",), server_id=7
+)
+VARIABLES = {
+    "log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL", "server_id": "1", "version": "10.11",
+    "expire_logs_days": "10.000000", "binlog_expire_logs_seconds": "864000",
+}  # fmt: skip
+NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "BINLOG MONITOR", "LOCK TABLES")
+DBZ = "'dbz'@'%'"
+
+
+def of_mariadb(variables: dict[str, str] | None = None, **changed: Any) -> dict[str, Any]:
+    """A server at which all is well, but for what is changed."""
+    told = VARIABLES | (variables or {})
+    return {
+        "variables": [{"variable_name": name, "value": value} for name, value in told.items()],
+        "tables": [
+            {"name": "shop.orders", "engine": "InnoDB", "key_count": 1},
+            {"name": "other.log", "engine": "Aria", "key_count": 0},
+        ],
+        "unknown_types": [{"name": "other.hosts", "col": "at", "type": "inet6"}],
+        "cascades": [{"name": "other.lines", "parent": "orders"}],
+        "privileges": [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED],
+    } | changed
+
+
+def bad(found: Any) -> list[tuple[str, str, str]]:
+    """What is not ok."""
+    return [(each.level, each.what, each.fix) for each in found if each.level != "ok"]
+
+
+def test_a_binlog_at_which_all_is_well_has_nothing_to_mend():
+    """Databases that are not captured are not looked at."""
+    assert bad(binlog.judge(of_mariadb(), MARIADB)) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "changed", "level", "what", "fix"),
+    [
+        ({"log_bin": "OFF"}, {}, "mend", "log_bin", "log_bin = binlog"),
+        ({"binlog_format": "MIXED"}, {}, "mend", "binlog_format", "SET GLOBAL binlog_format = 'ROW'"),
+        ({"binlog_row_image": "MINIMAL"}, {}, "mend", "binlog_row_image", "SET GLOBAL binlog_row_image = 'FULL'"),
+        ({"binlog_row_value_options": "PARTIAL_JSON"}, {}, "mend", "binlog_row_value_options", "SET GLOBAL"),
+        ({"server_id": "7"}, {}, "mend", "server_id", "another `server_id`"),
+        ({"gtid_mode": "OFF"}, {}, "advice", "gtid_mode", "enforce_gtid_consistency"),
+        ({"binlog_expire_logs_seconds": "3600"}, {}, "advice", "retention", "= 604800"),
+        ({}, {"tables": [{"name": "shop.x", "engine": "InnoDB", "key_count": 0}]}, "mend", "key", "`shop`.`x` ADD PRI"),
+        ({}, {"tables": [{"name": "shop.x", "engine": "MyISAM", "key_count": 1}]}, "advice", "engine", "InnoDB"),
+        ({}, {"unknown_types": [{"name": "shop.x", "col": "at", "type": "inet6"}]}, "mend", "type", "VARCHAR(45)"),
+        ({}, {"cascades": [{"name": "shop.orders", "parent": "p"}]}, "advice", "cascade", "without CASCADE"),
+        ({}, {"privileges": None}, "advice", "grants", ""),
+    ],
+)
+def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(variables, changed, level, what, fix):
+    """Each alone, and nothing else is said beside it."""
+    [found] = bad(binlog.judge(of_mariadb(variables, **changed), MARIADB))
+    assert found[:2] == (level, what)
+    assert fix in found[2]
+
+
+def test_rights_of_a_binlog_reader_are_told_both_ways():
+    """Too few with the GRANT, too many with the REVOKE; SELECT on what is captured is enough."""
+    few = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "RELOAD"]
+    assert bad(binlog.judge(of_mariadb(privileges=few), MARIADB)) == [
+        ("mend", "grants", f"GRANT RELOAD ON *.* TO {DBZ};")
+    ]
+    many = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in (*NEEDED, "SUPER", "DROP")]
+    assert bad(binlog.judge(of_mariadb(privileges=many), MARIADB)) == [
+        ("advice", "grants", f"REVOKE DROP, SUPER ON *.* FROM {DBZ};")
+    ]
+    narrow = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "SELECT"]
+    narrow.append({"grantee": DBZ, "privilege": "SELECT", "scope": "shop"})
+    assert bad(binlog.judge(of_mariadb(privileges=narrow), MARIADB)) == []
+
+
+SQLSERVER = Connector(
+    "t", "sqlserver", "t", "h", 1433, "dbz", "${env:P}", databases=("testDB",), tables=("dbo.customers", "dbo.Product")
+)
+
+
+def of_sqlserver(
+    table: dict[str, Any] | None = None, database: dict[str, Any] | None = None, **changed: Any
+) -> dict[str, Any]:
+    """A server at which all is well, but for what is changed; ``_`` stands for the blank of a question's name."""
+    customers = {"db": "testDB", "name": "dbo.customers", "tracked": True, "keyed": 1} | (table or {})
+    own = {"db": "testDB", "name": "dbo.customers", "instance": "dbo_customers", "role": None, "uncaptured": 0}
+    told = {
+        "server": [{"edition": 3, "sysadmin": 0}],
+        "agent": [{"status": "Running"}],
+        "databases": [{"name": "testDB", "cdc": True, "read_only": False, "isolation": "ON"} | (database or {})],
+        "jobs": [{"db": "testDB", "retention": 4320}],
+        "tables testDB": [customers, customers | {"name": "dbo.Product", "tracked": True, "keyed": 1}],
+        "instances testDB": [own, own | {"name": "dbo.Product", "instance": "dbo_Product"}],
+        "rights testDB": [{"db": "testDB", "held": "db_datareader"}],
+    }
+    return told | {name.replace("_", " ", 1): value for name, value in changed.items()}
+
+
+def instance(**changed: Any) -> dict[str, Any]:
+    """A capture instance of dbo.customers."""
+    return of_sqlserver()["instances testDB"][0] | changed
+
+
+PRODUCT = of_sqlserver()["instances testDB"][1]
+ENABLE = (
+    "sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'customers', @role_name = NULL, @supports_net_changes"
+)
+
+
+def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend():
+    """Agent, database, tables and rights are told as ok."""
+    found = sqlserver.judge(of_sqlserver(), SQLSERVER)
+    assert bad(found) == []
+    assert {each.what for each in found} == {"SQL Server Agent", "CDC", "table", "grants"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "what", "fix"),
+    [
+        ({"agent": [{"status": "Stopped"}]}, "mend", "SQL Server Agent", "SQLSERVERAGENT"),
+        ({"agent": []}, "mend", "SQL Server Agent", "SQLSERVERAGENT"),
+        ({"agent": None}, "advice", "SQL Server Agent", ""),
+        ({"database": {"cdc": False}}, "mend", "CDC", "USE [testDB]; EXEC sys.sp_cdc_enable_db;"),
+        ({"database": {"cdc": False, "read_only": True}}, "mend", "CDC", "sp_cdc_enable_db"),
+        ({"database": {"isolation": "OFF"}}, "advice", "isolation", "ALLOW_SNAPSHOT_ISOLATION ON"),
+        ({"databases": []}, "mend", "database", "Correct `databases`"),
+        ({"jobs": [{"db": "testDB", "retention": 1440}]}, "advice", "retention", "@retention = 10080"),
+        ({"table": {"tracked": False}, "instances_testDB": [PRODUCT]}, "mend", "CDC", f"{ENABLE} = 1;"),
+        ({"table": {"keyed": 0}}, "mend", "key", "ALTER TABLE [dbo].[customers] ADD PRIMARY KEY"),
+        (
+            {"instances_testDB": [instance(uncaptured=2), PRODUCT]},
+            "mend",
+            "capture instance",
+            f"{ENABLE} = 1, @capture_instance = N'dbo_customers_2';",
+        ),
+        (
+            {"instances_testDB": [instance(uncaptured=2), instance(instance="second"), PRODUCT]},
+            "advice",
+            "capture instance",
+            "sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'customers', @capture_instance = N'dbo_cust",
+        ),
+        (
+            {"instances_testDB": [instance(role="readers"), PRODUCT]},
+            "mend",
+            "grants",
+            "ALTER ROLE [readers] ADD MEMBER",
+        ),
+        ({"rights_testDB": []}, "mend", "grants", "ALTER ROLE db_datareader ADD MEMBER [dbz];"),
+        ({"rights_testDB": [{"held": "db_owner"}]}, "advice", "grants", "ALTER ROLE db_owner DROP MEMBER [dbz];"),
+        ({"server": [{"edition": 3, "sysadmin": 1}]}, "advice", "grants", "sysadmin DROP MEMBER [dbz];"),
+    ],
+)
+def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(changed, level, what, fix):
+    """Each alone, and nothing else is said beside it."""
+    [found] = bad(sqlserver.judge(of_sqlserver(**changed), SQLSERVER))
+    assert found[:2] == (level, what)
+    assert fix in found[2]
+
+
+def test_a_table_without_a_key_is_enabled_without_net_changes():
+    """They need a key or a unique index; an Azure SQL database has no Agent."""
+    told = of_sqlserver({"tracked": False, "keyed": 0}, server=[{"edition": 5, "sysadmin": 0}], agent=[])
+    key, cdc = bad(sqlserver.judge(told, SQLSERVER))
+    assert (key[1], cdc[1]) == ("key", "CDC")
+    assert f"{ENABLE} = 0;" in cdc[2]
+
+
+def test_every_database_of_a_sql_server_is_asked_by_its_name():
+    """Names are quoted as brackets and texts want it; everything about the user is an argument."""
+    asked = asking.questions(replace(SQLSERVER, databases=("a]b", "c'd")))
+    assert "[a]]b].sys.tables" in asked["tables a]b"]
+    assert "N'c''d'" in asked["rights c'd"]
+    assert all("dbz" not in sql for sql in asked.values())
+
+
+ORACLE = Connector("e", "oracle", "e", "h", 1521, "c##dbz", "${env:P}", databases=("ORCL",), tables=("ERP.ORDERS",))
+
+
+def of_oracle(**changed: Any) -> dict[str, Any]:
+    """A server at which all is well, but for what is changed."""
+    held = (*oracle._NEEDED, "SET CONTAINER")
+    return {
+        "database": [{"log_mode": "ARCHIVELOG", "minimal": "YES", "whole": "NO"}],
+        "redo": [{"smallest": 1 << 30}],
+        "tables": [{"name": "ERP.ORDERS", "key_count": 1}, {"name": "HR.PEOPLE", "key_count": 0}],
+        "logged": [{"name": "ERP.ORDERS"}],
+        "columns": [{"name": "HR.PEOPLE", "col": "CV", "type": "CLOB"}],
+        "privileges": [{"privilege": each} for each in held],
+    } | changed
+
+
+def test_an_oracle_at_which_all_is_well_has_nothing_to_mend():
+    """Tables that are not captured are not looked at."""
+    assert bad(oracle.judge(of_oracle(), ORACLE)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "what", "fix"),
+    [
+        (
+            {"database": [{"log_mode": "NOARCHIVELOG", "minimal": "YES", "whole": "NO"}]},
+            "mend",
+            "log_mode",
+            "ARCHIVELOG;",
+        ),
+        (
+            {"database": [{"log_mode": "ARCHIVELOG", "minimal": "NO", "whole": "NO"}]},
+            "mend",
+            "supplemental logging",
+            "ADD",
+        ),
+        ({"redo": [{"smallest": 200 << 20}]}, "advice", "redo logs", "ADD LOGFILE"),
+        ({"logged": []}, "mend", "supplemental logging", '"ERP"."ORDERS" ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;'),
+        ({"tables": [{"name": "ERP.ORDERS", "key_count": 0}]}, "mend", "key", "ADD PRIMARY KEY"),
+        ({"columns": [{"name": "ERP.ORDERS", "col": "X" * 31, "type": "DATE"}]}, "mend", "name", "Rename it"),
+        ({"columns": [{"name": "ERP.ORDERS", "col": "DOC", "type": "CLOB"}]}, "advice", "large object", "lob.enabled"),
+        ({"privileges": [{"privilege": "DBA"}]}, "advice", "grants", "REVOKE DBA FROM c##dbz;"),
+        ({"privileges": [{"privilege": "CREATE SESSION"}]}, "mend", "grants", "GRANT FLASHBACK ANY TABLE"),
+        ({"privileges": []}, "advice", "grants", ""),
+    ],
+)
+def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(changed, level, what, fix):
+    """Each alone, and nothing else is said beside it."""
+    [found] = bad(oracle.judge(of_oracle(**changed), ORACLE))
+    assert found[:2] == (level, what)
+    assert fix in found[2]
+
+
+def test_an_oracle_that_logs_every_column_of_every_table_needs_no_log_group():
+    """The whole database, or table by table."""
+    whole = [{"log_mode": "ARCHIVELOG", "minimal": "YES", "whole": "YES"}]
+    assert bad(oracle.judge(of_oracle(database=whole, logged=[]), ORACLE)) == []
+
+
+def test_a_user_that_only_kafka_connect_knows_is_the_one_that_asks():
+    """``${env:X}`` is no name of an account."""
+    login = Login("mariadb", "h", 3306, "looker")
+    assert asking.values(login, replace(MARIADB, user="${env:U}"))["user"] == "looker"
+    assert asking.values(login, MARIADB)["user"] == "dbz"

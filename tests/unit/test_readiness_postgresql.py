@@ -1,0 +1,168 @@
+"""Whether PostgreSQL is ready to be captured, judged over answers written down; live in tests/stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replicator.databases.readiness.finding import size, takes
+from replicator.databases.readiness.postgresql import judge
+from replicator.spec import Connector
+
+CONNECTOR = Connector(
+    "shop", "postgresql", "shop", "h", 5432, "dbz", "${env:P}", databases=("shop",), tables=("sales[.].*",),
+    except_tables=("sales.tmp",), slot="shop", publication="shop", signals="sales.signals",
+)  # fmt: skip
+ROLE = {
+    "rolsuper": False, "rolreplication": True, "rolcanlogin": True, "rolbypassrls": False, "rolcreaterole": False,
+    "rolcreatedb": False, "connects": True, "cloud": False,
+}  # fmt: skip
+TABLE = {
+    "name": "sales.orders", "partitioned": False, "is_partition": False, "unlogged": False, "identity": "d",
+    "row_security": False, "forced": False, "key": ["id"], "immediate": True, "index": None, "arrays": None,
+    "owned": False, "entered": True, "readable": True, "writable": False,
+}  # fmt: skip
+SLOT = {
+    "slot_name": "shop", "plugin": "pgoutput", "database": "shop", "active": True, "wal_status": "reserved",
+    "retained": 2048,
+}  # fmt: skip
+PUBLICATION = {
+    "puballtables": False, "pubinsert": True, "pubupdate": True, "pubdelete": True, "pubtruncate": True,
+    "pubviaroot": False,
+}  # fmt: skip
+SETTINGS = {"wal_level": "logical", "max_replication_slots": "10", "max_slot_wal_keep_size": "1024"}
+
+
+def answers(**changed: Any) -> dict[str, Any]:
+    """A source at which all is well, but for what is changed."""
+    settings, publication = SETTINGS | changed.pop("settings", {}), changed.pop("publication", {})
+    told = {
+        "settings": [{"name": name, "setting": value} for name, value in settings.items()],
+        "role": [ROLE | changed.pop("role", {})],
+        "slots": [SLOT | changed.pop("slot", {})],
+        "publication": [] if publication is None else [PUBLICATION | publication],
+        "published": [{"name": "sales.orders"}],
+        "tables": [TABLE | changed.pop("table", {}), TABLE | {"name": "sales.tmp", "key": None}],
+    }
+    return told | changed
+
+
+def bad(told: dict[str, Any], connector: Connector = CONNECTOR) -> list[tuple[str, str, str]]:
+    """What is not ok: the level, what was looked at, and the fix."""
+    return [(each.level, each.what, each.fix) for each in judge(told, connector) if each.level != "ok"]
+
+
+def test_a_source_at_which_all_is_well_has_nothing_to_mend():
+    """Everything is told as ok; a table that is not captured is not looked at."""
+    assert bad(answers()) == []
+    assert {each.what for each in judge(answers(), CONNECTOR)} == {"wal_level", "slot", "publication", "role", "table"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "what", "fix"),
+    [
+        ({"settings": {"wal_level": "replica"}}, "mend", "wal_level", "ALTER SYSTEM SET wal_level = 'logical'"),
+        ({"settings": {"max_slot_wal_keep_size": "-1"}}, "advice", "max_slot_wal_keep_size", "SET max_slot_wal_keep"),
+        ({"slot": {"wal_status": "lost"}}, "mend", "slot", "pg_drop_replication_slot('shop'); -- then take a new snap"),
+        ({"slot": {"wal_status": "unreserved"}}, "mend", "slot", "Start the connector"),
+        ({"slot": {"active": False}}, "advice", "slot", "pg_drop_replication_slot('shop')"),
+        ({"slot": {"active": False, "retained": 2 << 30}}, "mend", "slot", "pg_drop_replication_slot('shop')"),
+        ({"slot": {"plugin": "wal2json"}}, "mend", "slot", "another `slot`"),
+        ({"slot": {"database": "other"}}, "mend", "slot", "another `slot`"),
+        ({"slot": {"slot_name": "old", "active": False}}, "advice", "other slot", "pg_drop_replication_slot('old')"),
+        ({"publication": {"puballtables": True}}, "advice", "publication", "Make one"),
+        (
+            {"publication": {"pubtruncate": False}},
+            "mend",
+            "publication",
+            "publish = 'insert, update, delete, truncate'",
+        ),
+        ({"published": []}, "mend", "publication", 'ALTER PUBLICATION "shop" ADD TABLE "sales"."orders";'),
+        ({"publication": None}, "mend", "publication", 'CREATE PUBLICATION "shop" FOR TABLE "sales"."orders";'),
+        ({"role": {"rolreplication": False}}, "mend", "role", 'ALTER ROLE "dbz" REPLICATION;'),
+        ({"role": {"rolcanlogin": False}}, "mend", "role", 'ALTER ROLE "dbz" LOGIN;'),
+        ({"role": {"connects": False}}, "mend", "role", 'GRANT CONNECT ON DATABASE "shop" TO "dbz";'),
+        ({"role": {"rolsuper": True, "rolcreatedb": True}}, "advice", "role", "NOSUPERUSER NOCREATEDB"),
+        ({"table": {"key": None}}, "mend", "key", "ADD PRIMARY KEY"),
+        ({"table": {"key": None, "identity": "f"}}, "advice", "key", "ADD PRIMARY KEY"),
+        ({"table": {"identity": "n"}}, "mend", "replica identity", 'ALTER TABLE "sales"."orders" REPLICA IDENTITY DEF'),
+        ({"table": {"identity": "i", "index": ["code"]}}, "mend", "replica identity", "REPLICA IDENTITY DEFAULT"),
+        ({"table": {"immediate": False}}, "mend", "replica identity", "REPLICA IDENTITY FULL"),
+        ({"table": {"arrays": ["at"]}}, "advice", "replica identity", "REPLICA IDENTITY FULL"),
+        ({"table": {"row_security": True}}, "mend", "row-level security", 'ALTER ROLE "dbz" BYPASSRLS;'),
+        ({"table": {"row_security": True, "owned": True, "forced": True}}, "mend", "row-level security", "BYPASSRLS"),
+        ({"table": {"readable": False}}, "mend", "grants", 'GRANT SELECT ON "sales"."orders" TO "dbz";'),
+        ({"table": {"entered": False}}, "mend", "grants", 'GRANT USAGE ON SCHEMA "sales" TO "dbz";'),
+        ({"table": {"writable": True}}, "advice", "grants", 'REVOKE INSERT, UPDATE, DELETE, TRUNCATE ON "sales"."or'),
+        ({"table": {"unlogged": True}}, "mend", "log", "SET LOGGED"),
+    ],
+)
+def test_one_fault_is_one_finding_with_its_mend(changed, level, what, fix):
+    """Each alone, and nothing else is said beside it."""
+    [found] = bad(answers(**changed))
+    assert found[:2] == (level, what)
+    assert fix in found[2]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"role": {"rolreplication": False, "cloud": True}},
+        {"table": {"row_security": True}, "role": {"rolbypassrls": True}},
+        {"table": {"row_security": True, "owned": True}},
+        {"table": {"owned": True, "writable": True}},
+        {"table": {"key": None, "identity": "i", "index": ["code"]}},
+        {"table": {"identity": "f", "arrays": ["at"]}},
+        {"slots": []},
+        {"table": {"partitioned": True}, "published": [{"name": "sales.orders_2026"}]},
+    ],
+)
+def test_what_looks_like_a_fault_and_is_none(changed):
+    """Rights by another way, a key by another way, a slot that the connector makes, a table published by its parts."""
+    assert bad(answers(**changed)) == []
+
+
+def test_without_the_role_nothing_is_said_of_its_rights():
+    """One thing to mend, not one per table."""
+    told = answers(role={}, table={"readable": None, "entered": None, "owned": None, "writable": None})
+    told["role"] = []
+    assert bad(told) == [("mend", "role", "CREATE ROLE \"dbz\" LOGIN REPLICATION PASSWORD '…';")]
+
+
+def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told():
+    """The connector could not make its own slot; a quiet source would hold the log back."""
+    others = [SLOT | {"slot_name": f"s{n}"} for n in range(10)]
+    [full] = bad(answers(slots=others))
+    assert full[:2] == ("mend", "max_replication_slots")
+    [quiet] = bad(answers(), Connector(**{**vars(CONNECTOR), "heartbeat": 0}))
+    assert quiet[:2] == ("advice", "heartbeat")
+
+
+def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not():
+    """Only a whole name can be wrong."""
+    named = Connector(**{**vars(CONNECTOR), "tables": ("sales.orders", "sales.odrers", "sales[.]x.*")})
+    [found] = [each for each in judge(answers(), named) if each.level != "ok"]
+    assert (found.what, found.table) == ("table", "sales.odrers")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "table", "taken"),
+    [
+        ((), "a.b", True),
+        (("a.b",), "A.B", True),
+        (("a.b",), "a.bc", False),
+        (("a[.].*",), "a.bc", True),
+        (("a.(",), "a.(", True),
+        (("a.x", "a.b"), "a.b", True),
+    ],
+)
+def test_tables_are_chosen_as_debezium_does(patterns, table, taken):
+    """Whole names, in any case; what is no expression is a name."""
+    assert takes(Connector(**{**vars(CONNECTOR), "tables": patterns, "except_tables": ()}), table) is taken
+
+
+@pytest.mark.parametrize(("count", "told"), [(0, "0 B"), (1023, "1023 B"), (1536, "2 kB"), (3 << 30, "3 GB")])
+def test_bytes_are_told_for_people(count, told):
+    """With the unit that keeps them short."""
+    assert size(count) == told

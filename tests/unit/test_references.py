@@ -1,0 +1,55 @@
+"""Which values of a connector are secrets, and how they are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.references import is_reference, plain_secrets, shown
+
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="{}";'
+IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("database.password", "topsecret"),
+        ("schema.history.internal.producer.ssl.keystore.password", "topsecret"),
+        ("a.client.secret", "topsecret"),
+        ("value.converter.basic.auth.user.info", "u:topsecret"),
+        ("x.sasl.jaas.config", JAAS.format("topsecret")),
+        ("database.url", "jdbc:oracle:thin:u/x@//h?password=topsecret"),
+        ("value.converter.schema.registry.url", "http://u:topsecret@registry:8081"),
+    ],
+)
+def test_a_plain_secret_is_found_and_never_shown(key, value):
+    """By the key's name, or inside of a value."""
+    assert list(plain_secrets({key: value})) == [key]
+    assert "topsecret" not in shown(key, value)
+    assert "***" in shown(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("database.password", "${file:/run/secrets.properties:shop}"),
+        ("database.password", "${env:SHOP}"),
+        ("database.password", ""),
+        ("x.sasl.jaas.config", JAAS.format("${file:/run/s:k}")),
+        ("x.sasl.jaas.config", IAM),
+        ("sasl.oauthbearer.token.endpoint.url", "https://idp/token"),
+        ("delete.tombstone.handling.mode", "rewrite"),
+        ("transforms.outbox.route.topic.replacement", "outbox.event.${routedByValue}"),
+        ("message.key.columns", "a.b:id"),
+    ],
+)
+def test_what_is_no_secret_is_shown_as_it_is(key, value):
+    """References stay readable: they say where the secret is, not what."""
+    assert list(plain_secrets({key: value})) == []
+    assert shown(key, value) == value
+
+
+@pytest.mark.parametrize("value", ["${SHOP}", "x${env:SHOP}", "${env:SHOP}x", "${env:}", "env:SHOP", ""])
+def test_only_a_whole_reference_is_one(value):
+    """Text around it would be part of the password."""
+    assert not is_reference(value)
