@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from replicator import references
 from replicator.errors import ConfigError
 
 IAM: Mapping[str, str] = {
@@ -18,8 +18,6 @@ IAM: Mapping[str, str] = {
 PORT = 9098
 """Where brokers let IAM's clients in."""
 
-_SECRET = re.compile(r"password|secret|token|access[.]key", re.IGNORECASE)
-_REFERENCE = re.compile(r"\$\{[^{}:]+:[^{}]+\}")
 _HISTORY = "schema.history.internal.kafka.bootstrap.servers"
 
 
@@ -63,7 +61,7 @@ def connector(config: Mapping[str, str]) -> dict[str, str]:
     """A connector's configuration as MSK Connect needs it: clients of the schema history log in by IAM, and a secret
     that is looked up again restarts nothing. Raises ConfigError for a secret that is no reference.
     """
-    bare = sorted(key for key, value in config.items() if _SECRET.search(key) and not _REFERENCE.fullmatch(value))
+    bare = sorted(references.plain_secrets(config))
     if bare:
         raise ConfigError(
             f"the connector's configuration holds what must be a reference: {', '.join(bare)}",

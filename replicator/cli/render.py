@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -13,7 +12,7 @@ from replicator.cli import console, options
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
@@ -32,16 +31,8 @@ class Part(str, Enum):
 
 def render(
     part: Annotated[Part, typer.Argument(help="spark, client, worker, ui, connector or sink.", metavar="PART")],
-    connector: Annotated[
-        Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
-        typer.Option("--file", help="With connector: its configuration, ${NAME} where it differs.", metavar="FILE"),
-    ] = None,
-    values: Annotated[
-        Optional[list[str]],  # noqa: UP045 - as above
-        typer.Option("--set", help="With connector: a value for ${NAME}.", metavar="NAME=VALUE"),
-    ] = None,
     bucket: Annotated[
-        Optional[str],  # noqa: UP045 - as above
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Option("--bucket", help="With sink: where objects go, BUCKET/PREFIX.", metavar="NAME"),
     ] = None,
     source: options.SourceName = None,
@@ -55,11 +46,11 @@ def render(
     if part is Part.sink:
         text = json.dumps(_sink(configured, _source(configured, source), bucket), indent=2)
     else:
-        text = _text(part, configured, source, connector, values or [])
+        text = _text(part, configured, source)
     console.print_text(text.rstrip("\n"))
 
 
-def _text(part: Part, configured: Settings, source: str | None, file: Path | None, values: Iterable[str]) -> str:
+def _text(part: Part, configured: Settings, source: str | None) -> str:
     from replicator.aws import msk
 
     if part is Part.spark:
@@ -70,23 +61,17 @@ def _text(part: Part, configured: Settings, source: str | None, file: Path | Non
         return msk.properties(msk.worker(_region(configured)))
     if part is Part.ui:
         return msk.properties(msk.ui(_source(configured, source).bootstrap_servers))
-    return json.dumps(_connector(configured, _source(configured, source), file, values), indent=2)
+    return json.dumps(_connector(_source(configured, source)), indent=2)
 
 
-def _connector(configured: Settings, source: SourceSpec, file: Path | None, values: Iterable[str]) -> Mapping[str, str]:
+def _connector(source: SourceSpec) -> Mapping[str, str]:
     from replicator.aws import msk
-    from replicator.connect import template
+    from replicator.connect.configuration import configuration
 
-    if file is None:
-        raise ConfigError("--file FILE says which connector", mend="infra/aws/connect has two.")
-    known = {"SOURCE": source.name, "KAFKA_BOOTSTRAP": source.bootstrap_servers, "REGION": _region(configured)}
-    if source.database is not None:
-        at = source.database
-        known |= {"DATABASE_HOST": at.host, "DATABASE_PORT": str(at.port), "DATABASE_NAME": at.dbname}
-    pairs = [each.partition("=") for each in values]
-    if wrong := [name for name, equals, _ in pairs if not equals]:
-        raise ConfigError(f"--set {wrong[0]!r} is no NAME=VALUE")
-    return msk.connector(template.fill(file, known | {name: value for name, _, value in pairs}))
+    if source.connector is None:
+        mend = "Write a `connector` block into its file in conf/sources."
+        raise ConfigError(f"the source {source.name} does not say how it is captured", mend=mend)
+    return msk.connector(configuration(source.connector))
 
 
 def _sink(configured: Settings, source: SourceSpec, bucket: str | None) -> Mapping[str, str]:

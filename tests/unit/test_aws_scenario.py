@@ -12,7 +12,7 @@ import yaml
 from infra.templates import read
 from replicator import settings
 from replicator.aws import msk, sink
-from replicator.connect import template as connector_files
+from replicator.connect.configuration import configuration
 
 TEMPLATES = read.every()
 ROOT = read.FOLDER.parents[1]
@@ -105,10 +105,6 @@ KNOWN = {
     "replicator-LandingBucket": "replicator-landing", "BootstrapServers": "b-1.example:9098,b-2.example:9098",
     "KafkaUiImage": "image",
 }  # fmt: skip
-FILLED = {
-    "SOURCE": "msk", "SECRET": "replicator-debezium", "REGION": "ap-southeast-2", "DATABASE_HOST": "db.example",
-    "DATABASE_PORT": "5432", "DATABASE_NAME": "devdb",
-}  # fmt: skip
 
 
 def rendered(resource_name: str) -> dict[str, str]:
@@ -118,9 +114,10 @@ def rendered(resource_name: str) -> dict[str, str]:
 
 
 def test_the_connector_of_the_template_is_the_one_that_render_prints() -> None:
-    """One configuration, wherever it stands."""
-    file = connector_files.fill(read.FOLDER / "connect/source.json", FILLED)
-    assert rendered("Source") == msk.connector(file)
+    """That of the source's file, wherever it stands."""
+    source = settings.load(ROOT / "conf/aws", "aws", {"DATABASE_HOST": "db.example"}).source("msk")
+    assert source.connector is not None
+    assert rendered("Source") == msk.connector(configuration(source.connector))
 
 
 def test_the_sink_of_the_template_is_the_one_that_render_prints() -> None:

@@ -151,9 +151,7 @@ def test_the_log_of_a_run_is_printed(account: pytest.MonkeyPatch) -> None:
         (("submit", "bronze"), "aws.application is not set"),
         (("steps", "bronze"), "aws.cluster is not set"),
         (("status",), "aws.application is not set"),
-        (("render", "connector"), "--file FILE"),
         (("render", "sink", "--bucket", "landing"), "BUCKET/PREFIX"),
-        (("render", "connector", "--file", "x.json", "--set", "SECRET"), "no NAME=VALUE"),
         (("render", "ui", "--source", "mks"), "msk"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -193,11 +191,13 @@ def test_render_prints_a_file(part: str, first: str) -> None:
 
 
 def test_render_prints_the_connector_of_a_source() -> None:
-    """Host, database and prefix are those of its file in conf/sources; the login stays a reference."""
-    file = str(ROOT / "infra/aws/connect/source.json")
-    made = json.loads(said("aws", "render", "connector", "--file", file, "--set", "SECRET=replicator-debezium", *AT))
-    assert (made["topic.prefix"], made["database.dbname"], made["database.port"]) == ("msk", "devdb", "5432")
+    """As its file in conf/sources describes it; the password stays a reference."""
+    made = json.loads(said("aws", "render", "connector", *AT))
+    assert (made["topic.prefix"], made["database.dbname"], made["database.sslmode"]) == ("msk", "devdb", "require")
     assert made["database.password"] == "${secretsmanager:replicator-debezium:password}"
+    assert made["config.action.reload"] == "none"
+    with pytest.raises(ConfigError, match="how it is captured"):
+        said("aws", "render", "connector", "--env", "local", "--conf", str(ROOT / "conf/star"))
 
 
 def test_render_prints_the_sink_of_a_source() -> None:
