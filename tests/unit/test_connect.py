@@ -1,4 +1,4 @@
-"""Kafka Connect without a server: connector files, shortened traces, nobody answering."""
+"""Kafka Connect without a server: shortened traces, nobody answering."""
 
 from __future__ import annotations
 
@@ -10,39 +10,8 @@ import threading
 import pytest
 
 from replicator.connect.rest import Connect
-from replicator.connect.template import fill
 from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
-
-
-def test_a_placeholder_without_a_value_is_named_with_its_place(tmp_path):
-    """The message says which one, in which property, and which names are given."""
-    file = tmp_path / "c.json"
-    file.write_text('{"database.port": "${PORT}"}')
-    with pytest.raises(ConfigError, match=r"\$\{PORT\} has no value .*c\.json: database\.port.* Given are: HOST"):
-        fill(file, {"HOST": "h"})
-
-
-def test_the_references_of_connect_itself_are_left_alone(tmp_path):
-    """``${file:path:key}`` is resolved by the worker."""
-    file = tmp_path / "c.json"
-    file.write_text('{"database.password": "${file:/run/secrets:password}"}')
-    assert fill(file, {}) == {"database.password": "${file:/run/secrets:password}"}
-
-
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"tasks.max": 1}', '{"a": {"b": "c"}}'])
-def test_a_file_that_is_no_flat_object_of_texts_is_refused(tmp_path, content):
-    """Connect takes texts only; nothing is guessed."""
-    file = tmp_path / "c.json"
-    file.write_text(content)
-    with pytest.raises(ConfigError, match=r"c\.json"):
-        fill(file, {})
-
-
-def test_a_missing_file_is_a_configuration_error(tmp_path):
-    """One sentence that names the file."""
-    with pytest.raises(ConfigError, match=r"cannot be read.*absent\.json"):
-        fill(tmp_path / "absent.json", {})
 
 
 def test_a_java_trace_is_shortened_to_its_causes():
