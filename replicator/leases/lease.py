@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from threading import Event, Lock, Thread
 
+from replicator import failpoints
 from replicator.errors import LakeBusy, LeaseLost, ReplicatorError
 from replicator.leases import record
 from replicator.leases.holder import Holder, is_gone
@@ -65,6 +66,7 @@ def take(
             fresh = Record(stage, holder, datetime.now(timezone.utc).isoformat(timespec="seconds"), length)
             tag = register.replace(fresh.text(), None if stored is None else stored.tag)
             if tag is not None:
+                failpoints.hit("lease.taken")
                 return Lease(register, fresh, tag, begun, clock)
             watched.lives = True
         elif watched.lives and clock.now() >= until:
@@ -146,6 +148,7 @@ class Lease:
                 return
             try:
                 self._register.replace(self._held.next(free=True).text(), self._tag)
+                failpoints.hit("lease.released")
             except ReplicatorError as error:
                 LOG.warning("lease_not_released stage=%s reason=%s", self._held.stage, error)
 
@@ -170,6 +173,7 @@ class Lease:
             self.is_lost = True
             LOG.warning("lease_lost stage=%s", self._held.stage)
         else:
+            failpoints.hit("lease.renewed")
             self._held, self._tag, self._renewed = wanted, tag, begun
 
     def _lost(self, why: str) -> LeaseLost:

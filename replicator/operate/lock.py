@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import s3
+from replicator import failpoints, s3
 from replicator.errors import ConfigError
 from replicator.lake import Lake
 from replicator.leases import record, token
@@ -80,6 +80,7 @@ def exclusive(lake: Lake, stages: Collection[str], terms: Terms | None = None) -
             kept.callback(lease.release)
             leases.append(lease)
         held = Held(leases, token.draw(at(lake.token())))
+        failpoints.hit("lease.token_drawn")
         for lease in leases:
             lease.mark(held.token.number)
         yield held

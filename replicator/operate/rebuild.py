@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import names
+from replicator import failpoints, names
 from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
 from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
@@ -90,6 +90,7 @@ def rebuild(spark: SparkSession, at: Refinement, name: str, how: How) -> Rebuilt
         if not error.retry:
             shadow.clean(spark, begun)
         raise
+    failpoints.hit("rebuild.settled")
     shadow.clean(spark, begun)
     return done
 
@@ -116,6 +117,7 @@ def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
             needed = (f"needs --accept-gap: {lost}",) if lost else ()
             return replace(done, columns=(*done.columns, *needed))
         swap.announce(begun)
+        failpoints.hit("rebuild.announced")
         swap.swap(spark, begun, past, table)
         swap.settle(spark, begun)
     return done

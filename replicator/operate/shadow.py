@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator import __version__
+from replicator import __version__, failpoints
 from replicator.errors import BronzeReplaced, TableMissing, TableStopped
 from replicator.lake import Shadow
 from replicator.spec import Table
@@ -115,8 +115,10 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
         old = replace(new, upto=row["upto"], version=row["version"])
         if old.row() == row and (is_swapped(spark, old) or (old.version == new.version and is_made(spark, old))):
             return old
-    clean(spark, new)
+    at.control.remove(at.lake.rebuild(at.source.name, name))
+    _remove(spark, new)
     at.control.put(at.lake.rebuild(at.source.name, name), new.row())
+    failpoints.hit("rebuild.begun")
     return new
 
 
@@ -143,17 +145,24 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     ledger = schema_ledger.load(at.control, at.lake.schema(source, rebuild.name), rebuild.bronze)
     if ledger != Ledger(rebuild.bronze):
         at.control.put(aside.lake.schema(source, rebuild.name), replace(ledger, left_out=frozenset()).value())
+        failpoints.hit("rebuild.schema_given")
     done = silver.whole(spark, aside, rebuild.name, rebuild.upto)
     if done is not None and done.error is not None:
         raise done.error
     if not is_made(spark, rebuild):
         raise TableMissing("bronze has no record that makes a row of the table", where=rebuild.table.name)
+    failpoints.hit("rebuild.made")
 
 
 def clean(spark: SparkSession, rebuild: Rebuild) -> None:
     """Forget the rebuild: first the control row, so that no part of a shadow is taken for a whole."""
+    rebuild.at.control.remove(rebuild.at.lake.rebuild(rebuild.at.source.name, rebuild.name))
+    failpoints.hit("rebuild.forgotten")
+    _remove(spark, rebuild)
+
+
+def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
     at, lake, source = rebuild.at, rebuild.aside.lake, rebuild.at.source.name
-    at.control.remove(at.lake.rebuild(source, rebuild.name))
     for table in (rebuild.made, rebuild.made_history):
         at.silver.drop(spark, table)
     at.bronze.drop(spark, lake.dead_letters(source))

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import failpoints
 from replicator.operate import shadow
 from replicator.operate.shadow import Rebuild
 from replicator.protocols import TableFormat
@@ -119,12 +120,20 @@ def announce(rebuild: Rebuild) -> None:
 
 def swap(spark: SparkSession, rebuild: Rebuild, history: Compared | None, table: Compared) -> None:
     """Effects 3 and 4: what differs, each in one commit."""
+    if history is not None:
+        _take(spark, rebuild, history)
+    failpoints.hit("rebuild.history_swapped")
+    _take(spark, rebuild, table)
+    failpoints.hit("rebuild.table_swapped")
+
+
+def _take(spark: SparkSession, rebuild: Rebuild, each: Compared) -> None:
+    if each.is_equal:
+        return
     silver, name = rebuild.at.silver, shadow.swap_of(rebuild)
-    for each in (history, table):
-        if each is not None and not each.is_equal:
-            before = silver.progress(spark, each.table, name)  # a history may be older than its table
-            number = max(rebuild.version, -1 if before is None else before.version) + 1
-            each.write(silver, Progress(name, number))
+    before = silver.progress(spark, each.table, name)  # a history may be older than its table
+    number = max(rebuild.version, -1 if before is None else before.version) + 1
+    each.write(silver, Progress(name, number))
 
 
 def settle(spark: SparkSession, rebuild: Rebuild) -> None:
@@ -138,6 +147,7 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
             (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
         ):
             _take_over(rebuild, mine, made)
+    failpoints.hit("rebuild.schema_settled")
     _order(rebuild)
     for table in filter(None, (rebuild.history, rebuild.table)):
         done = at.silver.progress(spark, table, rebuild.bronze)

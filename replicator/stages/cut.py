@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import failpoints
 from replicator.errors import AtWork, TableStopped
 from replicator.lake import Lake
 from replicator.protocols import Control
@@ -118,15 +119,18 @@ def announce(at: Refinement, stood: Standing, now: Standing) -> None:
     every = {**stood.cut.offsets, **now.cut.offsets}
     low = {place: min(stood.cut.offsets.get(place, offset), offset) for place, offset in every.items()}
     _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
+    failpoints.hit("cut.announced")
 
 
 def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[str], topics: Collection[str]) -> None:
     """Effect 3. Tables that ``failed`` need of their ``topics`` what waited before."""
+    failpoints.hit("cut.tables_taken")
     kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
-    if not at.source.whole_transactions and not failed:
+    if at.source.whole_transactions or failed:
+        _save(at, replace(now, cut=replace(now.cut, offsets={**now.cut.offsets, **kept}), behind=tuple(sorted(failed))))
+    else:
         at.control.remove(at.lake.cut(at.source.name))
-        return
-    _save(at, replace(now, cut=replace(now.cut, offsets={**now.cut.offsets, **kept}), behind=tuple(sorted(failed))))
+    failpoints.hit("cut.settled")
 
 
 def shown(control: Control, lake: Lake, source: str) -> Standing | None:

@@ -1,9 +1,9 @@
 """Silver -> gold: each model whose inputs moved is computed anew, in its affected rows or in full, and only what
 differs is written.
 
-Effects of one refresh, in this order: 1. columns that the model gained or widened, 2. the control row (which version of
-every input), 3. the merge of the difference with the control row's number as progress. The merge makes the row count; a
-row without it is written again, and so is a difference that new columns were made for.
+Effects of one refresh, in this order: 1. the control row (which version of every input), 2. the merge of the difference
+with the control row's number as progress. The merge makes the row count; a row without it is written again. Columns
+that the model gained or widened come with all its rows in the place of that merge: nobody sees them without values.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -124,7 +125,8 @@ def _whole(model: Model, at: Warehouse, work: Work) -> Built:
         rows = _checked(fresh, model)
         growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
         stored = None if work.stored is None or growth is None else reshaped(work.stored, growth)
-        built = _commit(model, at, work, stored, transform.difference(stored, fresh, model.key), growth)
+        difference = transform.difference(stored, fresh, model.key)
+        built = _commit(model, at, work, stored, difference, fresh if growth else None)
     return replace(built, rows=rows)
 
 
@@ -180,7 +182,7 @@ def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> It
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
-    """Effects 2 and 3: ``write`` commits under the number of the control row that is written before."""
+    """Both effects: ``write`` commits under the number of the control row that is written before."""
     at.control.put(at.lake.inputs(model.name, work.number), work.control)
     failpoints.hit("gold.inputs_noted")
     applied = write(at.lake.gold(model.name, model.key), Progress(model.name, work.number))
@@ -196,18 +198,16 @@ def _commit(
     work: Work,
     stored: DataFrame | None,
     difference: DataFrame,
-    growth: Evolution | None = None,
+    grown: DataFrame | None = None,
 ) -> Built:
-    """The difference from all that is ``stored``, once it is held to the model's checks: after the columns that the
-    table gets first, and the control row that its progress names.
+    """The difference from all that is ``stored``, once it is held to the model's checks; ``grown``: all rows, where the
+    table has other columns from now on.
     """
     held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
     with tuning.kept(difference) as rows:
         warnings = model_checks.hold(model, stored, rows, held, work.parents)
-        if growth:
-            rows.count()  # it is of the table as it was
-            at.gold.evolve(work.spark, at.lake.gold(model.name, model.key), growth)
-        applied = commit(model, at, work, lambda table, progress: at.gold.put(rows, table, progress))
+        write = partial(at.gold.put, rows) if grown is None else partial(at.gold.replace, grown)
+        applied = commit(model, at, work, write)
     return Built(model.name, applied=applied, warnings=warnings)
 
 

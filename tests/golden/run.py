@@ -64,14 +64,18 @@ class Run:
 
     def feed(self, records: Sequence[dict[str, Any]]) -> int:
         """One file into bronze, then silver; how many records were added. What became of them is in ``accounts``."""
+        added = self.ingest(records)
+        self.accounts += silver.refine(self.spark, self.at)
+        return added
+
+    def ingest(self, records: Sequence[dict[str, Any]]) -> int:
+        """One file into bronze; how many records were added."""
         self.batches += 1
         file = self.folder / f"{self.batches}.jsonl"
         file.write_text("".join(json.dumps(record) + "\n" for record in records))
         topics = sorted({record["topic"] for record in records})
         ingestion = Ingestion(self.source.name, RecordedSource([str(file)]), self.at.bronze, self.at.lake)
-        added = bronze.ingest_files(self.spark, ingestion, topics)
-        self.accounts += silver.refine(self.spark, self.at)
-        return added
+        return bronze.ingest_files(self.spark, ingestion, topics)
 
     def stored(self, tables: Iterable[str]) -> Rows:
         """Every row of silver as it is at rest, by key."""

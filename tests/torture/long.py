@@ -1,9 +1,10 @@
 """The long sweep: ``python -m tests.torture.long``, or ``make torture``.
 
-Three parts, each with a lake of its own. In the process of the sweep, over Delta and PostgreSQL, then over Hudi: for
-n = 1, 2, ... a run dies at its n-th hit, the next at one of its first n while it recovers, the third comes to its end,
-and everything is compared; until n is more than a run has. With real drivers over Kafka, objects and PostgreSQL: every
-point is armed in turn, and SIGKILL takes driver and JVM there.
+Four parts, each with a lake of its own. In the process of the sweep, over Delta and PostgreSQL with whole
+transactions, then over Hudi: for n = 1, 2, ... a run dies at its n-th hit, the next at one of its first n while it
+recovers, the third comes to its end, and everything is compared; until n is more than a run has. The same with rebuilds
+of damaged tables. With real drivers over Kafka, objects and PostgreSQL: every point is armed in turn, and SIGKILL takes
+driver and JVM there.
 """
 
 from __future__ import annotations
@@ -24,15 +25,23 @@ from typing import Any
 from infra.local import Stack
 from replicator import session, settings
 from replicator.failpoints import POINTS
+from replicator.operate.rebuild import EQUAL
 from tests.builders import exact_session
-from tests.torture.compare import differences, unlike_rebuilt
+from tests.torture.compare import differences, half_shown, unlike_rebuilt
 from tests.torture.origin import EVOLVES_EVERY, Origin
 from tests.torture.reaper import at_hit
 from tests.torture.world import LAYERS, World
 
 OF_HUDI = ("hudi.", "twins.")
+OF_LEASES, OF_REBUILDS = ("lease.",), ("rebuild.",)
 VERBS = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
-"""Points that ``replicator run`` does not come to."""
+VERBS |= {name: ("rebuild", "orders") for name in POINTS if name.startswith(OF_REBUILDS)}
+"""What comes to points that ``replicator run`` does not come to."""
+GROWS_EVERY = 4
+"""In each of so many batches a model gets a column."""
+
+RUNNING = LAYERS[:-1]
+_GOES_ON = 0.3
 
 
 @dataclass
@@ -52,15 +61,29 @@ class Sweep:
         """Whether the time is up."""
         return time.monotonic() > self.until
 
-    def world(self, name: str, **more: Any) -> World:
-        """A lake with a source of its own."""
+    def world(self, name: str, *, whole: bool = False, **more: Any) -> World:
+        """A lake with a source of its own, whose transactions are ``whole`` or not."""
         place = self.folder / name
         place.mkdir()
-        return World(place, Origin(self.seed), **more)
+        return World(place, Origin(self.seed, whole=whole), **more)
 
     def compare(self, spark: Any, world: World, when: str) -> None:
         """Note what differs."""
         self.differences += [f"{when}: {found}" for found in differences(exact_session(spark), world)]
+
+    def look(self, spark: Any, world: World, when: str | None) -> None:
+        """Note transactions that are shown in part behind a death."""
+        if when is not None and world.origin.whole:
+            [at] = (each for each in world.pipeline(spark).refinements if each.source.whole_transactions)
+            found = half_shown(exact_session(spark), at, world.origin.states)
+            self.differences += [f"killed at {when}: {each}" for each in found]
+
+    def finish(self, spark: Any, world: World, layers: Sequence[str]) -> None:
+        """Bring what is under way still, and make silver once more of all of bronze."""
+        world.rest()
+        assert world.run(spark, layers=layers) is None
+        self.compare(spark, world, "in the end")
+        self.differences += unlike_rebuilt(exact_session(spark), world)
 
 
 def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> bool:
@@ -70,10 +93,42 @@ def by_number(sweep: Sweep, spark: Any, world: World, layers: Sequence[str]) -> 
         if sweep.is_over:
             break
         world.feed()
+        if world.origin.batches % GROWS_EVERY == 0:
+            world.grow()
         died = world.run(spark, at_hit(number), layers)
+        sweep.look(spark, world, died)
         again = world.run(spark, at_hit(dice.randint(1, number)), layers, recovering=True) if died else None
+        sweep.look(spark, world, again)
         assert not again or world.run(spark, layers=layers, recovering=True) is None
         sweep.compare(spark, world, f"killed at hit {number} ({died}), then at {again}")
+        _tell(f"  hit {number}: {died}, then {again}")
+        if died is None:
+            return True
+    return False
+
+
+def rebuilds_by_number(sweep: Sweep, spark: Any, world: World) -> bool:
+    """The same with rebuilds of damaged tables; now and then a run goes on over one that died. One rebuild more finds
+    nothing to do.
+    """
+    dice = random.Random(f"{sweep.seed} rebuilds")
+    for number in range(sweep.first, sweep.first + sweep.rounds):
+        if sweep.is_over:
+            break
+        world.feed()
+        assert world.run(spark, layers=RUNNING) is None
+        world.damage(spark)
+        died = world.run(spark, at_hit(number), ("rebuild",))
+        if died and dice.random() < _GOES_ON:
+            world.feed()
+            assert world.run(spark, layers=RUNNING) is None
+        again = world.run(spark, at_hit(dice.randint(1, number)), ("rebuild",), recovering=True) if died else None
+        for _ in range(2):
+            assert world.run(spark, layers=("rebuild",), recovering=again is not None) is None
+        when = f"rebuild killed at hit {number} ({died}), then at {again}"
+        sweep.differences += [f"{when}: {each}" for each in world.rebuilt if each.verdict != EQUAL]
+        assert world.run(spark, layers=RUNNING) is None
+        sweep.compare(spark, world, when)
         _tell(f"  hit {number}: {died}, then {again}")
         if died is None:
             return True
@@ -90,18 +145,20 @@ def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
             break
         world.feed()
         wanted = [name for name in points if name in left or world.origin.batches <= 2]
-        running = [name for name in wanted if name not in VERBS]
-        left -= set(world.sigkill(running, "run", is_over=lambda: sweep.is_over))
-        for name in (name for name in wanted if name in VERBS):
-            left -= set(world.sigkill([name], *VERBS[name]))
-        world.driver(None, "run")  # upkeep moves the versions of gold, which Postgres follows
+        for verb in (("run",), *dict.fromkeys(VERBS.values())):
+            mine = [name for name in wanted if VERBS.get(name, ("run",)) == verb]
+            if mine and verb[0] == "rebuild":
+                world.damage(spark)
+            left -= set(world.sigkill(mine, *verb, is_over=lambda: sweep.is_over)) if mine else set()
+        world.driver(None, "run")  # what else moved the versions of gold, Postgres follows
         sweep.compare(spark, world, f"SIGKILL, batch {world.origin.batches}")
     return sorted(left)
 
 
 def _in_delta(sweep: Sweep) -> bool:
-    world = sweep.world("delta", postgres=sweep.servers.up(["postgres"], owner=os.getpid()).postgres)
-    return _by_number(sweep, world, ("delta",), LAYERS, but=OF_HUDI)
+    at = sweep.servers.up(["postgres"], owner=os.getpid())
+    world = sweep.world("delta", whole=True, postgres=at.postgres)
+    return _by_number(sweep, world, ("delta",), LAYERS, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS))
 
 
 def _in_hudi(sweep: Sweep) -> bool:
@@ -113,17 +170,34 @@ def _by_number(
     sweep: Sweep, world: World, formats: tuple[str, ...], layers: Sequence[str], but: tuple[str, ...]
 ) -> bool:
     spark = _spark(formats)
-    whole = by_number(sweep, spark, world, layers)
-    sweep.differences += unlike_rebuilt(exact_session(spark), world)
+    is_whole = by_number(sweep, spark, world, layers)
+    return _told(sweep, spark, world, layers, is_whole=is_whole, but=but)
+
+
+def _in_rebuilds(sweep: Sweep) -> bool:
+    at = sweep.servers.up(["postgres"], owner=os.getpid())
+    spark, world = _spark(("delta",)), sweep.world("rebuilds", whole=True, postgres=at.postgres)
+    is_whole = rebuilds_by_number(sweep, spark, world)
+    but = tuple(name for name in POINTS if not name.startswith(OF_REBUILDS))
+    return _told(sweep, spark, world, RUNNING, is_whole=is_whole, but=but)
+
+
+def _told(
+    sweep: Sweep, spark: Any, world: World, layers: Sequence[str], *, is_whole: bool, but: tuple[str, ...]
+) -> bool:
+    sweep.finish(spark, world, layers)
     _tell(world.toll.table())
     missed = world.toll.never_hit(but=but)
-    return _verdict(sweep, missed, "" if whole else "the last hit of a run was not reached: give more time")
+    return _verdict(sweep, missed, "" if is_whole else "the last hit of a run was not reached: give more time")
 
 
 def _in_drivers(sweep: Sweep) -> bool:
     at = sweep.servers.up(["kafka", "postgres"], owner=os.getpid())
-    world = sweep.world("drivers", kafka=at.kafka, postgres=at.postgres)
-    missed = by_sigkill(sweep, world, _spark(("delta",)))
+    spark, world = _spark(("delta",)), sweep.world("drivers", whole=True, kafka=at.kafka, postgres=at.postgres)
+    missed = by_sigkill(sweep, world, spark)
+    world.rest()
+    world.driver(None, "run")
+    sweep.compare(spark, world, "in the end")
     _tell(world.toll.table())
     return _verdict(sweep, missed, "")
 
@@ -134,7 +208,12 @@ def _verdict(sweep: Sweep, missed: Sequence[str], unfinished: str) -> bool:
     return not told
 
 
-PARTS: dict[str, Callable[[Sweep], bool]] = {"delta": _in_delta, "hudi": _in_hudi, "drivers": _in_drivers}
+PARTS: dict[str, Callable[[Sweep], bool]] = {
+    "delta": _in_delta,
+    "hudi": _in_hudi,
+    "rebuilds": _in_rebuilds,
+    "drivers": _in_drivers,
+}
 
 
 def main() -> int:

@@ -15,6 +15,11 @@ from dataclasses import dataclass, field
 
 from replicator.failpoints import POINTS, Killed
 
+ELSEWHERE = ("hudi.", "twins.", "cut.", "lease.")
+"""Points of short sweeps of their own: ``test_sweep_hudi.py``, ``test_sweep_cut.py`` and, for leases,
+``tests/contract/test_lease_deaths.py``; all others are of ``test_sweep.py``.
+"""
+
 
 @dataclass
 class Toll:

@@ -12,11 +12,12 @@ from tests.builders import exact_session
 from tests.torture.compare import differences
 from tests.torture.origin import Origin
 from tests.torture.reaper import once_each
-from tests.torture.test_sweep import OF_HUDI, SEED
+from tests.torture.test_sweep import SEED
 from tests.torture.world import World
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
+OF_HUDI = ("hudi.", "twins.")
 OTHERS = tuple(name for name in POINTS if not name.startswith(OF_HUDI))
 
 

@@ -6,20 +6,26 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import functions as F
+
 from replicator import assemble, failpoints, settings
 from replicator.failpoints import Killed
-from replicator.operate import maintain, purge
-from replicator.session import BRIEF_JVM
+from replicator.operate import maintain, purge, rebuild_all
+from replicator.operate.rebuild import How, Rebuilt
 from replicator.settings import Settings
+from replicator.spec import Progress
 from replicator.stages import pipeline
 from replicator.stages.pipeline import Line, Pipeline
+from replicator.stages.refinement import Refinement
+from replicator.transforms import history
+from tests.torture.configuration import models, sources
 from tests.torture.feed import FileStream, to_kafka, to_objects
-from tests.torture.origin import CUSTOMERS, ORDERS, SALES, SOURCE_OF, Origin
+from tests.torture.origin import CUSTOMERS, ENDS, ORDERS, SALES, SOURCE_OF, Origin, Sent
 from tests.torture.reaper import Reaper, Toll
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -27,64 +33,14 @@ LATER_MS = 2_000_000_000_000
 """A time at which every delete is old."""
 LAYERS = ("bronze", "silver", "gold", "publish", "upkeep")
 """What an own process of the tests does, in this order; ``upkeep`` is a purge and OPTIMIZE with VACUUM."""
-
-_ENVIRONMENT = """
-lake: {{root: {lake}}}
-kafka: {{bootstrap_servers: "{kafka}"}}
-spark: {{spark.master: "local[2]", spark.driver.extraJavaOptions: {jvm}}}
-formats: [{formats}]
-{targets}
-"""
-_TARGET = "targets: {{warehouse: {{host: {0.host}, port: {0.port}, database: {0.database}, user: {0.user}, password: \
-{0.password}, sslmode: disable}}}}"
-_SHOP = """
-name: shop
-tables:
-  shop.customers: {{keys: [id], columns: {{id: int, name: string}}{customers}}}
-  shop.orders:
-    {{keys: [id], columns: {{id: int, customer: int, total: int}}, stored_as_scd_type: 2, purge_after: 1 day}}
-"""
-_TILL = """
-name: till
-objects: {folder}
-tables:
-  till.sales: {{keys: [id], columns: {{id: int, ordered: int, amount: int}}{sales}}}
-"""
-_BUYERS_SQL = "SELECT id AS buyer, name FROM {customers}\n"
-_BUYERS = """
-description: One row per customer.
-key: [buyer]
-inputs: {customers: shop/shop.customers}
-columns: {buyer: {type: integer, nullable: false, description: Key.}, name: {type: text, description: Name.}}
-publish: {target: warehouse, schema: torture, table: dim_buyers}
-"""
-_SALES_SQL = """
-SELECT s.id AS sale, s.ordered AS ordered, o.customer AS customer, s.amount AS amount, o.total AS total, c.name AS name
-FROM {sales} AS s
-LEFT JOIN {orders} AS o ON o.id = s.ordered
-LEFT JOIN {customers} AS c ON c.id = o.customer
-"""
-_SALES = """
-description: One row per sale; refreshed in the rows that are touched, unlike dim_buyers, which is compared whole.
-key: [sale]
-inputs: {sales: till/till.sales, orders: shop/shop.orders, customers: shop/shop.customers}
-lineage: {sales: [sale], orders: [ordered], customers: [customer]}
-columns:
-  sale: {type: integer, nullable: false, description: Key.}
-  ordered: {type: integer, description: The order.}
-  customer: {type: integer, description: Of the order.}
-  amount: {type: integer, description: Pieces.}
-  total: {type: integer, description: Of the order.}
-  name: {type: text, description: Of the buyer.}
-references: [dim_buyers]
-publish: {target: warehouse, schema: torture, table: fact_sales}
-"""
+REBUILT = ("orders", "dim_buyers", "fact_sales")
+"""What ``rebuild``, a layer by itself, makes once more."""
 
 
 @dataclass
 class World:
     """``kafka``: a broker's address; without one, files stand for it. ``postgres``: where gold is published; without
-    one there is no gold. ``mixed``: tables and twins in Hudi beside Delta.
+    one there is no gold. ``mixed``: tables and twins in Hudi beside Delta. ``rebuilt`` is what the last rebuild said.
     """
 
     folder: Path
@@ -93,24 +49,14 @@ class World:
     postgres: Any = None
     mixed: bool = False
     toll: Toll = field(default_factory=Toll)
+    rebuilt: list[Rebuilt] = field(default_factory=list)
+    _grown: int = 0
 
     def __post_init__(self) -> None:
         self._objects, self._files = self.folder / "objects", self.folder / "files"
         for place in (self._objects, self._files, self.conf / "sources", self.conf / "models"):
             place.mkdir(parents=True)
-        written = {
-            "base.yaml": "",
-            "torture.yaml": self._environment(),
-            "sources/shop.yaml": _SHOP.format(customers=", format: hudi" if self.mixed else ""),
-            "sources/till.yaml": _TILL.format(
-                folder=self._objects, sales=", format: [delta, hudi]" if self.mixed else ""
-            ),
-        }
-        if self.postgres is not None:
-            written |= {"models/dim_buyers.sql": _BUYERS_SQL, "models/dim_buyers.yaml": _BUYERS}
-            written |= {"models/fact_sales.sql": _SALES_SQL, "models/fact_sales.yaml": _SALES}
-        for name, text in written.items():
-            (self.conf / name).write_text(text)
+        self._write(self._source_files() | ({} if self.postgres is None else models(self._grown)))
 
     @property
     def conf(self) -> Path:
@@ -136,7 +82,32 @@ class World:
 
     def feed(self) -> None:
         """The next batch of the origin, to where the pipeline reads."""
-        sent = self.origin.batch()
+        self._bring(self.origin.batch())
+
+    def rest(self) -> None:
+        """What is under way still."""
+        late = self.origin.rest()
+        if late:
+            self._bring(late)
+
+    def grow(self) -> None:
+        """The dimension gets one more column, which is never NULL."""
+        self._grown += 1
+        self._write(models(self._grown))
+
+    def damage(self, spark: Any) -> None:
+        """Other values in orders, in their history and in the fact, behind everybody's back."""
+        made = self.pipeline(spark)
+        at, gold, lake = self._shop(made), made.warehouse.gold, made.warehouse.lake
+        wrong = [(at.silver, at.lake.silver("shop", ORDERS, ("id",)), "total")]
+        wrong.append((at.silver, at.lake.history("shop", ORDERS, ("id", history.KEY)), "total"))
+        if self.postgres is not None:
+            wrong.append((gold, lake.gold("fact_sales", ("sale",)), "amount"))
+        for format_, table, column in wrong:
+            rows = format_.read(spark, table).withColumns({column: F.lit(-1), "_op": F.lit("upsert")})
+            format_.put(rows, table, Progress("damage", (format_.version(spark, table) or 0) + 1))
+
+    def _bring(self, sent: Sequence[Sent]) -> None:
         shop = [each for each in sent if each.topic.startswith("shop.")]
         if self.kafka:
             to_kafka(self.kafka, shop)
@@ -160,6 +131,8 @@ class World:
                 pipeline.run_once(spark, self.pipeline(spark), layers, lines.append)
                 if "upkeep" in layers:
                     self._upkeep(spark)
+                if "rebuild" in layers:
+                    self._rebuild(spark)
         except Killed:
             pass
         else:
@@ -168,13 +141,19 @@ class World:
         return reaper.died_at
 
     def _upkeep(self, spark: Any) -> None:
-        at = next(each for each in self.pipeline(spark).refinements if each.source.name == "shop")
-        purge.purge(spark, at, ORDERS, LATER_MS)
+        purge.purge(spark, self._shop(self.pipeline(spark)), ORDERS, LATER_MS)
         keeper = assemble.keeper(self.settings)
         for wanted in ("shop.customers", "till.sales") if self.mixed else ("till.sales",):
             chosen = maintain.chosen(keeper.tables(spark), wanted)
             done = list(maintain.maintain(spark, keeper.tables_of, chosen, 168))
             assert [str(each.error) for each in done if each.error is not None] == []
+
+    def _rebuild(self, spark: Any) -> None:
+        made = self.pipeline(spark)
+        wanted = REBUILT if self.postgres is not None else REBUILT[:1]
+        what = rebuild_all.chosen(spark, made.refinements, made.models, wanted)
+        self.rebuilt = list(rebuild_all.carry_out(spark, what, made.warehouse, How()))
+        assert [str(each.error) for each in self.rebuilt if each.error is not None] == []
 
     def driver(self, failpoint: str | None, *arguments: str) -> bool:
         """``replicator`` as a process group of its own, with a point armed; whether it was killed there. Any other end
@@ -218,12 +197,17 @@ class World:
         self.driver(None, *arguments)
         return done
 
-    def _environment(self) -> str:
-        targets = "" if self.postgres is None else _TARGET.format(self.postgres)
-        formats = "delta, hudi" if self.mixed else "delta"
-        return _ENVIRONMENT.format(
-            lake=self.folder / "lake", kafka=self.kafka, jvm=BRIEF_JVM, formats=formats, targets=targets
-        )
+    def _write(self, texts: Mapping[str, str]) -> None:
+        for name, text in texts.items():
+            (self.conf / name).write_text(text)
+
+    def _shop(self, made: Pipeline) -> Refinement:
+        return next(each for each in made.refinements if each.source.name == "shop")
+
+    def _source_files(self) -> dict[str, str]:
+        places = {"lake": self.folder / "lake", "objects": self._objects}
+        return sources(**places, kafka=self.kafka, postgres=self.postgres, mixed=self.mixed, whole=self.origin.whole)
 
     def _stream(self) -> FileStream:
-        return FileStream(self._files, [f"shop.{table}" for table in SOURCE_OF if SOURCE_OF[table] == "shop"])
+        tables = [f"shop.{table}" for table in SOURCE_OF if SOURCE_OF[table] == "shop"]
+        return FileStream(self._files, [*tables, *([ENDS] if self.origin.whole else [])])

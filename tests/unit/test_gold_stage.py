@@ -8,16 +8,19 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from replicator import gateway
-from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableStopped
+from replicator import failpoints, gateway
+from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableStopped, TargetRefused
+from replicator.failpoints import Killed
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import plan
-from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
+from replicator.sinks.memory import MemorySink
+from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Target
 from replicator.stages import gold, refresh_reasons, tuning
 from replicator.stages.gold import Built
+from replicator.stages.publish import publish
 from replicator.stages.warehouse import Warehouse
 
 pytestmark = pytest.mark.spark
@@ -266,6 +269,24 @@ def test_what_a_table_cannot_follow_is_refused(shop) -> None:
     narrow = error(replace(FACT, name="narrow", sql=SQL.replace("d.product AS", "cast(d.product AS smallint) AS")))
     assert isinstance(narrow, ConfigError)
     assert "product is smallint, and code is int" in str(narrow)
+
+
+def test_columns_come_with_their_values_wherever_a_run_dies(shop) -> None:
+    """K-G3: who reads between the death and the next run, a publish alone among them, sees no column without values."""
+    shop.refresh()
+    before, sink = shop.rows(), MemorySink()
+    columns = (*FACT.columns, ModelColumn("loud", "text"))
+    sql = SQL.replace("d.pieces", "d.pieces, upper(p.name) AS loud")
+    wider = replace(FACT, sql=sql, columns=columns, target=Target("w", "s", "fact"))
+    with failpoints.watched(failpoints.parse("gold.inputs_noted:raise:1")), pytest.raises(Killed):
+        shop.refresh(wider)
+    assert shop.rows() == before
+    [stopped] = publish(shop.spark, [wider], shop.at.gold, shop.at.lake, sink)
+    assert isinstance(stopped.error, TargetRefused)
+    assert shop.why(wider)[0] == "full"
+    assert shop.rows() == [(1, 10, "ten", 5, "TEN"), (2, 10, "ten", 6, "TEN"), (3, 20, None, 7, None)]
+    assert [each.error for each in publish(shop.spark, [wider], shop.at.gold, shop.at.lake, sink)] == [None]
+    assert {row["loud"] for row in sink.tables["fact"].values()} == {"TEN", None}
 
 
 def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
