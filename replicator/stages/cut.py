@@ -2,8 +2,9 @@
 
 A control row says how it stood when silver last read bronze: from which offsets on records wait, up to which place of
 the source's order everything was let through, and whether all tables have taken that. Effects: 1. the row with the new
-place, and with everything that waits now or waited before, so that whoever goes on after a crash reads enough; 2. the
-tables; 3. the row with what waits now.
+place, and with every change that waits now or waited before, so that whoever goes on after a crash reads enough; 2.
+the tables; 3. the row with what waits now. An end of a transaction that was let through is not read again: without the
+changes, which are not looked at any more, it would be waited for them for ever.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from replicator.lake import Lake
 from replicator.protocols import Control
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News
+from replicator.transforms import transactions
 
 Place = tuple[str, int]
 """A topic and its partition."""
@@ -116,8 +118,9 @@ def behind(records: DataFrame, cut: Cut) -> DataFrame:
 
 def announce(at: Refinement, stood: Standing, now: Standing) -> None:
     """Effect 1."""
-    every = {**stood.cut.offsets, **now.cut.offsets}
-    low = {place: min(stood.cut.offsets.get(place, offset), offset) for place, offset in every.items()}
+    waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != transactions.topic(at.source.name)}
+    every = {**waited, **now.cut.offsets}
+    low = {place: min(waited.get(place, offset), offset) for place, offset in every.items()}
     _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
     failpoints.hit("cut.announced")
 

@@ -99,12 +99,12 @@ def _new(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[DataFrame, Da
 
 
 def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
-    """Records of the transaction topic before those of the tick, as far back as a connector may repeat them."""
-    topic = transactions.topic(watch.at.source.name)
-    start = watch.news.after.get(topic, stood.version)
-    if start == BEGINNING:
+    """Records of the transaction topic that were let through before, as far back as a connector may repeat them; a tick
+    that went on after a crash has them among its news.
+    """
+    if stood.version == BEGINNING:
         return None
-    rows = _bronze(watch, start).where(F.col("topic") == topic)
+    rows = _bronze(watch, stood.version).where(F.col("topic") == transactions.topic(watch.at.source.name))
     return _last(before(rows, stood.cut), _REPEATED)
 
 

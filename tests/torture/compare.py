@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2 import sql
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import TableStopped
+from replicator.errors import AtWork, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.spec import Model
@@ -70,7 +70,7 @@ def half_shown(spark: SparkSession, at: Refinement, states: Iterable[Rows]) -> l
     """
     try:
         stood = cut.shown(at.control, at.lake, at.source.name)
-    except TableStopped:  # nothing is built on it
+    except (AtWork, TableStopped):  # nothing is built on it
         return []
     if stood is None:
         return []

@@ -38,7 +38,7 @@ def world() -> Iterator[World]:
     servers = Stack(folder / "stack")
     try:
         at = servers.up(["postgres"], owner=os.getpid())
-        yield World(folder, Origin(SEED), postgres=at.postgres)
+        yield World(folder, Origin(SEED), postgres=at.postgres, rebuilds=("orders",))
     finally:
         servers.down()
         shutil.rmtree(folder, ignore_errors=True)
