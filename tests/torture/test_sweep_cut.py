@@ -23,8 +23,6 @@ from tests.torture.test_sweep import SEED
 pytestmark = pytest.mark.spark
 
 OF_CUTS = [name for name in POINTS if name.startswith("cut.")]
-DEADLY = [*OF_CUTS, "silver.merged"]
-"""At the last one some tables have what others do not have yet."""
 COLUMNS = {CUSTOMERS: {"id": "int", "name": "string"}, ORDERS: {"id": "int", "customer": "int", "total": "int"}}
 
 
@@ -64,11 +62,11 @@ def test_transactions_stay_whole_wherever_a_tick_died(exact: SparkSession, tmp_p
         taken(run, origin.batch())
     assert ticked(run, Reaper(toll, lambda _: False, recovering=False)) is None
     taken(run, origin.batch())
-    due, deaths = once_each(set(POINTS).difference(DEADLY)), 0
+    due, deaths = once_each(set(POINTS).difference(OF_CUTS)), 0
     while ticked(run, Reaper(toll, due, recovering=deaths > 0)):
         deaths += 1
         assert half_shown(exact, run.at, origin.states) == []
-    assert set(toll.kills) == set(DEADLY)
+    assert set(toll.kills) == set(OF_CUTS)
     assert {table: shown(run, table) for table in COLUMNS} == {table: origin.shown[table] for table in COLUMNS}
     assert origin.shown != origin.rows
     taken(run, origin.rest())
