@@ -118,7 +118,8 @@ def behind(records: DataFrame, cut: Cut) -> DataFrame:
 
 def announce(at: Refinement, stood: Standing, now: Standing) -> None:
     """Effect 1."""
-    waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != transactions.topic(at.source.name)}
+    ends = transactions.topic(at.source.name)
+    waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != ends}
     every = {**waited, **now.cut.offsets}
     low = {place: min(waited.get(place, offset), offset) for place, offset in every.items()}
     _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
