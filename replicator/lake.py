@@ -127,6 +127,10 @@ class Lake:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
 
+    def origin(self, source: str, table: str) -> str:
+        """Control row of a transformed table: its columns at the source, and what made it."""
+        return self._join("_replicator", "origins", names.encode(source), f"{names.encode_table(table)}.json")
+
     def rebuild(self, source: str, table: str) -> str:
         """Control row of a rebuild of one silver table that is under way: what it reads, and for what."""
         return self._join("_replicator", "rebuild", f"{_one_name(source, table)}.json")
@@ -205,6 +209,10 @@ class Shadow(Lake):
     def schema(self, source: str, table: str) -> str:
         """Of the table that is made."""
         return self._row("schema") if self._is_of(source, table) else super().schema(source, table)
+
+    def origin(self, source: str, table: str) -> str:
+        """Of the table that is made."""
+        return self._row("origin") if self._is_of(source, table) else super().origin(source, table)
 
     def _is_of(self, source: str, table: str) -> bool:
         return (source, table) == (self.source, self.table)

@@ -30,20 +30,37 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = "__debezium_unavailable_value"
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
+_SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
 
 class DeclareKeys(Strict):
-    """A ``--declare`` file: tables, and optionally the source that they are of."""
+    """A ``--declare`` file: tables, and optionally the source that they are of; ``hash_key`` is the secret of columns
+    that are hashed: let it come from the environment.
+    """
 
     name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
     tables: dict[TableName, TableKeys] = Field(default_factory=dict)
+    hash_key: SecretStr | None = None
+
+    @model_validator(mode="after")
+    def _keyed(self) -> DeclareKeys:
+        if self.hash_key is not None and len(self.hash_key.get_secret_value()) < _SHORTEST_KEY:
+            raise ValueError(f"hash_key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
+        hashed = (name for name, table in self.tables.items() if table.transform is not None and table.transform.hash)
+        if self.hash_key is None and (table := next(hashed, None)) is not None:
+            raise ValueError(f"{table} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source")
+        return self
 
     @field_validator("tables")
     @classmethod
     def _apart(cls, tables: dict[str, TableKeys]) -> dict[str, TableKeys]:
         single_names(list(tables), "the list of tables")
         return tables
+
+    def secret(self) -> str:
+        """The key of hashed columns; '' where none is."""
+        return "" if self.hash_key is None else self.hash_key.get_secret_value()
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The tables as the product's nouns."""
@@ -183,15 +200,19 @@ def declarations(path: Path | str) -> tuple[Declaration, ...]:
     return template(path).tables
 
 
-def template(path: Path | str) -> SourceSpec:
-    """A ``--declare`` file as a source for recorded events of any name. Raises ConfigError as ``declarations`` does."""
+def template(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
+    """A ``--declare`` file as a source for recorded events of any name, with the variables of an *environment*. Raises
+    ConfigError as ``declarations`` does.
+    """
     problems = Problems()
-    document = read(Path(path), problems)
+    document = read(Path(path), problems).filled(environment or {}, problems)
     keys = None if problems.found else check(_model(document), document, problems)
     problems.raise_if_any()
     if isinstance(keys, SourceKeys):
         return _source(keys, "", {})
-    return SourceSpec("", "", tables=() if keys is None else keys.declarations())
+    if keys is None:
+        return SourceSpec("", "")
+    return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret())
 
 
 def sources(
@@ -235,6 +256,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         whole_transactions=keys.consistency == "transaction",
         database=None if keys.database is None else keys.database.login(),
         connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
+        hash_key=keys.secret(),
     )
 
 

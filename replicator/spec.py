@@ -166,6 +166,26 @@ class Outbox:
 
 
 @dataclass(frozen=True)
+class Transform:
+    """What is done with a table's changes between bronze and silver, in this order; columns by their source names.
+
+    ``cast`` gives columns other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
+    expressions; rows for which ``where`` does not hold leave the table; ``hashed`` and ``masked`` columns rest as such;
+    with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
+    """
+
+    cast: tuple[tuple[str, str], ...] = ()
+    function: str = ""
+    derive: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    hashed: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    column_list: tuple[str, ...] = ()
+    except_column_list: tuple[str, ...] = ()
+    rename: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Declaration:
     """What the user declares about one source table (types.md Y13); all of it optional.
 
@@ -178,7 +198,7 @@ class Declaration:
     ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
     delete (debezium.md B5).
     ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
-    ``twins`` are further formats that a copy of it is kept in.
+    ``twins`` are further formats that a copy of it is kept in. ``transform`` is done with its changes first.
     """
 
     table: str
@@ -198,6 +218,7 @@ class Declaration:
     twins: tuple[str, ...] = ()
     merge_on_read: bool = False
     partition_by: tuple[str, ...] = ()
+    transform: Transform | None = None
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -294,6 +315,7 @@ class SourceSpec:
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
     ``database`` is where the source itself can be asked, ``connector`` what captures it, where its file says so.
+    ``hash_key`` is the secret of hashed columns; it is in no text form of this value.
     """
 
     name: str
@@ -311,6 +333,7 @@ class SourceSpec:
     whole_transactions: bool = False
     database: Login | None = None
     connector: Connector | None = None
+    hash_key: str = field(default="", repr=False)
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

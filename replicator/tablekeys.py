@@ -12,6 +12,7 @@ from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox
 from replicator.strict import Strict
+from replicator.transformkeys import TransformKeys
 from replicator.yamlfile import nearest
 
 
@@ -128,6 +129,16 @@ class TableKeys(ShapeKeys):
     format: Formats = ()
     table_type: Literal["copy_on_write", "merge_on_read"] | None = None
     partition_by: tuple[ColumnName, ...] = ()
+    transform: TransformKeys | None = None
+
+    @model_validator(mode="after")
+    def _transformed(self) -> TableKeys:
+        if self.transform is None:
+            return self
+        if self.schema_changes == "freeze":
+            raise ValueError("transform and schema_changes: freeze: let column_list say which columns there are")
+        self.transform.fit([column.name for column in self.columns], [c.name for c in self.columns if c.generated])
+        return self
 
     @model_validator(mode="after")
     def _kept(self) -> TableKeys:
@@ -196,6 +207,7 @@ def declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) ->
         twins=table.format[1:],
         merge_on_read=table.table_type == "merge_on_read",
         partition_by=table.partition_by,
+        transform=None if table.transform is None else table.transform.transform(),
     )
 
 

@@ -72,7 +72,8 @@ class Reached:
 
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
-    knows that no column was left out, ``live`` topics whose level it has raised itself.
+    knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
+    raised itself.
     """
 
     bronze: str = ""
@@ -81,6 +82,7 @@ class Reached:
     saved: int | None = None
     warned: set[str] = field(default_factory=set)
     whole: set[str] = field(default_factory=set)
+    plain: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
 
     def open(self, control: Control, path: str, bronze: str) -> None:
