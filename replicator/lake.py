@@ -115,6 +115,10 @@ class Lake:
         """Control row of a source: how far each partition had got in the source's order."""
         return self._join("_replicator", "reached", f"{names.encode(source)}.json")
 
+    def pauses(self, source: str) -> str:
+        """Control row of a source: which of its tables are paused."""
+        return self._join("_replicator", "pauses", f"{names.encode(source)}.json")
+
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")

@@ -39,6 +39,7 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
         cut.announce(at, stood, stands)
         accounts = _applied(tick)
         failed = [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
+        failed += tick.watch.news.paused
         routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
         topics = {topic for table in failed for topic in routes.topics(table)}
         cut.settle(at, stood, stands, failed, topics)
@@ -107,7 +108,7 @@ def _applied(tick: Tick) -> list[Account]:
     }
     if tick.again is None:
         failpoints.hit("silver.tables_done")
-        failed = {table for table, account in done.items() if account.error is not None}
+        failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
         _remember(watch, found, shared.routes, orders, failed)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
 
@@ -150,7 +151,9 @@ def _remember(
     at, reached, upto = watch.at, watch.at.reached, watch.news.upto
     done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
     changed = reached.raise_to(upto, found, done)
-    reached.quiet(upto, watch.news.after)
+    reached.quiet(upto, ticks.topics_of(routes, watch.news.paused).union(watch.news.after))
+    behind = ticks.topics_of(routes, failed)
+    reached.settle(routes.bronze, upto, behind, dict.fromkeys(orders.keys() - failed, upto))
     now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
     now = {table: order for table, order in now.items() if order != BY_POSITION}
     changed, reached.orders = changed or now != reached.orders, now
