@@ -20,9 +20,9 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 
 from replicator import kafka_options, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
-from replicator.spec import Connector, Declaration, Login, SourceSpec
+from replicator.spec import Connector, Declaration, Login, Mask, SourceSpec
 from replicator.strict import Strict, check
-from replicator.tablekeys import SequenceBy, ShapeKeys, TableKeys, TableName, single_names
+from replicator.tablekeys import ColumnName, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 from replicator.yamlfile import Document, Problems, read
 
 if TYPE_CHECKING:
@@ -34,22 +34,40 @@ _SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
 
+class MaskKeys(Strict):
+    """Columns of a table that bronze keeps as hashes only, or not at all."""
+
+    hash: tuple[ColumnName, ...] = ()
+    drop: tuple[ColumnName, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> MaskKeys:
+        single_names([*self.hash, *self.drop], "mask_before_bronze")
+        if not (self.hash or self.drop):
+            raise ValueError("give columns to hash or to drop")
+        return self
+
+
 class DeclareKeys(Strict):
     """A ``--declare`` file: tables, and optionally the source that they are of; ``hash_key`` is the secret of columns
-    that are hashed: let it come from the environment.
+    that are hashed: let it come from the environment. ``mask_before_bronze`` says what not even bronze keeps in clear.
     """
 
     name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
     tables: dict[TableName, TableKeys] = Field(default_factory=dict)
     hash_key: SecretStr | None = None
+    mask_before_bronze: dict[TableName, MaskKeys] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _keyed(self) -> DeclareKeys:
         if self.hash_key is not None and len(self.hash_key.get_secret_value()) < _SHORTEST_KEY:
             raise ValueError(f"hash_key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
-        hashed = (name for name, table in self.tables.items() if table.transform is not None and table.transform.hash)
-        if self.hash_key is None and (table := next(hashed, None)) is not None:
-            raise ValueError(f"{table} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source")
+        hashed = [name for name, table in self.tables.items() if table.transform is not None and table.transform.hash]
+        hashed += [name for name, mask in self.mask_before_bronze.items() if mask.hash]
+        if self.hash_key is None and hashed:
+            raise ValueError(
+                f"{hashed[0]} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source"
+            )
         return self
 
     @field_validator("tables")
@@ -61,6 +79,10 @@ class DeclareKeys(Strict):
     def secret(self) -> str:
         """The key of hashed columns; '' where none is."""
         return "" if self.hash_key is None else self.hash_key.get_secret_value()
+
+    def masks(self) -> tuple[Mask, ...]:
+        """What is kept out of bronze, as the product's noun."""
+        return tuple(Mask(name, keys.hash, keys.drop) for name, keys in self.mask_before_bronze.items())
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The tables as the product's nouns."""
@@ -212,7 +234,7 @@ def template(path: Path | str, environment: Mapping[str, str] | None = None) -> 
         return _source(keys, "", {})
     if keys is None:
         return SourceSpec("", "")
-    return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret())
+    return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret(), masks=keys.masks())
 
 
 def sources(
@@ -257,6 +279,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         database=None if keys.database is None else keys.database.login(),
         connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
         hash_key=keys.secret(),
+        masks=keys.masks(),
     )
 
 

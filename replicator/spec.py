@@ -307,6 +307,15 @@ class Connector:
 
 
 @dataclass(frozen=True)
+class Mask:
+    """Columns of a table, by their source names, that bronze keeps as hashes only, or not at all."""
+
+    table: str
+    hashed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
@@ -315,7 +324,8 @@ class SourceSpec:
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
     ``database`` is where the source itself can be asked, ``connector`` what captures it, where its file says so.
-    ``hash_key`` is the secret of hashed columns; it is in no text form of this value.
+    ``hash_key`` is the secret of hashed columns; it is in no text form of this value. ``masks`` say what is
+    kept out of bronze.
     """
 
     name: str
@@ -334,6 +344,7 @@ class SourceSpec:
     database: Login | None = None
     connector: Connector | None = None
     hash_key: str = field(default="", repr=False)
+    masks: tuple[Mask, ...] = ()
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""
