@@ -118,7 +118,8 @@ class DatabaseKeys(Strict):
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
-    """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
+    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a Java regular expression) narrow
+    what is read.
 
     ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
     ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
@@ -133,6 +134,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
     topics: str | None = None
     include: tuple[TableName, ...] = ()
+    exclude: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None
     placeholder: str = Field(default=_PLACEHOLDER, min_length=1)
     sequence_by: SequenceBy = "position"
@@ -193,6 +195,10 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _one_of(self) -> SourceKeys:
         if self.topics is not None and self.include:
             raise ValueError("give topics or include, not both: each says which topics are read")
+        if self.topics is not None and self.exclude:
+            raise ValueError("give topics or exclude, not both: leave the table out of the regular expression")
+        if self.include and self.exclude:
+            raise ValueError("give include or exclude, not both: what is not included is not read")
         if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
             raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
         own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
@@ -262,7 +268,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
-        topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include),
+        topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include, keys.exclude),
         bootstrap_servers=servers,
         tables=tuple(tablekeys.declaration(name, table, keys) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
@@ -294,15 +300,19 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
     )
 
 
-def topics(prefix: str, include: tuple[str, ...] = ()) -> str:
-    """A Java regular expression for the topics of a connector, or of some of its tables only."""
-    tables = "|".join(_literal(table) for table in include)
-    return f"{_literal(prefix)}[.]" + (f"(?:{tables})" if tables else ".*")
+def topics(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> str:
+    """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some."""
+    tables = "|".join(_literal(table) for table in include or exclude)
+    some = f"(?:{tables})" if include else f"(?!(?:{tables})$).*" if exclude else ".*"
+    return f"{_literal(prefix)}[.]{some}"
 
 
 def reads(source: SourceSpec, table: str) -> bool:
     """Whether a source reads a table; a regular expression of the user's own is not second-guessed."""
-    generated = source.topics.startswith(topics(source.name).removesuffix(".*") + "(?:")
+    prefix = topics(source.name).removesuffix(".*")
+    if source.topics.startswith(f"{prefix}(?!(?:"):
+        return re.fullmatch(source.topics, f"{source.name}.{table}") is not None
+    generated = source.topics.startswith(f"{prefix}(?:")
     return not generated or _literal(table) in source.topics.split("(?:", 1)[1].removesuffix(")").split("|")
 
 

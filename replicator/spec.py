@@ -172,6 +172,7 @@ class Transform:
     ``cast`` gives columns other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
     expressions; rows for which ``where`` does not hold leave the table; ``hashed`` and ``masked`` columns rest as such;
     with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
+    ``shard`` is a further column of the key: which of several source tables a row is from.
     """
 
     cast: tuple[tuple[str, str], ...] = ()
@@ -183,6 +184,7 @@ class Transform:
     column_list: tuple[str, ...] = ()
     except_column_list: tuple[str, ...] = ()
     rename: tuple[tuple[str, str], ...] = ()
+    shard: str = ""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ class Declaration:
     delete (debezium.md B5).
     ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
     ``twins`` are further formats that a copy of it is kept in. ``transform`` is done with its changes first.
+    ``shards`` is a Java regex of source tables whose rows it takes.
     """
 
     table: str
@@ -219,6 +222,7 @@ class Declaration:
     merge_on_read: bool = False
     partition_by: tuple[str, ...] = ()
     transform: Transform | None = None
+    shards: str = ""
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -243,11 +247,13 @@ BY_POSITION, BY_TIME = "position", "source.ts_ms"
 @dataclass(frozen=True)
 class Reading:
     """What a source's file says that its records cannot show: topics in ``flattened`` hold rows, whatever their columns
-    are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4).
+    are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4). Rows
+    of tables that the first of a pair of ``shards`` names, a Java regex, go into the second.
     """
 
     flattened: tuple[str, ...] = ()
     binlog: str = "file_pos"
+    shards: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -359,7 +365,8 @@ class SourceSpec:
     @property
     def reading(self) -> Reading:
         """How its records are read."""
-        return Reading(self._topics_of_shape("flattened"), self.binlog_position)
+        shards = tuple((declared.shards, declared.table) for declared in self.tables if declared.shards)
+        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards)
 
     @property
     def has_compacted_topics(self) -> bool:

@@ -97,7 +97,8 @@ def _past(
     Older records may hold the placeholder where the batch has none.
     """
     held = share.at.placeholder if share.declaration.unavailable else None
-    needs = replace(_needs(share), placeholder=held, key_changes=True)
+    places = share.declaration.transform is not None
+    needs = replace(_needs(share), placeholder=held, key_changes=True, places=places)
     layout, transform = reading.layout, reading.transform
 
     def images() -> DataFrame:

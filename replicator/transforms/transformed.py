@@ -27,7 +27,7 @@ PASSES = "_passes"
 
 _ALWAYS = ("_seq", "_deleted", "_source_ts_ms", "_unavailable", "_reject")
 _OURS = (*_ALWAYS, *MOVE_COLUMNS, PASSES)
-_HEX = "string"
+_TEXT = "string"
 
 Function = Callable[[DataFrame], DataFrame]
 
@@ -41,9 +41,9 @@ class Making:
     """A transform that fits a table's changes, with the user's ``function``, the secret ``key`` of hashes, and the
     ``table`` that dead letters name.
 
-    ``keys`` are the key's columns before it. ``columns`` are what it gives, by stored name: of which column before the
-    last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by`` of which the
-    filter is.
+    ``keys`` are the key's columns before the last steps. ``columns`` are what it gives, by stored name: of which column
+    before the last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by``
+    of which the filter is.
     """
 
     transform: Transform
@@ -71,6 +71,8 @@ def fitted(
     transform: Transform, function: Function | None, key: str, table: str, changes: DataFrame, keys: Sequence[str]
 ) -> Making:
     """The transform for changes such as these. Raises Unfit, ConfigError for names that no table can have."""
+    if transform.shard and stored_name(transform.shard) in changes.columns:
+        raise Unfit(f"the source has a column {transform.shard} already")
     probe = gateway.frame(changes.sparkSession, (), changes.schema)
     _refuse_unknown(transform, probe, keys, is_whole=function is None)
     try:
@@ -83,6 +85,7 @@ def fitted(
         raise Unfit(str(error)) from error
     own = _registers(made)
     _refuse_unknown(transform, made, keys, is_whole=True)
+    keys = [*keys, stored_name(transform.shard)] if transform.shard else keys
     columns = _given(transform, {name: kind for name, kind in made.dtypes if name in own}, keys)
     names.refuse_case_twins(map(names.decode, columns), f"what the transform makes of {table}")
     known = frozenset(_registers(probe))
@@ -147,6 +150,8 @@ def _computed(
     own = list(dict.fromkeys([*_registers(rows), *derived]))
     ours = [F.col(name) for name in rows.columns if name in _OURS]
     rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in own], *ours)
+    if transform.shard:
+        rows = rows.select(*map(names.spark, own), _shard().alias(stored_name(transform.shard)), *ours)
     if transform.where:
         rows = rows.select("*", F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False)).alias(PASSES))
     return rows
@@ -169,6 +174,12 @@ def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: 
     return changes.select(*[casts.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
 
 
+def _shard() -> Column:
+    """The source table that a change is of: the last two parts of its topic's name."""
+    found = F.regexp_extract("_at.topic", r"([^.]+[.][^.]+)$", 1)
+    return F.when(found != "", found).otherwise(F.col("_at.topic"))
+
+
 def _try_cast(value: str, kind: str) -> str:
     return f"try_cast({value} AS {kind})"
 
@@ -185,7 +196,7 @@ def _given(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) 
             new = renamed.get(first, first) + name.removeprefix(first)
             if new in found:
                 raise Unfit(f"two columns would be named {names.decode(new)}")
-            found[new] = (name, _HEX if first in changed else kind)
+            found[new] = (name, _TEXT if first in changed else kind)
     return found
 
 
@@ -219,6 +230,8 @@ def _old(making: Making, kinds: Mapping[str, str]) -> Column:
     casts = {stored_name(name): kind for name, kind in making.transform.cast}
 
     def value(key: str) -> Column:
+        if key == stored_name(making.transform.shard or " "):
+            return _shard()
         path = f"_old.{names.spark(key)}"
         told = F.expr(_try_cast(path, casts[key])) if key in casts else F.col(path)
         return _rested(told, key, kinds[key], making.transform)
