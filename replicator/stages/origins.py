@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from replicator import names
 from replicator.errors import TableStopped, TransformChanged
 from replicator.spec import Declaration, SourceSpec
+from replicator.stages.refinement import Refinement
 from replicator.stages.share import Share
 from replicator.transforms import hashed
 from replicator.transforms.layout import Layout
@@ -47,13 +48,7 @@ def known(share: Share, stored: StructType | None) -> StructType | None:
     if stored is None:
         return None
     found = load(share)
-    wanted = mark(share.at.source, share.declaration)
-    if (None if found is None else found.mark) != wanted:
-        raise TransformChanged(
-            "its `transform` is not the one that made the rows that it has",
-            where=share.table.name,
-            mend=f"`replicator rebuild {share.name}` makes them with the new one; or take the change back.",
-        )
+    refuse_changed(share.at, share.name, found)
     if found is None:
         share.at.reached.plain.add(share.name)
         return stored
@@ -64,10 +59,25 @@ def load(share: Share) -> Origin | None:
     """What the table's control row says; None where no transform made it."""
     if share.declaration.transform is None and share.name in share.at.reached.plain:
         return None
-    row = share.at.control.get(share.at.lake.origin(share.at.source.name, share.name))
-    if row is None or row["bronze"] != share.routes.bronze:
+    return stored(share.at, share.name, share.routes.bronze)
+
+
+def stored(at: Refinement, name: str, bronze: str) -> Origin | None:
+    """The same of a table by its name."""
+    row = at.control.get(at.lake.origin(at.source.name, name))
+    if row is None or row["bronze"] != bronze:
         return None
     return Origin(row["bronze"], row["mark"], StructType.fromJson(row["columns"]))
+
+
+def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
+    """Raise TransformChanged where another transform than the declared one made the table."""
+    if (None if found is None else found.mark) != mark(at.source, at.source.declaration(name)):
+        raise TransformChanged(
+            "its `transform` is not the one that made the rows that it has",
+            where=at.lake.silver(at.source.name, name).name,
+            mend=f"`replicator rebuild {name}` makes them with the new one; or take the change back.",
+        )
 
 
 def of(share: Share, layout: Layout, schema: StructType) -> Origin | None:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import ConfigError, SchemaRefused, TableStopped
-from replicator.spec import Transform
+from replicator.spec import SourceSpec, Table, Transform
 from replicator.stages import origins
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
@@ -45,7 +45,7 @@ def begun(share: Share, schema: SchemaChange, stored: StructType | None, decoded
     told = share.declaration.transform
     if told is None:
         return Transforming(schema)
-    making = _fitted(share, told, decoded, schema.plan.layout)
+    making = fitted(share.at.source, share.table, share.name, told, decoded, schema.plan.layout.keys)
     plan = replace(schema.plan, layout=Layout(making.types, making.keys_there))
     if stored is not None:
         plan = _following(share, plan, stored)
@@ -53,20 +53,22 @@ def begun(share: Share, schema: SchemaChange, stored: StructType | None, decoded
     return Transforming(replace(schema, plan=plan, origin=origin), making)
 
 
-def _fitted(share: Share, told: Transform, decoded: DataFrame, layout: Layout) -> Making:
-    function = origins.function(told.function, share.table.name) if told.function else None
-    key = share.at.source.hash_key
+def fitted(
+    source: SourceSpec, table: Table, name: str, told: Transform, decoded: DataFrame, keys: tuple[str, ...]
+) -> Making:
+    """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
+    function = origins.function(told.function, table.name) if told.function else None
     try:
-        return transformed.fitted(told, function, key, share.name, decoded, layout.keys)
+        return transformed.fitted(told, function, source.hash_key, name, decoded, keys)
     except (Unfit, ConfigError) as error:
         raise TableStopped(
-            f"its `transform` does not fit: {error}", where=share.table.name, mend="Correct it in conf/sources."
+            f"its `transform` does not fit: {error}", where=table.name, mend="Correct it in conf/sources."
         ) from error
     except Exception as error:  # the user's function may raise anything
         if function is None:
             raise
         raise TableStopped(
-            f"the function {told.function} of its transform failed: {gateway.shortened(error)}", where=share.table.name
+            f"the function {told.function} of its transform failed: {gateway.shortened(error)}", where=table.name
         ) from error
 
 

@@ -15,13 +15,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import TransformChanged
+from replicator.errors import TableStopped, TransformChanged
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import REPLACED, How, rebuild
+from replicator.operate.verify.moulded import moulded
 from replicator.spec import Column, Declaration, SourceSpec, Transform
-from replicator.stages import silver
+from replicator.stages import origins, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import fold, hashed, merge, transformed
@@ -221,6 +222,27 @@ def test_what_is_not_done_row_by_row_does_not_fit(exact: SparkSession, told: Tra
     with pytest.raises(Unfit) as caught:
         transformed.fitted(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
     assert sentence in str(caught.value)
+
+
+def test_verify_compares_the_rows_of_the_source_as_they_are_transformed(exact: SparkSession, tmp_path: Path) -> None:
+    """Filtered, hashed and renamed alike; what is made of a column that nobody can read is not compared, and a filter
+    over it is refused.
+    """
+    world = World(exact, tmp_path, replace(EVERY_STEP, function=""))
+    world.applied(world.change("c", 1, 10), world.change("c", 2, 11, total="1"), world.change("c", 3, 12, total="3"))
+    origin = origins.stored(world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or "")
+    assert origin is not None
+    assert origin.columns.fieldNames() == list(COLUMNS)
+    values = [(1, " Ann ", "ann@example.org", "1.5"), (2, "", "", "1"), (3, " Ann ", "ann@example.org", "3")]
+    rows = made(exact, values, "id INT, name STRING, email STRING, total STRING")
+    found = moulded(world.at, NAME, rows, origin.columns, {"email": "json"})
+    assert (found.keys, found.rows.columns) == (("id",), ["id", "full_x20_name", "total", "gross"])
+    assert [word.split(":")[0] for word in found.unknown] == ["email", "phone"]
+    wanted = [tuple(row[name] for name in found.rows.columns) for row in world.rows()]
+    assert {tuple(row) for row in found.rows.collect()} == set(wanted)
+    assert len(wanted) == 2
+    with pytest.raises(TableStopped, match="needs total, which cannot be compared"):
+        moulded(world.at, NAME, rows.drop("total"), origin.columns, {})
 
 
 def changed(key: int, seq: str, total: int | None, *, deleted: bool = False) -> tuple[Any, ...]:
