@@ -97,9 +97,9 @@ class _Masking:
     def _hashed(self, value: Any) -> Any:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _BRANCHES:
             return {"string": self._hashed(next(iter(value.values())))}
-        if value is None or _told(value) in self.unsent:
+        if value is None or text_of(value) in self.unsent:
             return value
-        return self.digest(_told(value))
+        return self.digest(text_of(value))
 
     def _schema(self, schema: Any) -> Any:
         """The block that describes a record, of an envelope or of a row."""
@@ -117,7 +117,7 @@ class _Masking:
         return {**_TEXT_FIELD, "field": field["field"]} if is_hashed else field
 
 
-def _told(value: Any) -> str:
+def text_of(value: Any) -> str:
     """The text of a value that is hashed: of a number without zeros at the end of its decimals."""
     if isinstance(value, Number):
         whole, point, decimals = value.text.partition(".")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
@@ -34,7 +35,14 @@ class Transforming:
 
     def made(self, changes: DataFrame) -> DataFrame:
         """Decoded changes of the source's columns as the table has them."""
-        return changes if self.making is None else transformed.made(changes, self.making)
+        if self.making is None:
+            return changes
+        made, types = transformed.made(changes, self.making), self.layout.types
+        if types == self.making.types:
+            return made
+        own = set(self.making.columns)
+        cells = [(F.col(names.spark(c)) if c in own else F.lit(None)).cast(kind).alias(c) for c, kind in types.items()]
+        return made.select(*cells, *[c for c in made.columns if c not in own])
 
 
 def begun(share: Share, schema: SchemaChange, stored: StructType | None, decoded: DataFrame) -> Transforming:

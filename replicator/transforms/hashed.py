@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -39,9 +38,10 @@ def with_key(rows: DataFrame, key: str) -> DataFrame:
     cells[0], cells[1] = halves
     schema = StructType([StructField(name, BinaryType(), nullable=False) for name in PADS])
     java: Any = spark._jsparkSession  # noqa: SLF001
-    parsed = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
     listed = jvm.java.util.Collections.singletonList(jvm.org.apache.spark.sql.RowFactory.create(cells))
-    return rows.crossJoin(F.broadcast(DataFrame(java.createDataFrame(listed, parsed), spark)))
+    return rows.crossJoin(
+        F.broadcast(DataFrame(java.createDataFrame(listed, java.parseDataType(schema.json())), spark))
+    )
 
 
 def hashed(value: Column, kind: str) -> Column:
@@ -62,11 +62,6 @@ def text(value: Column, kind: str) -> Column:
 def digest(key: str, told: str) -> str:
     """The hash of one text, as :func:`hashed` makes it."""
     return hmac.new(key.encode(), told.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-
-def shortened(number: str) -> str:
-    """A number's text without zeros at the end of its decimals."""
-    return re.sub(_ZEROS, r"\1", number).removesuffix(".")
 
 
 def _short(number: Column) -> Column:

@@ -264,12 +264,12 @@ def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[
     if function is None:
         return
     probe = gateway.frame(rows.sparkSession, (), rows.schema)
-    same = rowwise.lineage(probe, function(probe)).same
+    made = rowwise.lineage(probe, function(probe))
     needed = [name for name in rows.columns if name in keys or name in _OURS]
-    lost = next((name for name in needed if same.get(name) != name), None)
+    lost = next((name for name in needed if made.same.get(name) != name), None)
     if lost is not None:
         raise Unfit(f"the function must leave {names.decode(lost)} as it is")
-    new = next((name for name in same if name.casefold() in RESERVED and name not in needed), None)
+    new = next((name for name in made.of if name.casefold() in RESERVED and name not in needed), None)
     if new is not None:
         raise Unfit(f"the function may not give a column {new}")
 

@@ -139,7 +139,7 @@ def test_idle_tables_are_not_asked_how_far_they_are(exact: SparkSession, tmp_pat
     assert world.rows("shop.a") == {(1, 2), (2, 2)}
 
 
-def test_a_table_that_went_back_is_read_again_from_where_it_is(exact: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
     """Somebody put an older copy of it into its place while the process goes on."""
     known = Reached()
     known.settle("b", 7, (), {"shop.a": 6})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from replicator import sourcefile
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec, Transform
+from replicator.yamlfile import Problems
 
 KEY = "a secret of the source"
+PAGE = Path(__file__).parents[2] / "docs/transforms.md"
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def declared(folder: Path, transform: str, *, more: str = "", source: str = "hash_key: ${SECRET}") -> SourceSpec:
@@ -71,3 +75,13 @@ def test_hashed_columns_need_a_key_that_nobody_guesses(tmp_path: Path, source: s
         declared(tmp_path, "{hash: [email]}", source=source)
     assert part in str(caught.value)
     assert "guess me" not in str(caught.value)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=["transform", "mask", "shards"])
+def test_the_examples_of_the_documentation_of_transforms_are_valid(tmp_path: Path, block: str) -> None:
+    """What a reader copies out of docs/transforms.md loads."""
+    (tmp_path / "s.yaml").write_text(block)
+    problems = Problems()
+    [(source, _)] = sourcefile.sources(tmp_path, "", {}, {"SHOP_HASH_KEY": KEY}, problems)
+    problems.raise_if_any()
+    assert source.name == "shop"

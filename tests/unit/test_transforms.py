@@ -15,11 +15,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from replicator.debezium.jsontext import Number
+from replicator.debezium.redaction import text_of
 from replicator.errors import TableStopped, TransformChanged
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.rebuild import REPLACED, How, rebuild
+from replicator.operate.rebuild import WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import origins, silver
@@ -136,7 +138,7 @@ def test_a_table_rests_as_its_transform_says_and_rows_that_stop_matching_leave(
     assert not [clear for clear in ("ann@", "078-05", "12-34", " Ann ") if clear in held]
     history = world.format.read(exact, world.at.lake.history("s", NAME)).where(F.col("id") == digest("1"))
     ended = history.where("__END_AT IS NOT NULL AND __END_AT > __START_AT").select("__START_AT", "__END_AT").collect()
-    assert len(ended) == 2  # 10 to 18 and 18 to 20, when it left; one row says the same from 10 on
+    assert [(row["__START_AT"] < row["__END_AT"]) for row in ended] == [True]  # from 10 on until it left at 20
 
 
 def test_what_cannot_be_transformed_is_a_dead_letter_that_holds_no_value(exact: SparkSession, tmp_path: Path) -> None:
@@ -189,7 +191,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         assert isinstance(account.error, TransformChanged)
         assert "`replicator rebuild shop.people`" in str(account.error)
     done = rebuild(exact, world.at, NAME, How())
-    assert (done.verdict, done.rows) in ((REPLACED, 3), ("written", 2), ("written", 3), (REPLACED, 2))
+    assert (done.verdict, done.rows, done.added) == (WRITTEN, 2, 1)
     world.applied(world.change("u", 1, 12, name="Bob"))
     rows = {row["id"]: (row["name"], row["ssn"], row["email"]) for row in world.rows()}
     assert rows[1] == ("Bob", digest("078-05"), digest("ann@example.org"))
@@ -207,7 +209,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         (Transform(function="tests.user_functions:forgetful"), "must leave _seq as it is"),
         (Transform(derive=(("x", "emial"),)), "emial"),
         (Transform(derive=(("x", "uuid()"),)), "x is not the same each time"),
-        (Transform(derive=(("x", "sum(total)"),)), "Aggregate"),
+        (Transform(derive=(("x", "sum(total)"),)), "GROUP BY"),
         (Transform(derive=(("id", "id + 1"),)), "id is of the key"),
         (Transform(where="name >"), "Syntax error"),
         (Transform(hashed=("emial",)), "there is no column emial"),
@@ -286,7 +288,7 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
     """Equal values have equal hashes in every table and in the text of bronze; NULL stays NULL; wider types change
     nothing; nobody reads the key in Spark's page.
     """
-    values: Sequence[tuple[Any, ...]] = [("ä", 1, b"\xff", 10)]
+    values: Sequence[tuple[Any, ...]] = [("ä", 1, bytearray(b"\xff"), 10)]
     rows = made(exact, values, "t STRING, n INT, b BINARY, c INT").select(
         "*",
         F.expr("cast(12.50 AS decimal(6,2))").alias("d"),
@@ -302,8 +304,8 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
     assert row["t"] == digest("ä") == hashed.digest(KEY, "ä")
     assert (row["n"], row["c"]) == (digest("1"), digest("10"))
     assert row["b"] == hmac.new(KEY.encode(), b"\xff", hashlib.sha256).hexdigest()
-    assert row["d"] == row["wider"] == digest("12.5") == hashed.digest(KEY, hashed.shortened("12.500"))
-    assert row["whole"] == digest("12") == hashed.digest(KEY, hashed.shortened("12.00"))
+    assert row["d"] == row["wider"] == digest("12.5") == hashed.digest(KEY, text_of(Number("12.500")))
+    assert row["whole"] == digest("12") == hashed.digest(KEY, text_of(Number("12.00")))
     assert (row["nothing"], row["nested"]) == (None, digest("[1]"))
     java: Any = result._jdf
     plan = java.queryExecution().toString()

@@ -24,8 +24,8 @@ _PLACE = ", ".join(f"{name}: {letters.COLUMNS[name]}" for name in letters.ADDRES
 
 @dataclass(frozen=True)
 class Moulded:
-    """The rows by ``keys``; ``meanings`` of columns that are as they were (see ``transforms/canonical.py``); ``unknown``
-    are columns that cannot be compared, with why.
+    """The rows by ``keys``; ``meanings`` of columns that are as they were (see ``transforms/canonical.py``);
+    ``unknown`` are columns that cannot be compared, with why.
     """
 
     rows: DataFrame
