@@ -15,6 +15,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import pause
 from replicator.operate.pause import Listed
+from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
@@ -45,7 +46,7 @@ class World:
     def __init__(self, spark: SparkSession, folder: Path, *tables: Declaration) -> None:
         self.spark, self.tables, self.offset = spark, Asked(), 0
         spec = SourceSpec("s", ".*", tables=tables)
-        self.at = Refinement(spec, MemoryFormat(), self.tables, MemoryControl(), Lake(str(folder)))
+        self.at = Refinement(spec, self.tables, self.tables, MemoryControl(), Lake(str(folder)))
 
     def record(self, table: str, key: int, value: Any, op: str = "c", **told: Any) -> Record:
         self.offset += 1
@@ -84,6 +85,9 @@ def test_a_paused_table_waits_and_loses_nothing(exact: SparkSession, tmp_path: P
         ("s/shop.b", None),
         ("s/shop.c", "now"),
     ]
+    around = Surroundings(world.at.lake, world.tables, world.at.control, {}, {}, (), {})
+    standing = [(each.table, each.paused) for each in standings(exact, around) if each.layer == "silver"]
+    assert standing == [("s/shop.a", True), ("s/shop.b", False)]
     for turn in (2, 3):
         done = world.take(*[world.record(f"shop.{name}", turn, turn) for name in "abc"])
         assert done.keys() == {"shop.b"}
