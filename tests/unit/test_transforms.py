@@ -15,9 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from replicator import failpoints
 from replicator.debezium.jsontext import Number
 from replicator.debezium.redaction import text_of
 from replicator.errors import TableStopped, TransformChanged
+from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -317,3 +319,19 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
     long = "x" * 100
     [row] = hashed.with_key(rows, long).select(hashed.hashed(F.col("t"), "string").alias("t")).collect()
     assert row["t"] == hashed.digest(long, "ä")
+
+
+def test_a_transformed_table_gains_columns_also_after_a_death_before_its_commit(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """What is known of its columns at the source is written first; who goes on finds it, and adds what is missing."""
+    told = Transform(hashed=("email",), derive=(("size", "length(name)"),), except_column_list=("ssn",))
+    world = World(exact, tmp_path, told)
+    world.applied(world.change("c", 1, 10))
+    with failpoints.watched(failpoints.parse("silver.changes_folded:raise")), pytest.raises(Killed):
+        world.take(world.change("u", 1, 20, city="Rome"))
+    world.declare(told)
+    [account] = silver.refine(exact, world.at)
+    assert (account.error, account.applied) == (None, 1)
+    [row] = world.rows()
+    assert (row["city"], row["email"], row["size"], "ssn" in row) == ("Rome", digest("ann@example.org"), 5, False)
