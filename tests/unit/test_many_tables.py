@@ -161,12 +161,14 @@ def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_
     )
     world = World(exact, tmp_path, shards)
     one, two = "shop_1.orders", "shop_2.orders"
-    world.take(
+    done = world.take(
         world.record(one, 1, 11),
+        world.record(one, 2, 12),
         world.record(two, 1, 21),
         world.record(two, 2, 22),
         world.record("shop_x.orders", 1, 0),
     )
+    assert [(account.read, account.applied, account.residue) for account in done.values()] == [(4, 4, 0), (1, 1, 0)]
     assert world.tables.tables(exact, world.at.lake.silver_root("s")) == ("shop.orders", "shop_x.orders")
     done = world.take(
         world.record(two, 1, None, "d"),

@@ -328,7 +328,7 @@ def test_a_transformed_table_gains_columns_also_after_a_death_before_its_commit(
     told = Transform(hashed=("email",), derive=(("size", "length(name)"),), except_column_list=("ssn",))
     world = World(exact, tmp_path, told)
     world.applied(world.change("c", 1, 10))
-    with failpoints.watched(failpoints.parse("silver.changes_folded:raise")), pytest.raises(Killed):
+    with failpoints.watched(failpoints.parse("silver.changes_folded:raise:1")), pytest.raises(Killed):
         world.take(world.change("u", 1, 20, city="Rome"))
     world.declare(told)
     [account] = silver.refine(exact, world.at)
