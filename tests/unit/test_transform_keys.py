@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from replicator import sourcefile
 from replicator.errors import ConfigError
-from replicator.spec import SourceSpec, Transform
+from replicator.spec import Declaration, SourceSpec, Transform
+from replicator.stages import origins
 from replicator.yamlfile import Problems
 
 KEY = "a secret of the source"
@@ -85,3 +87,15 @@ def test_the_examples_of_the_documentation_of_transforms_are_valid(tmp_path: Pat
     [(source, _)] = sourcefile.sources(tmp_path, "", {}, {"SHOP_HASH_KEY": KEY}, problems)
     problems.raise_if_any()
     assert source.name == "shop"
+
+
+def test_a_transform_is_another_one_with_another_step_function_or_key() -> None:
+    """Each of them makes other rows; where nothing is hashed, the key makes none."""
+    hashing, plain = Transform(hashed=("email",)), Transform(masked=("email",))
+    told = [None, hashing, plain, Transform(function="tests.user_functions:tidy"), replace(plain, where="id > 1")]
+    marks = {origins.mark(SourceSpec("s", "", hash_key=KEY), Declaration("a.b", transform=each)) for each in told}
+    assert len(marks) == len(told)
+    assert None in marks
+    other = SourceSpec("s", "", hash_key=f"{KEY}, another")
+    assert origins.mark(other, Declaration("a.b", transform=hashing)) not in marks
+    assert origins.mark(other, Declaration("a.b", transform=plain)) in marks
