@@ -61,8 +61,9 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         return
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     paused = pauses.load(at.control, at.lake, at.source.name)
-    progress, news = _news(spark, at, routes, upto, paused)
     stood = cut.standing(at, identity)
+    is_first = stood is not None and stood.version == routing.BEGINNING
+    progress, news = _news(spark, at, routes, upto, paused, every=is_first)
     if not news.after and (stood is None or cut.is_settled(at, stood)):
         at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
@@ -78,8 +79,8 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     records = watch.in_epochs(records, news.after)
     passage = None
     if stood is not None:
-        is_new = stood.version == routing.BEGINNING and bool(progress)
-        passage = stood, cutting.begun(watch, stood) if is_new else cutting.drawn(watch, records, stood)
+        begins = is_first and bool(progress)
+        passage = stood, cutting.begun(watch, stood) if begins else cutting.drawn(watch, records, stood)
         records = cut.before(records, passage[1].cut)
     with ticking(watch, records, routes) as tick:
         yield replace(tick, existing=progress, cut=passage)
@@ -91,13 +92,13 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
 
 
 def _news(
-    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Collection[str]
+    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Collection[str], *, every: bool
 ) -> tuple[dict[str, int], News]:
     """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
-    that there was nothing else. Idle tables cost nothing.
+    that there was nothing else; of ``every`` table where that is wanted. Idle tables cost nothing.
     """
     bronze, settled = at.lake.bronze(at.source.name), at.reached.settled
-    known = settled if settled is not None and settled.bronze == routes.bronze else None
+    known = settled if settled is not None and settled.bronze == routes.bronze and not every else None
     arrivals = None if known is None else at.bronze.arrivals(spark, bronze, known.version, upto)
     ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
     look = partial(routing.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
