@@ -21,10 +21,12 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, record
+from replicator.transforms.hashed import digest
+from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
 
+KEY = "the key of hashed columns"
 COLUMNS = (Column("id", "int"), Column("v", "int"))
 
 
@@ -45,7 +47,7 @@ class World:
 
     def __init__(self, spark: SparkSession, folder: Path, *tables: Declaration) -> None:
         self.spark, self.tables, self.offset = spark, Asked(), 0
-        spec = SourceSpec("s", ".*", tables=tables)
+        spec = SourceSpec("s", ".*", tables=tables, hash_key=KEY)
         self.at = Refinement(spec, self.tables, self.tables, MemoryControl(), Lake(str(folder)))
 
     def record(self, table: str, key: int, value: Any, op: str = "c", **told: Any) -> Record:
@@ -151,10 +153,11 @@ def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
 
 
 def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_path: Path) -> None:
-    """Equal keys of two shards are two rows; a delete, also a row that moves to another key, is of its own shard."""
-    shards = Declaration(
-        "shop.orders", COLUMNS, truncate="fail", shards=r"shop_[0-9]+[.]orders", transform=Transform(shard="shard")
-    )
+    """Equal keys of two shards are two rows; a delete, also a row that moves to another key, is of its own shard. So it
+    is where the key rests as a hash: the row brings along what was not sent (M7).
+    """
+    told = Transform(shard="shard", hashed=("id",), rename=(("id", "number"),))
+    shards = Declaration("shop.orders", COLUMNS, truncate="fail", shards=r"shop_[0-9]+[.]orders", transform=told)
     world = World(exact, tmp_path, shards)
     one, two = "shop_1.orders", "shop_2.orders"
     done = world.take(
@@ -169,7 +172,8 @@ def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_
     done = world.take(
         world.record(two, 1, None, "d"),
         world.record(one, 2, None, "d", pos=500, headers=(("__debezium.newkey", b'{"id":3}'),)),
-        world.record(one, 3, 12, "c", pos=500, headers=(("__debezium.oldkey", b'{"id":2}'),)),
+        world.record(one, 3, UNSENT, "c", pos=500, headers=(("__debezium.oldkey", b'{"id":2}'),)),
     )
     assert [(account.error, account.residue) for account in done.values()] == [(None, 0)]
-    assert world.rows("shop.orders", "shard", "id", "v") == {(one, 1, 11), (one, 3, 12), (two, 2, 22)}
+    wanted = {(one, digest(KEY, "1"), 11), (one, digest(KEY, "3"), 12), (two, digest(KEY, "2"), 22)}
+    assert world.rows("shop.orders", "shard", "number", "v") == wanted

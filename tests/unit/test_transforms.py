@@ -70,10 +70,10 @@ class World:
         spec = SourceSpec("s", ".*", tables=(told,), hash_key=KEY)
         self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)), 1.0)
 
-    def change(self, op: str, key: int, pos: int, moved: tuple[tuple[str, bytes], ...] = (), **values: Any) -> Record:
+    def change(self, op: str, key: int, pos: int, **values: Any) -> Record:
         self.offset += 1
         row = None if op == "d" else {"id": key, **ROW, **values}
-        return record(TOPIC, self.offset, {"id": key}, envelope(op, row, table=NAME, pos=pos), headers=moved)
+        return record(TOPIC, self.offset, {"id": key}, envelope(op, row, table=NAME, pos=pos))
 
     def take(self, *records: Record) -> Account:
         """One batch."""
@@ -170,17 +170,6 @@ def test_a_column_that_is_made_of_one_that_was_not_sent_keeps_its_value(exact: S
     world.applied(world.change("u", 1, 11, ssn=UNSENT, name="Bob", phone="none"))
     [row] = world.rows()
     assert (row["name"], row["phone"], row["number"], row["both"]) == ("Bob", "none", digest("078-05"), " Ann 078-05")
-
-
-def test_a_row_moves_to_another_hashed_key_and_brings_what_was_not_sent(exact: SparkSession, tmp_path: Path) -> None:
-    """M7: the old key is found although it rests as a hash."""
-    world = World(exact, tmp_path, Transform(hashed=("id",), rename=(("id", "person"),)))
-    world.applied(world.change("c", 1, 10))
-    world.applied(
-        world.change("d", 1, 20, moved=(("__debezium.newkey", b'{"id":2}'),)),
-        world.change("c", 2, 20, moved=(("__debezium.oldkey", b'{"id":1}'),), ssn=UNSENT),
-    )
-    assert [(row["person"], row["ssn"]) for row in world.rows()] == [(digest("2"), "078-05")]
 
 
 def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSession, tmp_path: Path) -> None:
