@@ -53,11 +53,11 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
 
     def intake(source: SourceSpec) -> Intake:
         landing: Landing = objects(source.objects, source.topics)
-        return Intake(source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds)
+        return Intake(source.name, landing, delta, lake, keys.max_objects_per_batch, keys.trigger_seconds, spec=source)
 
     return Pipeline(
         ingestions=tuple(
-            Ingestion(source.name, reader(source), delta, lake, keys.trigger_seconds)
+            Ingestion(source.name, reader(source), delta, lake, keys.trigger_seconds, source)
             for source in settings.sources
             if not source.objects
         ),
@@ -95,7 +95,7 @@ def recorded(
         models=(),
         sinks={},
     )
-    return made, {Ingestion(name, reader, delta, lake): topics for name, topics in by_source.items()}
+    return made, {Ingestion(s.name, reader, delta, lake, spec=s): by_source[s.name] for s in specs}
 
 
 def refinements(

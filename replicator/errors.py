@@ -25,6 +25,7 @@
         ├── DeadLetterShare                     too many rejects in one batch (R5)
         ├── Residue                             the account does not add up (R1)
         ├── SchemaRefused                       a change of types that silver cannot follow (G3)
+        ├── TransformChanged                    the rows at rest were made by another transform
         ├── WouldLose                           a rebuild would take away what bronze does not have any more
         ├── ChecksFailed                        a model breaks its own rule
         ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
@@ -207,6 +208,12 @@ class SchemaRefused(TableStopped):
     """The records' types cannot be reached from the table's by widening."""
 
     code = "SCHEMA_REFUSED"
+
+
+class TransformChanged(TableStopped):
+    """What a table's ``transform`` says, does or is keyed with is not what made the rows that it has."""
+
+    code = "TRANSFORM_CHANGED"
 
 
 class WouldLose(TableStopped):

@@ -115,6 +115,10 @@ class Lake:
         """Control row of a source: how far each partition had got in the source's order."""
         return self._join("_replicator", "reached", f"{names.encode(source)}.json")
 
+    def pauses(self, source: str) -> str:
+        """Control row of a source: which of its tables are paused."""
+        return self._join("_replicator", "pauses", f"{names.encode(source)}.json")
+
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")
@@ -126,6 +130,10 @@ class Lake:
     def schema(self, source: str, table: str) -> str:
         """Control row of a table: how its columns came to be."""
         return self._join("_replicator", "schemas", names.encode(source), f"{names.encode_table(table)}.json")
+
+    def origin(self, source: str, table: str) -> str:
+        """Control row of a transformed table: its columns at the source, and what made it."""
+        return self._join("_replicator", "origins", names.encode(source), f"{names.encode_table(table)}.json")
 
     def rebuild(self, source: str, table: str) -> str:
         """Control row of a rebuild of one silver table that is under way: what it reads, and for what."""
@@ -205,6 +213,10 @@ class Shadow(Lake):
     def schema(self, source: str, table: str) -> str:
         """Of the table that is made."""
         return self._row("schema") if self._is_of(source, table) else super().schema(source, table)
+
+    def origin(self, source: str, table: str) -> str:
+        """Of the table that is made."""
+        return self._row("origin") if self._is_of(source, table) else super().origin(source, table)
 
     def _is_of(self, source: str, table: str) -> bool:
         return (source, table) == (self.source, self.table)

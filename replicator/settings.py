@@ -134,6 +134,11 @@ def bare(lake: str | None = None) -> Settings:
     return _settings(keys, "none", cache_dir())
 
 
+def declared(path: Path | str) -> SourceSpec:
+    """A ``--declare`` file with the process's own variables. Raises ConfigError."""
+    return sourcefile.template(path, _environ())
+
+
 def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     """Where downloads and logs are kept: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME``."""
     variables = _environ() if environment is None else environment

@@ -20,9 +20,9 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 
 from replicator import kafka_options, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
-from replicator.spec import Connector, Declaration, Login, SourceSpec
+from replicator.spec import Connector, Declaration, Login, Mask, SourceSpec
 from replicator.strict import Strict, check
-from replicator.tablekeys import SequenceBy, ShapeKeys, TableKeys, TableName, single_names
+from replicator.tablekeys import ColumnName, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 from replicator.yamlfile import Document, Problems, read
 
 if TYPE_CHECKING:
@@ -30,20 +30,59 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = "__debezium_unavailable_value"
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
+_SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
 
+class MaskKeys(Strict):
+    """Columns of a table that bronze keeps as hashes only, or not at all."""
+
+    hash: tuple[ColumnName, ...] = ()
+    drop: tuple[ColumnName, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> MaskKeys:
+        single_names([*self.hash, *self.drop], "mask_before_bronze")
+        if not (self.hash or self.drop):
+            raise ValueError("give columns to hash or to drop")
+        return self
+
+
 class DeclareKeys(Strict):
-    """A ``--declare`` file: tables, and optionally the source that they are of."""
+    """A ``--declare`` file: tables, and optionally the source that they are of; ``hash_key`` is the secret of columns
+    that are hashed: let it come from the environment. ``mask_before_bronze`` says what not even bronze keeps in clear.
+    """
 
     name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
     tables: dict[TableName, TableKeys] = Field(default_factory=dict)
+    hash_key: SecretStr | None = None
+    mask_before_bronze: dict[TableName, MaskKeys] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _keyed(self) -> DeclareKeys:
+        if self.hash_key is not None and len(self.hash_key.get_secret_value()) < _SHORTEST_KEY:
+            raise ValueError(f"hash_key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
+        hashed = [name for name, table in self.tables.items() if table.transform is not None and table.transform.hash]
+        hashed += [name for name, mask in self.mask_before_bronze.items() if mask.hash]
+        if self.hash_key is None and hashed:
+            raise ValueError(
+                f"{hashed[0]} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source"
+            )
+        return self
 
     @field_validator("tables")
     @classmethod
     def _apart(cls, tables: dict[str, TableKeys]) -> dict[str, TableKeys]:
         single_names(list(tables), "the list of tables")
         return tables
+
+    def secret(self) -> str:
+        """The key of hashed columns; '' where none is."""
+        return "" if self.hash_key is None else self.hash_key.get_secret_value()
+
+    def masks(self) -> tuple[Mask, ...]:
+        """What is kept out of bronze, as the product's noun."""
+        return tuple(Mask(name, keys.hash, keys.drop) for name, keys in self.mask_before_bronze.items())
 
     def declarations(self) -> tuple[Declaration, ...]:
         """The tables as the product's nouns."""
@@ -79,7 +118,8 @@ class DatabaseKeys(Strict):
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
-    """A file of ``conf/sources``: ``include`` or ``topics`` (a Java regular expression) narrow what is read.
+    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a Java regular expression) narrow
+    what is read.
 
     ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
     ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
@@ -94,6 +134,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
     topics: str | None = None
     include: tuple[TableName, ...] = ()
+    exclude: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None
     placeholder: str = Field(default=_PLACEHOLDER, min_length=1)
     sequence_by: SequenceBy = "position"
@@ -154,6 +195,10 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     def _one_of(self) -> SourceKeys:
         if self.topics is not None and self.include:
             raise ValueError("give topics or include, not both: each says which topics are read")
+        if self.topics is not None and self.exclude:
+            raise ValueError("give topics or exclude, not both: leave the table out of the regular expression")
+        if self.include and self.exclude:
+            raise ValueError("give include or exclude, not both: what is not included is not read")
         if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
             raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
         own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
@@ -183,15 +228,19 @@ def declarations(path: Path | str) -> tuple[Declaration, ...]:
     return template(path).tables
 
 
-def template(path: Path | str) -> SourceSpec:
-    """A ``--declare`` file as a source for recorded events of any name. Raises ConfigError as ``declarations`` does."""
+def template(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
+    """A ``--declare`` file as a source for recorded events of any name, with the variables of an *environment*. Raises
+    ConfigError as ``declarations`` does.
+    """
     problems = Problems()
-    document = read(Path(path), problems)
+    document = read(Path(path), problems).filled(environment or {}, problems)
     keys = None if problems.found else check(_model(document), document, problems)
     problems.raise_if_any()
     if isinstance(keys, SourceKeys):
         return _source(keys, "", {})
-    return SourceSpec("", "", tables=() if keys is None else keys.declarations())
+    if keys is None:
+        return SourceSpec("", "")
+    return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret(), masks=keys.masks())
 
 
 def sources(
@@ -219,7 +268,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
-        topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include),
+        topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include, keys.exclude),
         bootstrap_servers=servers,
         tables=tuple(tablekeys.declaration(name, table, keys) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
@@ -235,6 +284,8 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         whole_transactions=keys.consistency == "transaction",
         database=None if keys.database is None else keys.database.login(),
         connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
+        hash_key=keys.secret(),
+        masks=keys.masks(),
     )
 
 
@@ -249,15 +300,19 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
     )
 
 
-def topics(prefix: str, include: tuple[str, ...] = ()) -> str:
-    """A Java regular expression for the topics of a connector, or of some of its tables only."""
-    tables = "|".join(_literal(table) for table in include)
-    return f"{_literal(prefix)}[.]" + (f"(?:{tables})" if tables else ".*")
+def topics(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> str:
+    """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some."""
+    tables = "|".join(_literal(table) for table in include or exclude)
+    some = f"(?:{tables})" if include else f"(?!(?:{tables})$).*" if exclude else ".*"
+    return f"{_literal(prefix)}[.]{some}"
 
 
 def reads(source: SourceSpec, table: str) -> bool:
     """Whether a source reads a table; a regular expression of the user's own is not second-guessed."""
-    generated = source.topics.startswith(topics(source.name).removesuffix(".*") + "(?:")
+    prefix = topics(source.name).removesuffix(".*")
+    if source.topics.startswith(f"{prefix}(?!(?:"):
+        return re.fullmatch(source.topics, f"{source.name}.{table}") is not None
+    generated = source.topics.startswith(f"{prefix}(?:")
     return not generated or _literal(table) in source.topics.split("(?:", 1)[1].removesuffix(")").split("|")
 
 

@@ -166,6 +166,28 @@ class Outbox:
 
 
 @dataclass(frozen=True)
+class Transform:
+    """What is done with a table's changes between bronze and silver, in this order; columns by their source names.
+
+    ``cast`` gives columns other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
+    expressions; rows for which ``where`` does not hold leave the table; ``hashed`` and ``masked`` columns rest as such;
+    with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
+    ``shard`` is a further column of the key: which of several source tables a row is from.
+    """
+
+    cast: tuple[tuple[str, str], ...] = ()
+    function: str = ""
+    derive: tuple[tuple[str, str], ...] = ()
+    where: str = ""
+    hashed: tuple[str, ...] = ()
+    masked: tuple[str, ...] = ()
+    column_list: tuple[str, ...] = ()
+    except_column_list: tuple[str, ...] = ()
+    rename: tuple[tuple[str, str], ...] = ()
+    shard: str = ""
+
+
+@dataclass(frozen=True)
 class Declaration:
     """What the user declares about one source table (types.md Y13); all of it optional.
 
@@ -178,7 +200,8 @@ class Declaration:
     ``compacted_topic``: Kafka keeps the newest record of each key only, so that a tombstone may be all that tells of a
     delete (debezium.md B5).
     ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
-    ``twins`` are further formats that a copy of it is kept in.
+    ``twins`` are further formats that a copy of it is kept in. ``transform`` is done with its changes first.
+    ``shards`` is a Java regex of source tables whose rows it takes.
     """
 
     table: str
@@ -198,6 +221,8 @@ class Declaration:
     twins: tuple[str, ...] = ()
     merge_on_read: bool = False
     partition_by: tuple[str, ...] = ()
+    transform: Transform | None = None
+    shards: str = ""
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -222,11 +247,13 @@ BY_POSITION, BY_TIME = "position", "source.ts_ms"
 @dataclass(frozen=True)
 class Reading:
     """What a source's file says that its records cannot show: topics in ``flattened`` hold rows, whatever their columns
-    are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4).
+    are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4). Rows
+    of tables that the first of a pair of ``shards`` names, a Java regex, go into the second.
     """
 
     flattened: tuple[str, ...] = ()
     binlog: str = "file_pos"
+    shards: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -286,6 +313,15 @@ class Connector:
 
 
 @dataclass(frozen=True)
+class Mask:
+    """Columns of a table, by their source names, that bronze keeps as hashes only, or not at all."""
+
+    table: str
+    hashed: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SourceSpec:
     """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
 
@@ -294,6 +330,8 @@ class SourceSpec:
     ``binlog_position``: see ``Reading.binlog``. ``objects`` is the folder where a sink has put its records; '': they
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
     ``database`` is where the source itself can be asked, ``connector`` what captures it, where its file says so.
+    ``hash_key`` is the secret of hashed columns; it is in no text form of this value. ``masks`` say what is
+    kept out of bronze.
     """
 
     name: str
@@ -311,6 +349,8 @@ class SourceSpec:
     whole_transactions: bool = False
     database: Login | None = None
     connector: Connector | None = None
+    hash_key: str = field(default="", repr=False)
+    masks: tuple[Mask, ...] = ()
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""
@@ -325,7 +365,8 @@ class SourceSpec:
     @property
     def reading(self) -> Reading:
         """How its records are read."""
-        return Reading(self._topics_of_shape("flattened"), self.binlog_position)
+        shards = tuple((declared.shards, declared.table) for declared in self.tables if declared.shards)
+        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards)
 
     @property
     def has_compacted_topics(self) -> bool:

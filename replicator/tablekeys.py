@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -10,8 +12,9 @@ from replicator import names
 from replicator.debezium.logical import parse_logical
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
-from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox
+from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox, Transform
 from replicator.strict import Strict
+from replicator.transformkeys import TransformKeys
 from replicator.yamlfile import nearest
 
 
@@ -20,6 +23,14 @@ def _logical(text: str) -> str:
         parse_logical(text)
     except ConfigError as error:
         raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
+    return text
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"this is no regular expression: {error}") from error
     return text
 
 
@@ -128,6 +139,28 @@ class TableKeys(ShapeKeys):
     format: Formats = ()
     table_type: Literal["copy_on_write", "merge_on_read"] | None = None
     partition_by: tuple[ColumnName, ...] = ()
+    transform: TransformKeys | None = None
+    shards: Annotated[str, AfterValidator(_pattern)] | None = None
+    shard_column: ColumnName | None = None
+
+    @model_validator(mode="after")
+    def _sharded(self) -> TableKeys:
+        if (self.shards is None) != (self.shard_column is None):
+            raise ValueError(
+                "shards and shard_column belong together: which tables, and the column that tells them apart"
+            )
+        if self.shards is not None and self.truncate == "apply":
+            raise ValueError("a TRUNCATE of one shard would empty them all: say truncate: fail or ignore beside shards")
+        return self
+
+    @model_validator(mode="after")
+    def _transformed(self) -> TableKeys:
+        if self.transform is None:
+            return self
+        if self.schema_changes == "freeze":
+            raise ValueError("transform and schema_changes: freeze: let column_list say which columns there are")
+        self.transform.fit([column.name for column in self.columns], [c.name for c in self.columns if c.generated])
+        return self
 
     @model_validator(mode="after")
     def _kept(self) -> TableKeys:
@@ -196,7 +229,16 @@ def declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) ->
         twins=table.format[1:],
         merge_on_read=table.table_type == "merge_on_read",
         partition_by=table.partition_by,
+        transform=_transform(table),
+        shards=table.shards or "",
     )
+
+
+def _transform(table: TableKeys) -> Transform | None:
+    if table.transform is None and table.shard_column is None:
+        return None
+    told = Transform() if table.transform is None else table.transform.transform()
+    return replace(told, shard=table.shard_column or "")
 
 
 def outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:

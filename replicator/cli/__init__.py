@@ -38,6 +38,7 @@ from replicator.cli import (
     schema,
     sql,
     status,
+    tables,
     validate,
     verify,
 )
@@ -60,6 +61,7 @@ app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
 app.add_typer(lease.app, name="lease")
 app.add_typer(schema.app, name="schema")
+app.add_typer(tables.app, name="tables")
 app.command()(checks.checks)
 app.command()(diff.diff)
 app.command()(doctor.doctor)

@@ -105,9 +105,7 @@ def declared(declare: Path | None, lake: str | None) -> SourceSpec:
         return SourceSpec("", "")
     if lake is None:
         raise ConfigError("--declare needs --lake DIR", mend="With --env, the declarations of conf/sources hold.")
-    from replicator import sourcefile
-
-    return sourcefile.template(declare)
+    return configuration.declared(declare)
 
 
 def opened(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from replicator import settings as configuration
 from replicator.cli import console, options
 from replicator.errors import ConfigError, exit_code
 from replicator.settingkeys import absolute
@@ -129,14 +130,14 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
 def _run_recorded(
     settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, wait: int, debug: bool
 ) -> None:
-    from replicator import assemble, sourcefile
+    from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
     from replicator.spec import SourceSpec
     from replicator.stages import bronze, pipeline
 
-    declared = sourcefile.template(declare) if declare is not None else SourceSpec("", "")
+    declared = configuration.declared(declare) if declare is not None else SourceSpec("", "")
     settings = settings.with_formats_of(declared)
     with exclusive(Lake(settings.lake.root), ("bronze", "silver"), assemble.terms(settings, wait)) as fence:
         spark: SparkSession = session(settings, debug=debug)

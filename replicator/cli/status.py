@@ -39,6 +39,7 @@ def status(
 
 
 def _row(standing: Standing) -> list[str | None]:
-    cells = (standing.layer, standing.table, standing.rows, standing.position, standing.lag_events)
+    table = f"{standing.table} (paused)" if standing.paused else standing.table
+    cells = (standing.layer, table, standing.rows, standing.position, standing.lag_events)
     seconds = None if standing.lag_seconds is None else f"{standing.lag_seconds:.1f}"
     return [*(None if cell is None else str(cell) for cell in cells), seconds]

@@ -6,6 +6,7 @@ row: that needs the record's schema, which the columns ``form`` and ``wrapped`` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -53,6 +54,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), _forms(), _judgements(rows))
     for step in steps:
         described = described.select("*", *step)
+        if reading.shards and step is steps[3]:
+            described = described.withColumn("table", _gathered(reading.shards))
     return described.select(*records.columns, *SAID, _kept_reason())
 
 
@@ -77,6 +80,12 @@ SAID = (
     "rule",
 )
 """What :func:`read` adds, beside ``reason``."""
+
+
+def _gathered(shards: Sequence[tuple[str, str]]) -> Column:
+    """The table that takes the rows of a shard; of what is none its own."""
+    table = F.col("table")
+    return F.coalesce(*[F.when(table.rlike(f"^(?:{shard})$"), F.lit(into)) for shard, into in shards], table)
 
 
 # Each step is built once for all batches: a Column names its inputs, and making one costs a talk with the JVM.

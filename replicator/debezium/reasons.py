@@ -71,6 +71,10 @@ REASONS: Mapping[str, Reason] = {
         "The change is older than what was purged, and its row is not there.",
         "Drop it; or build the table again from bronze.",
     ),
+    "filter_incomplete": Reason(
+        "The table has a `where`, and the change does not hold the whole row.",
+        "Set REPLICA IDENTITY FULL at the source, or leave the column out (`except_column_list`), and rebuild.",
+    ),
     "mongodb_partial_update": Reason(
         "An update of a document that holds only what changed.",
         "Let the connector send whole documents (`capture.mode: change_streams_update_full`).",

@@ -17,7 +17,7 @@ from replicator import __version__, failpoints
 from replicator.errors import BronzeReplaced, TableMissing, TableStopped
 from replicator.lake import Shadow
 from replicator.spec import Table
-from replicator.stages import cut, routing, schema_ledger, silver
+from replicator.stages import cut, origins, routing, schema_ledger, silver
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.schema_ledger import Ledger
@@ -86,6 +86,7 @@ class Rebuild:
             source.placeholder,
             source.latin1_bytes,
             shown,
+            origins.mark(source, source.declaration(self.name)),
         )
         told = repr((__version__, decides, source.reading, since, ledger.get("approved")))
         return hashlib.sha256(told.encode()).hexdigest()
@@ -166,7 +167,8 @@ def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
     for table in (rebuild.made, rebuild.made_history):
         at.silver.drop(spark, table)
     at.bronze.drop(spark, lake.dead_letters(source))
-    for path in (lake.schema(source, rebuild.name), lake.truncates(source, rebuild.name)):
+    name = rebuild.name
+    for path in (lake.schema(source, name), lake.truncates(source, name), lake.origin(source, name)):
         at.control.remove(path)
 
 

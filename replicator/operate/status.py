@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 from pyspark.sql import Column, SparkSession
@@ -16,7 +16,7 @@ from replicator.lake import Lake
 from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Table
-from replicator.stages import cut, landing
+from replicator.stages import cut, landing, pauses
 from replicator.stages.landing import Intake
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
@@ -32,7 +32,7 @@ class Standing:
     ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
     here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
     ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects, ``lag_events`` counts
-    these: nobody knows their lines.
+    these: nobody knows their lines. ``paused``: silver leaves the table as it is.
 
     In the layer ``waiting`` a source is told of which records wait until transactions are whole: how many (``rows``),
     what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
@@ -47,6 +47,7 @@ class Standing:
     lag_seconds: float | None = None
     deleted: int | None = None
     newest_ms: int | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,8 @@ def _silver(spark: SparkSession, at: Surroundings, of: _Source, name: str) -> li
         if progress is not None and newest is not None:
             behind = _unread(spark, at, of, name, progress.version, newest)
         found.append(_standing(spark, at, layer, table, is_shown, behind))
-    return found
+    is_paused = name in pauses.load(at.control, at.lake, source)
+    return [replace(each, paused=is_paused) for each in found]
 
 
 def _standing(

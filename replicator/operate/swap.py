@@ -145,6 +145,7 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
         for mine, made in (
             (at.lake.schema(source, rebuild.name), rebuild.aside.lake.schema(source, rebuild.name)),
             (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
+            (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
         ):
             _take_over(rebuild, mine, made)
     failpoints.hit("rebuild.schema_settled")

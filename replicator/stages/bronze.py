@@ -8,7 +8,7 @@ progress.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,26 +26,33 @@ from replicator.errors import (
 )
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
-from replicator.spec import Progress, Table
-from replicator.stages import tuning
+from replicator.spec import Progress, SourceSpec, Table
+from replicator.stages import masking, tuning
 
 _PLACE = ["topic", "partition", "offset"]
 
 
 @dataclass(frozen=True)
 class Ingestion:
-    """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs."""
+    """Everything one source's bronze needs. ``trigger_seconds`` is for continuous runs; ``spec`` says what it may not
+    keep.
+    """
 
     source: str
     reader: Source
     format: TableFormat
     lake: Lake
     trigger_seconds: float = 1.0
+    spec: SourceSpec | None = field(default=None, compare=False)
 
     @property
     def table(self) -> Table:
         """The bronze table."""
         return self.lake.bronze(self.source)
+
+    def masked(self, records: DataFrame) -> DataFrame:
+        """Records as they may be kept."""
+        return records if self.spec is None else masking.masked(records, self.spec)
 
 
 def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
@@ -83,7 +90,7 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
     Returns the rows added.
     """
     read = ingestion.reader.read(spark).where(F.col("topic").isin(*topics))
-    records = rows(read, {}).dropDuplicates(_PLACE)
+    records = rows(ingestion.masked(read), {}).dropDuplicates(_PLACE)
     if ingestion.format.version(spark, ingestion.table) is not None:
         present = ingestion.format.read(spark, ingestion.table).select(*_PLACE)
         records = records.join(present, _PLACE, how="left_anti")
@@ -188,7 +195,7 @@ class _BatchWriter:
     def _write(self, batch: DataFrame, number: int) -> None:
         spark, at = batch.sparkSession, self._ingestion
         ids = at.reader.topic_ids(spark)
-        records = rows(batch, ids)
+        records = rows(at.masked(batch), ids)
         if self._application is None:
             self._application = self._start(spark, number)
             self._refuse_repetition(records, number)

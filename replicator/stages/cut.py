@@ -147,7 +147,7 @@ def shown(control: Control, lake: Lake, source: str) -> Standing | None:
     if stood.behind is None:
         raise at_work(source, "silver is at work on it, or was killed")
     raise TableStopped(
-        f"transactions of {source} are not whole in silver: {', '.join(stood.behind)} stopped",
+        f"transactions of {source} are not whole in silver: {', '.join(stood.behind)} stopped, or is paused",
         where=source,
         mend="Run silver, and mend what stops it; gold goes on with the next run.",
     )

@@ -14,11 +14,12 @@ from pyspark.sql.types import StructType
 from replicator.debezium import headers
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
-from replicator.stages import moves, schema_change, truncates, tuning
+from replicator.stages import moves, origins, schema_change, transforming, truncates, tuning
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
+from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, truncate
+from replicator.transforms import changes, decode, evolve, transformed, truncate
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout
 
@@ -39,6 +40,19 @@ class Decoded:
     truncated: Callable[[], Truncated]
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """How the batch is read: its ``forms`` in the ``layout`` of the source's columns, of which ``known`` are those of
+    earlier batches, and what is made of them.
+    """
+
+    ordered: DataFrame
+    forms: Sequence[Form]
+    layout: Layout
+    known: StructType | None
+    transform: Transforming
+
+
 @contextmanager
 def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterator[Decoded]:
     """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Raises SchemaRefused
@@ -46,21 +60,26 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterat
     """
     rows = share.changes_in(records)
     stored = share.stored()
-    forms, guessed = forms_of.read(share.rows, rows, share.declaration, stored)
+    known = origins.known(share, stored)
+    forms, guessed = forms_of.read(share.rows, rows, share.declaration, known)
     ordered = share.ordered(rows)
-    schema = schema_change.foresee(share, ordered, forms, stored)
+    schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
-    needs = replace(_needs(share), places=places)
-    changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
+    needs = replace(_needs(share), places=places or share.declaration.transform is not None)
+    typed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
+    transform = transforming.begun(share, schema, stored, typed)
+    changed = transform.made(typed)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
         made, swaps = kept.enter_context(tuning.kept(changed)), 0
         if needs.key_changes:
-            past = _past(share, ordered, forms, layout, stored, truncated, kept)
+            reading = _Reading(ordered, forms, layout, known, transform)
+            past = _past(share, reading, truncated, kept, is_new=stored is None)
             done = kept.enter_context(moves.settled(made, share.name, past))
             made, swaps = kept.enter_context(tuning.kept(done.changes)), done.swaps
-        yield Decoded(ordered, made, schema, stored, frozenset(guessed), swaps, truncated)
+        made = transformed.filtered(made)
+        yield Decoded(ordered, made, transform.schema, stored, frozenset(guessed), swaps, truncated)
 
 
 def _needs(share: Share) -> Needs:
@@ -71,23 +90,20 @@ def _needs(share: Share) -> Needs:
 
 
 def _past(
-    share: Share,
-    ordered: DataFrame,
-    forms: Sequence[Form],
-    layout: Layout,
-    stored: StructType | None,
-    truncated: Callable[[], Truncated],
-    kept: ExitStack,
+    share: Share, reading: _Reading, truncated: Callable[[], Truncated], kept: ExitStack, *, is_new: bool
 ) -> moves.Past:
     """What rows that changed their key may have to be compared with, or inherit from.
 
     Older records may hold the placeholder where the batch has none.
     """
     held = share.at.placeholder if share.declaration.unavailable else None
-    needs = replace(_needs(share), placeholder=held, key_changes=True)
+    places = share.declaration.transform is not None
+    needs = replace(_needs(share), placeholder=held, key_changes=True, places=places)
+    layout, transform = reading.layout, reading.transform
 
     def images() -> DataFrame:
-        return decode.befores(ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
+        deletes = reading.ordered.where(F.col("op") == "d")
+        return transform.made(decode.befores(deletes, reading.forms, layout, share.name, needs))
 
     def history(keys: DataFrame) -> DataFrame | None:
         at = share.at
@@ -101,12 +117,12 @@ def _past(
         rows = then.changes_in(found)
         if not then.rows:
             return None
-        past, _ = forms_of.read(then.rows, rows, share.declaration, stored)
+        past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
-        decoded = decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs)
+        decoded = transform.made(decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs))
         good = decoded.where(F.col("_reject").isNull())
         known = truncates.stored(share)
         return good if known is None else truncate.survivors(good, known)
 
-    present = None if stored is None else share.at.silver.read(share.spark, share.table)
-    return moves.Past(layout.keys, present, images, history, lambda: truncated().watermark)
+    present = None if is_new else share.at.silver.read(share.spark, share.table)
+    return moves.Past(transform.layout.keys, present, images, history, lambda: truncated().watermark)

@@ -34,7 +34,7 @@ def read(
             tuple(g["key_names"] or ()),
             tuple(g["row_names"] or ()),
         )
-        for g in groups
+        for g in {group["form"]: group for group in groups}.values()
     ]
     known = known_types(stored)
     unknown = undescribed(examples, declaration)

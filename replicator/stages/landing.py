@@ -19,8 +19,8 @@ from replicator.errors import BronzeReplaced, ObjectRefused, TableStopped, Topic
 from replicator.lake import Lake
 from replicator.landed import Landed, Place, Plan, Seen
 from replicator.protocols import Landing, Listing, TableFormat
-from replicator.spec import Progress, Table
-from replicator.stages import bronze, engine, tuning
+from replicator.spec import Progress, SourceSpec, Table
+from replicator.stages import bronze, engine, masking, tuning
 from replicator.transforms import lines
 
 _PATIENCE_MS = 600_000
@@ -47,7 +47,7 @@ class Known:
 @dataclass(frozen=True)
 class Intake:
     """Everything one source's bronze needs where its records lie in objects. ``most`` bounds a batch, in objects;
-    ``every_seconds`` is how often a continuous run looks.
+    ``every_seconds`` is how often a continuous run looks; ``spec`` says what it may not keep.
     """
 
     source: str
@@ -57,11 +57,16 @@ class Intake:
     most: int = 5_000
     every_seconds: float = 1.0
     known: Known = field(default_factory=Known, compare=False)
+    spec: SourceSpec | None = field(default=None, compare=False)
 
     @property
     def table(self) -> Table:
         """The bronze table."""
         return self.lake.bronze(self.source)
+
+    def masked(self, records: DataFrame) -> DataFrame:
+        """Records as they may be kept."""
+        return records if self.spec is None else masking.masked(records, self.spec)
 
     @property
     def application(self) -> str:
@@ -161,7 +166,7 @@ def _judged() -> tuple[Column, Column]:
 def _append(at: Intake, objects: DataFrame, whole: Sequence[Landed]) -> int:
     """The lines of whole objects into bronze; how many. None of them where another driver was there before."""
     known, spark = at.known, objects.sparkSession
-    fresh = bronze.rows(lines.records(objects), {}).sortWithinPartitions("topic", "partition", "offset")
+    fresh = bronze.rows(at.masked(lines.records(objects)), {}).sortWithinPartitions("topic", "partition", "offset")
     rows = 0
     failpoints.hit("landing.objects_read")
     if not fresh.isEmpty():

@@ -66,13 +66,33 @@ class Level:
 
 
 @dataclass
+class Settled:
+    """Which tables have nothing to read up to a version of a bronze: all but those of the topics ``behind``, and what
+    each table was seen to have ``applied``. What did not get records since need not be asked how far it is.
+    """
+
+    bronze: str
+    version: int
+    behind: frozenset[str]
+    applied: dict[str, int] = field(default_factory=dict)
+
+    def floor(self, topic: str, tables: Collection[str], progress: Mapping[str, int]) -> int | None:
+        """The version up to which a topic has nothing for its tables; None where their own progress is to tell, as of
+        one that went back.
+        """
+        is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in tables)
+        return self.version if is_whole and topic not in self.behind else None
+
+
+@dataclass
 class Reached:
     """The levels of one source's topics that this process knows, and what orders tables (``SourceSpec.order``) that are
     not ordered by plain positions.
 
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
-    knows that no column was left out, ``live`` topics whose level it has raised itself.
+    knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
+    raised itself. ``settled`` says what need not be asked.
     """
 
     bronze: str = ""
@@ -81,7 +101,9 @@ class Reached:
     saved: int | None = None
     warned: set[str] = field(default_factory=set)
     whole: set[str] = field(default_factory=set)
+    plain: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
+    settled: Settled | None = None
 
     def open(self, control: Control, path: str, bronze: str) -> None:
         """Take the control row for known, once for each bronze."""
@@ -123,6 +145,13 @@ class Reached:
             self.levels[topic] = self.levels.get(topic, Level(version, {})).raised(version, marks)
         self.live.update(topics)
         return any(self.levels[topic].partitions != seen for topic, seen in before.items())
+
+    def settle(self, bronze: str, version: int, behind: Collection[str], applied: Mapping[str, int]) -> None:
+        """Every table has read up to a version, but those of the topics ``behind``; ``applied`` are versions that
+        tables were seen to have.
+        """
+        known = {} if self.settled is None or self.settled.bronze != bronze else self.settled.applied
+        self.settled = Settled(bronze, version, frozenset(behind), {**known, **applied})
 
     def quiet(self, version: int, busy: Collection[str]) -> None:
         """Topics that are not ``busy`` have nothing new up to this version."""

@@ -100,6 +100,10 @@ class Routes:
         tables = self.tables.get(topic, ())
         return tables[0] if len(tables) == 1 else None
 
+    def knows(self, topic: str) -> bool:
+        """Whether the topic has been read before."""
+        return topic in self.tables or topic in self.alone
+
     @property
     def by_offset(self) -> list[str]:
         """Topics without positions (Q8)."""
@@ -148,14 +152,22 @@ def load_routes(control: Control, path: str, bronze: str) -> Routes:
 
 
 def progress_of_tables(
-    spark: SparkSession, silver: TableFormat, lake: Lake, source: SourceSpec, bronze: str
+    spark: SparkSession,
+    silver: TableFormat,
+    lake: Lake,
+    source: SourceSpec,
+    bronze: str,
+    only: Collection[str] | None = None,
 ) -> dict[str, int]:
-    """Bronze version that each silver table of the source has applied, and its history where it keeps one. Raises
-    BronzeReplaced (F-C6).
+    """Bronze version that each silver table of the source, or each of some, has applied, and its history where it keeps
+    one. Raises BronzeReplaced (F-C6).
     """
+    if only is None:
+        tables = [names.decode_table(folder) for folder in silver.tables(spark, lake.silver_root(source.name))]
+    else:
+        tables = [name for name in sorted(only) if silver.version(spark, lake.silver(source.name, name)) is not None]
     found = {}
-    for folder in silver.tables(spark, lake.silver_root(source.name)):
-        name = names.decode_table(folder)
+    for name in tables:
         found[name] = progress_of(spark, silver, lake.silver(source.name, name), bronze)
         if source.declaration(name).has_history:
             found[name] = min(found[name], progress_of_history(spark, silver, lake.history(source.name, name), bronze))
@@ -233,12 +245,13 @@ def as_routed(
 class News:
     """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
 
-    ``size`` is the bytes on disk of what will be read.
+    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part.
     """
 
     upto: int
     after: Mapping[str, int]
     size: int = 0
+    paused: frozenset[str] = frozenset()
 
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
         """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that
@@ -258,12 +271,25 @@ class News:
 
 
 def news(
-    spark: SparkSession, bronze: TableFormat, table: Table, routes: Routes, progress: Mapping[str, int], upto: int
+    spark: SparkSession,
+    bronze: TableFormat,
+    table: Table,
+    routes: Routes,
+    progress: Mapping[str, int],
+    upto: int,
+    paused: Collection[str] = (),
+    floors: Mapping[str, int | None] | None = None,
 ) -> News:
-    """Which topics to read, from where: those with a commit newer than what some table of theirs has applied."""
-    low = _lowest(routes, progress)
+    """Which topics to read, from where: those with a commit newer than what some table of theirs has applied.
+
+    ``paused`` tables need nothing. With ``floors`` only these topics are looked at; up to there it is known of each
+    that nothing is to be read (None: that is not known).
+    """
+    progress = {**progress, **dict.fromkeys(paused, upto)}
+    known = _Starts(routes, progress, floors or {})
+    low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
     if low >= upto:
-        return News(upto, {})
+        return News(upto, {}, paused=frozenset(paused))
     arrivals = bronze.arrivals(spark, table, low, upto)
     if arrivals is None:
         topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
@@ -271,11 +297,13 @@ def news(
     after, size = {}, 0
     for arrival in arrivals:
         topic = arrival.partition[0]
-        start = _applied(topic, routes, progress)
+        if floors is not None and topic not in floors:
+            continue
+        start = known.read_from(topic)
         if arrival.version > start:
             after[topic] = start
             size += arrival.size
-    return News(upto, after, size)
+    return News(upto, after, size, frozenset(paused))
 
 
 def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:
@@ -291,6 +319,25 @@ def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
     if not tables:
         return routes.alone.get(topic, BEGINNING)
     return min(progress.get(table, BEGINNING) for table in tables)
+
+
+@dataclass(frozen=True)
+class _Starts:
+    """After which versions topics are looked at."""
+
+    routes: Routes
+    progress: Mapping[str, int]
+    floors: Mapping[str, int | None]
+
+    def read_from(self, topic: str) -> int:
+        """Where its records are read from: its beginning where some table of it is not there yet."""
+        applied, floor = _applied(topic, self.routes, self.progress), self.floors.get(topic)
+        return applied if applied == BEGINNING or floor is None else max(applied, floor)
+
+    def scanned_from(self, topic: str) -> int:
+        """Where its first unread record may be: of a topic that was never read behind its floor."""
+        floor = self.floors.get(topic)
+        return self.read_from(topic) if floor is None or self.routes.knows(topic) else floor
 
 
 def _lowest(routes: Routes, progress: Mapping[str, int]) -> int:

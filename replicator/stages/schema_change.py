@@ -16,6 +16,7 @@ from replicator import names
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
 from replicator.stages import schema_ledger
+from replicator.stages.origins import Origin
 from replicator.stages.schema_ledger import Ledger
 from replicator.stages.share import Share
 from replicator.transforms import changes, evolve
@@ -27,11 +28,14 @@ from replicator.transforms.policy import ADDED, MOVED, Change, Policy
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """A plan, the policy it was made under, and the ledger to write before it is carried out (None: as it is)."""
+    """A plan, the policy it was made under, and the ledger to write before it is carried out (None: as it is); of a
+    transformed table also what is to be known of its columns at the source.
+    """
 
     plan: Plan
     policy: Policy
     ledger: Ledger | None = None
+    origin: Origin | None = None
 
 
 def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: StructType | None) -> SchemaChange:

@@ -39,6 +39,7 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
         cut.announce(at, stood, stands)
         accounts = _applied(tick)
         failed = [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
+        failed += tick.watch.news.paused
         routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
         topics = {topic for table in failed for topic in routes.topics(table)}
         cut.settle(at, stood, stands, failed, topics)
@@ -107,8 +108,10 @@ def _applied(tick: Tick) -> list[Account]:
     }
     if tick.again is None:
         failpoints.hit("silver.tables_done")
-        failed = {table for table, account in done.items() if account.error is not None}
+        failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
         _remember(watch, found, shared.routes, orders, failed)
+        unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
+        _settle(watch, shared.routes, orders.keys(), failed | unwritten)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
 
 
@@ -128,6 +131,11 @@ def _taken(share: Share, records: DataFrame) -> Account:
             return _stopped(share, filled.error)
         regained.settled(share, wanted)
     return apply(share, records)
+
+
+def _is_missing(share: Share) -> bool:
+    """Whether all records of the table so far were dead letters: nothing says how far they were read."""
+    return share.at.silver.version(share.spark, share.table) is None
 
 
 def _stopped(share: Share, error: ReplicatorError) -> Account:
@@ -150,11 +158,17 @@ def _remember(
     at, reached, upto = watch.at, watch.at.reached, watch.news.upto
     done = [topic for topic in watch.news.after if not set(routes.tables.get(topic, ())) & set(failed)]
     changed = reached.raise_to(upto, found, done)
-    reached.quiet(upto, watch.news.after)
+    reached.quiet(upto, ticks.topics_of(routes, watch.news.paused).union(watch.news.after))
     now = {**reached.orders, **{table: order for table, order in orders.items() if table not in failed}}
     now = {table: order for table, order in now.items() if order != BY_POSITION}
     changed, reached.orders = changed or now != reached.orders, now
     reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
+
+
+def _settle(watch: Watch, routes: Routes, tables: Collection[str], behind: Collection[str]) -> None:
+    """Which tables need not be asked how far they are until their topics get records."""
+    upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
+    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied)
 
 
 def _strays(

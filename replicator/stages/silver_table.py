@@ -19,7 +19,16 @@ from pyspark.sql.types import StructType
 from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
 from replicator.spec import BY_POSITION, Table
-from replicator.stages import dead_letters, engine, history_table, horizons, regained, schema_change, truncates
+from replicator.stages import (
+    dead_letters,
+    engine,
+    history_table,
+    horizons,
+    origins,
+    regained,
+    schema_change,
+    truncates,
+)
 from replicator.stages import forms as forms_of
 from replicator.stages.account import Account, counted
 from replicator.stages.decoding import Decoded, decoded
@@ -71,10 +80,11 @@ def apply(share: Share, records: DataFrame) -> Account:
 
 def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
     """What :func:`apply` would do to the schema, or what would stop the table there. Changes nothing."""
-    rows, stored = share.changes_in(records), share.stored()
+    rows = share.changes_in(records)
     try:
-        forms, _ = forms_of.read(share.rows, rows, share.declaration, stored)
-        return schema_change.foresee(share, share.ordered(rows), forms, stored).plan
+        known = origins.known(share, share.stored())
+        forms, _ = forms_of.read(share.rows, rows, share.declaration, known)
+        return schema_change.foresee(share, share.ordered(rows), forms, known).plan
     except ReplicatorError as error:
         return error
 
@@ -199,6 +209,8 @@ def _evolve(share: Share, table: Table, batch: Batch) -> None:
     if batch.schema.ledger is not None:
         schema_change.save(share, batch.schema.ledger)
         failpoints.hit("silver.ledger_saved")
+    if batch.stored is None or batch.schema.origin != origins.load(share):
+        origins.save(share, batch.schema.origin)
     if batch.schema.plan.evolution:
         share.at.silver.evolve(share.spark, table, batch.schema.plan.evolution)
         failpoints.hit("silver.evolved")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import BY_TIME, SourceSpec
-from replicator.stages import compaction, cut, cutting, epochs, rewind, routing, shaping, tuning
+from replicator.stages import compaction, cut, cutting, epochs, pauses, rewind, routing, shaping, tuning
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -60,10 +60,12 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         yield None
         return
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    progress = routing.progress_of_tables(spark, at.silver, at.lake, at.source, identity)
-    news = routing.news(spark, at.bronze, bronze, routes, progress, upto)
+    paused = pauses.load(at.control, at.lake, at.source.name)
     stood = cut.standing(at, identity)
+    is_first = stood is not None and stood.version == routing.BEGINNING
+    progress, news = _news(spark, at, routes, upto, paused, every=is_first)
     if not news.after and (stood is None or cut.is_settled(at, stood)):
+        at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
         return
     spark = tuning.session_for(spark, news.size, exact_names=True)
@@ -77,11 +79,37 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     records = watch.in_epochs(records, news.after)
     passage = None
     if stood is not None:
-        is_new = stood.version == routing.BEGINNING and bool(progress)
-        passage = stood, cutting.begun(watch, stood) if is_new else cutting.drawn(watch, records, stood)
+        begins = is_first and bool(progress)
+        passage = stood, cutting.begun(watch, stood) if begins else cutting.drawn(watch, records, stood)
         records = cut.before(records, passage[1].cut)
     with ticking(watch, records, routes) as tick:
         yield replace(tick, existing=progress, cut=passage)
+
+
+def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
+    """Topics that have carried one of the tables."""
+    return frozenset[str]().union(*(routes.topics(table) for table in tables))
+
+
+def _news(
+    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Collection[str], *, every: bool
+) -> tuple[dict[str, int], News]:
+    """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
+    that there was nothing else; of ``every`` table where that is wanted. Idle tables cost nothing.
+    """
+    bronze, settled = at.lake.bronze(at.source.name), at.reached.settled
+    known = settled if settled is not None and settled.bronze == routes.bronze and not every else None
+    arrivals = None if known is None else at.bronze.arrivals(spark, bronze, known.version, upto)
+    ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
+    look = partial(routing.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
+    if known is None or arrivals is None:
+        progress = ask()
+        return progress, look(progress=progress)
+    topics = {arrival.partition[0] for arrival in arrivals} | known.behind
+    progress = ask(only={table for topic in topics for table in routes.tables.get(topic, ())})
+    levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
+    floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}
+    return progress, look(progress=progress, floors=dict.fromkeys(topics) | floors)
 
 
 @contextmanager
@@ -115,7 +143,7 @@ def shared(tick: Tick) -> Shared:
         is_change = group["rule"] is None and group["reason"] is None
         by_table[group["table"] if is_change else learned.home(group["topic"])].append(group)
     strays = tuple(by_table.pop(None, []))
-    tables = sorted((table, own) for table, own in by_table.items() if table is not None)
+    tables = sorted((table, own) for table, own in by_table.items() if table is not None and table not in news.paused)
     split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
     known = at.reached.marks(_continued(watch)) if split else None
     parts: dict[str, set[tuple[str, int]]] = defaultdict(set)

@@ -73,7 +73,7 @@ def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: st
         replace(form, path=(*form.path[:-1], "before"), fields=form.image_fields) for form in forms if not form.is_flat
     ]
     as_rows = records.withColumn("op", F.lit("u"))
-    return decode(as_rows, turned, layout, table, Needs(needs.placeholder))
+    return decode(as_rows, turned, layout, table, Needs(needs.placeholder, places=needs.places))
 
 
 def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs) -> DataFrame:

@@ -63,7 +63,9 @@ class Plan:
     def _consequence(self, change: Change) -> str:
         if change.kind == MOVED:
             return "its values moved along"
-        home = next(c for c, kind in self.layout.types.items() if _is_of(c, kind, change))
+        home = next((c for c, kind in self.layout.types.items() if _is_of(c, kind, change)), None)
+        if home is None:
+            return "what becomes of such values is the transform's"
         return f"such values are in {names.decode(home)} from now on"
 
 

@@ -17,11 +17,12 @@ from replicator import names
 from replicator.debezium import position
 from replicator.transforms import decode, fold, merge, occupants
 from replicator.transforms.decode import MOVE_COLUMNS
+from replicator.transforms.transformed import PASSES
 
 
 def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
     """The columns that are neither key nor ours."""
-    ours = {*merge.SYSTEM_COLUMNS, *MOVE_COLUMNS, "_unavailable", "_reject"}
+    ours = {*merge.SYSTEM_COLUMNS, *MOVE_COLUMNS, "_unavailable", "_reject", PASSES}
     return [column for column in changes.columns if column not in keys and column not in ours]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pydantic
@@ -342,3 +343,23 @@ def test_a_wrong_declare_file_names_file_and_line(tmp_path):
         sourcefile.declarations(tmp_path / "d.yaml")
     with pytest.raises(ConfigError, match="cannot be read"):
         sourcefile.declarations(tmp_path / "absent.yaml")
+
+
+def test_all_tables_but_some_are_read(conf):
+    """An excluded table has no topic that is read, whatever others are called."""
+    [source] = conf(**{"sources/s.yaml": "name: s\nexclude: [shop.audit, shop.a$b]\n"}).sources
+    topics = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
+    assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [True, True, False, False]
+    assert [sourcefile.reads(source, table) for table in ("shop.orders", "shop.audit")] == [True, False]
+    assert "topics or exclude" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ntopics: x\n"})
+    assert "not both" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ninclude: [a.c]\n"})
+
+
+def test_shards_are_declared_with_the_column_that_tells_them_apart(conf):
+    """Their keys are equal; and a TRUNCATE of one must not empty the others."""
+    file = "name: s\ntopics: s.*\ntables:\n  shop.orders: {shards: 'shop_[0-9]+[.]orders', "
+    [source] = conf(**{"sources/s.yaml": file + "shard_column: shard, truncate: fail}\n"}).sources
+    [table] = source.tables
+    assert (table.shards, table.transform and table.transform.shard) == ("shop_[0-9]+[.]orders", "shard")
+    assert "belong together" in refusal(conf, **{"sources/s.yaml": file + "truncate: fail}\n"})
+    assert "would empty them all" in refusal(conf, **{"sources/s.yaml": file + "shard_column: shard}\n"})

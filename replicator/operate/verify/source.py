@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -17,18 +18,19 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
+from pyspark.sql.types import StructField, StructType
 
 from replicator import gateway, names
 from replicator.errors import TableMissing, TableStopped
 from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged
 from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
 from replicator.protocols import Database, Glance
 from replicator.spec import Table
-from replicator.stages import tuning
+from replicator.stages import origins, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.layout import key_of, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -78,10 +80,14 @@ class _Seen:
 
 
 def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
-    """Every table of silver that a table of the source stands behind: those of outbox events hold something else."""
+    """Every table of silver that one table of the source stands behind: those of outbox events hold something else,
+    those of shards have several.
+    """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
     every = sorted(names.decode_table(folder) for folder in folders)
-    return [_comparison(_Place(at, name, database)) for name in every if at.source.declaration(name).outbox is None]
+    told = {name: at.source.declaration(name) for name in every}
+    behind = [name for name in every if told[name].outbox is None and not told[name].shards]
+    return [_comparison(_Place(at, name, database)) for name in behind]
 
 
 def _comparison(place: _Place) -> Comparison:
@@ -130,13 +136,21 @@ def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder:
         if version is None:
             raise TableMissing("the table does not exist", where=place.table.location)
         silver = place.at.silver.read(spark, place.table, version)
-        columns, unknown = _carried(silver, glance, place)
-        key = key_of(silver.schema)
-        other = silver.where(~F.col("_deleted")).select(*[names.spark(each.name) for each in columns])
-        parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
-        wanted = Wanted(place.name, columns, key, _texts(scope.keys), parts)
-        one = landed(spark, glance, wanted, folder, look.advance)
-    pair = Pair(one, other, key, {each.name: each.told.meaning for each in columns}, parts)
+        origin = _origin(spark, place)
+        schema = silver.schema if origin is None else origin
+        columns, unknown = _carried(schema, glance, place)
+        key, other = key_of(schema), silver.where(~F.col("_deleted"))
+        parts, asked = Ranges(), None
+        if origin is None:
+            other, asked = other.select(*[names.spark(each.name) for each in columns]), _texts(scope.keys)
+            parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
+        one = landed(spark, glance, Wanted(place.name, columns, key, asked, parts), folder, look.advance)
+    meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
+    if origin is not None:
+        made = moulded(place.at, place.name, one, origin, meanings)
+        one, key, meanings, unknown = made.rows, made.keys, made.meanings, (*unknown, *made.unknown)
+        other = other.select(*map(names.spark, one.columns))
+    pair = Pair(one, other, key, meanings, parts)
     if scope.keys is not None:
         pair = replace(pair, one=_among(one, pair, scope.keys), other=_among(other, pair, scope.keys))
     later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, key))
@@ -144,10 +158,21 @@ def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder:
     return _Read(pair, later, unknown, position)
 
 
-def _carried(silver: DataFrame, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:
+def _origin(spark: SparkSession, place: _Place) -> StructType | None:
+    """The columns at the source of a transformed table; None of others. Raises TransformChanged."""
+    at = place.at
+    if at.source.declaration(place.name).transform is None:
+        return None
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
+    found = origins.stored(at, place.name, bronze)
+    origins.refuse_changed(at, place.name, found)
+    return None if found is None else found.columns
+
+
+def _carried(schema: StructType, glance: Glance, place: _Place) -> tuple[tuple[Carried, ...], tuple[str, ...]]:
     """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
     held = {each.name: each for each in glance.columns(place.name)}
-    own = [field for field in silver.schema if field.name not in SYSTEM_COLUMNS]
+    own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
     versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
     carried, unknown = [], []
     for field in own:

@@ -1,0 +1,83 @@
+"""``replicator tables``: leave tables as they are for a while, and let them go on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replicator.operate.pause import Listed
+
+app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
+
+Tables = Annotated[
+    list[str], typer.Argument(help="[<source>/]<database or schema>.<table>, one or several.", metavar="TABLE...")
+]
+_COLUMNS = ("table", "paused since")
+
+
+@app.command()
+def show(
+    context: typer.Context,
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Every table of silver, and since when it is paused."""
+    from replicator.operate import pause as operate
+
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
+    _tell(operate.listed(spark, sources), as_json=as_json)
+
+
+@app.command()
+def pause(
+    context: typer.Context,
+    tables: Tables,
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Leave tables as they are: their records go on to bronze, and wait there. A run that is under way obeys."""
+    from replicator.operate import pause as operate
+
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
+    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    _tell(operate.pause(operate.named(spark, sources, tables), now), as_json=as_json)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    tables: Tables,
+    source: options.SourceName = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let tables go on from where they stopped, with the next run or the next new records."""
+    from replicator.operate import pause as operate
+
+    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
+    _tell(operate.resume(operate.named(spark, sources, tables)), as_json=as_json)
+
+
+def _tell(found: Sequence[Listed], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([asdict(each) for each in found])
+    elif found:
+        console.print_table(_COLUMNS, [[each.table, each.paused or ""] for each in found])
+    else:
+        console.narrate("There are no tables yet.")

@@ -1,0 +1,142 @@
+"""Columns that are hashed or left out of a record's text before it is kept, in every shape that it may have.
+
+Text in, text out, numbers untouched (types.md Y1). What cannot be read is not kept either: such a record stays as
+REDACTED, which is no row, so that nothing passes because it looks odd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.debezium.jsontext import Number, dumps, loads
+from replicator.debezium.unavailable import Placeholder
+from replicator.spec import Mask
+
+REDACTED = '"not JSON, and not kept: mask_before_bronze"'
+"""The value in the place of one of a masked table that cannot be read."""
+
+_IMAGES = ("before", "after")
+_KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
+_BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
+_TEXT_FIELD = {"type": "string", "optional": True}
+
+Digest = Callable[[str], str]
+Header = tuple[str | None, bytes | None]
+
+
+@dataclass(frozen=True)
+class Redaction:
+    """The policies of one source by table, and how a value's text is hashed."""
+
+    source: str
+    masks: Mapping[str, Mask]
+    digest: Digest
+    placeholder: Placeholder
+
+    def record(
+        self, topic: str, key: bytes | None, value: bytes | None, headers: Iterable[Header] | None
+    ) -> tuple[bytes | None, bytes | None, list[Header] | None]:
+        """Key, value and headers as they may be kept."""
+        kept = None if headers is None else list(headers)
+        found = None if value is None else _read(value)
+        mask = self._mask(topic, found)
+        if mask is None:
+            return key, value, kept
+        one = _Masking(mask, self.digest, frozenset(self.placeholder.spellings()))
+        if kept is not None:
+            kept = [(name, one.text(told) if name in _KEYS_IN_HEADERS else told) for name, told in kept]
+        return one.text(key), one.text(value), kept
+
+    def _mask(self, topic: str, value: Any) -> Mask | None:
+        """By the topic's name, or by the table that an envelope names."""
+        by_topic = self.masks.get(topic.removeprefix(f"{self.source}."))
+        return by_topic if by_topic is not None else self.masks.get(_table(value))
+
+
+@dataclass(frozen=True)
+class _Masking:
+    mask: Mask
+    digest: Digest
+    unsent: frozenset[str]
+
+    def text(self, told: bytes | None) -> bytes | None:
+        """A key or a value."""
+        if told is None:
+            return None
+        value = _read(told)
+        is_readable = value is None or isinstance(value, dict)
+        return (dumps(self._record(value)) if is_readable else REDACTED).encode("utf-8")
+
+    def _record(self, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        if "payload" in value and "schema" in value:
+            return {**value, "schema": self._schema(value["schema"]), "payload": self._record(value["payload"])}
+        if "specversion" in value and "data" in value:
+            return {**value, "data": self._record(value["data"])}
+        if "op" in value and any(image in value for image in _IMAGES):
+            return {name: self._row(held) if name in _IMAGES else held for name, held in value.items()}
+        return self._row(value)
+
+    def _row(self, row: Any) -> Any:
+        if isinstance(row, str):  # a document as text
+            inner = _read(row.encode("utf-8", "surrogatepass"))
+            return dumps(self._row(inner)) if isinstance(inner, dict) else row
+        if not isinstance(row, dict):
+            return row
+        if len(row) == 1 and "." in next(iter(row)):  # the one branch of an Avro union
+            return {name: self._row(held) for name, held in row.items()}
+        return {
+            name: self._hashed(held) if name in self.mask.hashed else held
+            for name, held in row.items()
+            if name not in self.mask.dropped
+        }
+
+    def _hashed(self, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _BRANCHES:
+            return {"string": self._hashed(next(iter(value.values())))}
+        if value is None or text_of(value) in self.unsent:
+            return value
+        return self.digest(text_of(value))
+
+    def _schema(self, schema: Any) -> Any:
+        """The block that describes a record, of an envelope or of a row."""
+        fields = schema.get("fields") if isinstance(schema, dict) else None
+        if not isinstance(fields, list):
+            return schema
+        names = {field.get("field") for field in fields if isinstance(field, dict)}
+        if "op" in names and names & {*_IMAGES}:
+            return {**schema, "fields": [self._schema(f) if f.get("field") in _IMAGES else f for f in fields]}
+        kept = [field for field in fields if field.get("field") not in self.mask.dropped]
+        return {**schema, "fields": [self._field(field) for field in kept]}
+
+    def _field(self, field: dict[str, Any]) -> dict[str, Any]:
+        is_hashed = field.get("field") in self.mask.hashed
+        return {**_TEXT_FIELD, "field": field["field"]} if is_hashed else field
+
+
+def text_of(value: Any) -> str:
+    """The text of a value that is hashed: of a number without zeros at the end of its decimals."""
+    if isinstance(value, Number):
+        whole, point, decimals = value.text.partition(".")
+        return f"{whole}{point}{decimals.rstrip('0')}".removesuffix(".") if decimals.isdecimal() else value.text
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _table(value: Any) -> str:
+    """``<database or schema>.<table>`` as an envelope names it; '' where it does not."""
+    payload = value.get("payload", value) if isinstance(value, dict) else None
+    source = payload.get("source") if isinstance(payload, dict) else None
+    if not isinstance(source, dict):
+        return ""
+    return f"{source.get('schema') or source.get('db') or ''}.{source.get('table') or ''}"
+
+
+def _read(told: bytes) -> Any:
+    """The JSON value; a text where it is none."""
+    try:
+        return loads(told.decode("utf-8"))
+    except (ValueError, RecursionError):
+        return ""

@@ -1,0 +1,80 @@
+"""``replicator tables``: which tables of silver are paused, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from replicator import names
+from replicator.errors import ConfigError
+from replicator.stages import pauses, routing
+from replicator.stages.refinement import Refinement
+from replicator.yamlfile import nearest
+
+Place = tuple[Refinement, str]
+"""A source's silver, and the name of a table of it."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table and since when it is paused (ISO 8601, UTC); None: it is not."""
+
+    table: str
+    paused: str | None
+
+
+def listed(spark: SparkSession, sources: Sequence[Refinement]) -> list[Listed]:
+    """Every table that silver has, that some topic has carried, or that is declared, by name."""
+    found = []
+    for at in sources:
+        since = pauses.load(at.control, at.lake, at.source.name)
+        every = sorted({*_known(spark, at), *since})
+        found += [Listed(f"{at.source.name}/{table}", since.get(table)) for table in every]
+    return found
+
+
+def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[Place]:
+    """The tables that ``[<source>/]<database or schema>.<table>`` name. Raises ConfigError for one that there is not,
+    or of which there are several.
+    """
+    every = {f"{at.source.name}/{table}": (at, table) for at in sources for table in _known(spark, at)}
+    return [every[_full(name, list(every))] for name in told]
+
+
+def pause(places: Sequence[Place], now: str) -> list[Listed]:
+    """Leave these tables as they are from the next tick on; one that is paused stays so since then."""
+    return [_changed(at, table, now) for at, table in places]
+
+
+def resume(places: Sequence[Place]) -> list[Listed]:
+    """Let these tables go on with the next tick, from where they stopped."""
+    return [_changed(at, table, None) for at, table in places]
+
+
+def _changed(at: Refinement, table: str, since: str | None) -> Listed:
+    others = pauses.load(at.control, at.lake, at.source.name)
+    before = others.pop(table, None)
+    since = None if since is None else before or since
+    if since != before:
+        pauses.save(at.control, at.lake, at.source.name, others if since is None else {**others, table: since})
+    return Listed(f"{at.source.name}/{table}", since)
+
+
+def _known(spark: SparkSession, at: Refinement) -> set[str]:
+    present = at.silver.tables(spark, at.lake.silver_root(at.source.name))
+    identity = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    carried = {table for tables in routes.tables.values() for table in tables}
+    return {*map(names.decode_table, present), *carried, *(declared.table for declared in at.source.tables)}
+
+
+def _full(name: str, every: Sequence[str]) -> str:
+    found = [full for full in every if name in (full, full.split("/", 1)[1])]
+    if len(found) > 1:
+        raise ConfigError(f"{name!r} may be of several sources", mend=f"Say which: {', '.join(sorted(found))}.")
+    if not found:
+        short = [full.split("/", 1)[1] for full in every]
+        raise ConfigError(f"there is no table {name!r}{nearest(name, short)}")
+    return found[0]

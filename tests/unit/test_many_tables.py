@@ -1,0 +1,179 @@
+"""Tables beside each other: paused ones, shards of one, and what is asked of those that are idle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import pause
+from replicator.operate.pause import Listed
+from replicator.operate.status import Surroundings, standings
+from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
+from replicator.stages import silver
+from replicator.stages.account import Account
+from replicator.stages.reached import Reached
+from replicator.stages.refinement import Refinement
+from replicator.transforms.hashed import digest
+from tests.builders import UNSENT, Record, bronze, envelope, record
+
+pytestmark = pytest.mark.spark
+
+KEY = "the key of hashed columns"
+COLUMNS = (Column("id", "int"), Column("v", "int"))
+
+
+class Asked(MemoryFormat):
+    """Knows which tables were asked for their progress."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def progress(self, spark: SparkSession, table: Table, name: str) -> Any:
+        self.names.append(table.name)
+        return super().progress(spark, table, name)
+
+
+class World:
+    """A source's silver in memory, one record per offset."""
+
+    def __init__(self, spark: SparkSession, folder: Path, *tables: Declaration) -> None:
+        self.spark, self.tables, self.offset = spark, Asked(), 0
+        spec = SourceSpec("s", ".*", tables=tables, hash_key=KEY)
+        self.at = Refinement(spec, self.tables, self.tables, MemoryControl(), Lake(str(folder)))
+
+    def record(self, table: str, key: int, value: Any, op: str = "c", **told: Any) -> Record:
+        self.offset += 1
+        row = None if op == "d" else {"id": key, "v": value}
+        pos = told.pop("pos", 10 * self.offset)
+        return record(f"s.{table}", self.offset, {"id": key}, envelope(op, row, table=table, pos=pos), **told)
+
+    def take(self, *records: Record) -> dict[str, Account]:
+        """One batch, and which tables read something of it."""
+        if records:
+            self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        self.tables.names.clear()
+        return {each.table.removeprefix("s/"): each for each in silver.refine(self.spark, self.at)}
+
+    def rows(self, table: str, *columns: str) -> set[tuple[Any, ...]]:
+        """Live rows."""
+        found = self.tables.read(self.spark, self.at.lake.silver("s", table)).where("NOT _deleted")
+        return {tuple(row) for row in found.select(*(columns or ("id", "v"))).collect()}
+
+    def restart(self) -> None:
+        """Another process."""
+        self.at = Refinement(self.at.source, self.at.bronze, self.tables, self.at.control, self.at.lake)
+
+
+def test_a_paused_table_waits_and_loses_nothing(exact: SparkSession, tmp_path: Path) -> None:
+    """Bronze goes on, other tables too; after a resume, also in another process, it has all that it missed, in order.
+    A table can be paused before it is there.
+    """
+    world = World(exact, tmp_path, *(Declaration(f"shop.{name}", COLUMNS) for name in "abc"))
+    place = [(world.at, "shop.a"), (world.at, "shop.c")]
+    world.take(world.record("shop.a", 1, 1), world.record("shop.b", 1, 1))
+    assert pause.pause(place, "now") == [Listed("s/shop.a", "now"), Listed("s/shop.c", "now")]
+    pause.pause(place[:1], "later")
+    assert [(each.table, each.paused) for each in pause.listed(exact, [world.at])] == [
+        ("s/shop.a", "now"),
+        ("s/shop.b", None),
+        ("s/shop.c", "now"),
+    ]
+    around = Surroundings(world.at.lake, world.tables, world.at.control, {}, {}, (), {})
+    standing = [(each.table, each.paused) for each in standings(exact, around) if each.layer == "silver"]
+    assert standing == [("s/shop.a", True), ("s/shop.b", False)]
+    for turn in (2, 3):
+        done = world.take(*[world.record(f"shop.{name}", turn, turn) for name in "abc"])
+        assert done.keys() == {"shop.b"}
+        assert world.take() == {}
+        if turn == 2:
+            world.restart()  # a new process asks all tables
+    assert (world.rows("shop.a"), len(world.rows("shop.b"))) == ({(1, 1)}, 3)
+    pause.resume(place[:1])
+    assert {table: account.applied for table, account in world.take().items()} == {"shop.a": 2}
+    pause.resume(place[1:])
+    done = world.take(world.record("shop.a", 1, 9, "u"))
+    assert {table: (account.applied, account.error) for table, account in done.items()} == {
+        "shop.a": (1, None),
+        "shop.c": (2, None),
+    }
+    assert world.rows("shop.a") == {(1, 9), (2, 2), (3, 3)}
+    assert world.rows("shop.c") == {(2, 2), (3, 3)}
+    assert world.take() == {}
+    assert world.at.control.get(world.at.lake.pauses("s")) is None
+
+
+def test_only_a_table_that_there_is_can_be_paused(exact: SparkSession, tmp_path: Path) -> None:
+    """A misspelled name pauses nothing; one of two sources must say which."""
+    one = World(exact, tmp_path, Declaration("shop.orders", COLUMNS))
+    other = replace(one.at, source=replace(one.at.source, name="t"))
+    for told, sources, part in (
+        ("shop.ordres", [one.at], "did you mean 'shop.orders'?"),
+        ("shop.orders", [one.at, other], "s/shop.orders, t/shop.orders"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            pause.named(exact, sources, [told])
+        assert part in str(caught.value)
+    assert pause.named(exact, [one.at], ["s/shop.orders"]) == [(one.at, "shop.orders")]
+
+
+def test_idle_tables_are_not_asked_how_far_they_are(exact: SparkSession, tmp_path: Path) -> None:
+    """Only tables of topics that got records are, and those that stopped."""
+    world = World(exact, tmp_path, *(Declaration(f"shop.{name}", COLUMNS, truncate="fail") for name in "abc"))
+    world.take(*[world.record(f"shop.{name}", 1, 1) for name in "abc"])
+    assert world.take(world.record("shop.a", 1, 2, "u"))["shop.a"].applied == 1
+    assert set(world.tables.names) == {"s/shop.a"}
+    world.take()
+    assert world.tables.names == []
+    bad = world.record("shop.b", 1, 1, "t")
+    assert world.take(bad)["shop.b"].error is not None
+    assert world.take(world.record("shop.c", 2, 2)).keys() == {"shop.b", "shop.c"}
+    assert set(world.tables.names) == {"s/shop.b", "s/shop.c"}
+    assert world.take(world.record("shop.new", 1, 7)).keys() == {"shop.b", "shop.new"}
+    assert world.rows("shop.new") == {(1, 7)}
+
+
+def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
+    """Somebody put an older copy of it into its place while the process goes on."""
+    known = Reached()
+    known.settle("b", 7, (), {"shop.a": 6})
+    settled = known.settled
+    assert settled is not None
+    assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 6}) == 7
+    assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 5}) is None
+    assert settled.floor("s.shop.a", ["shop.a"], {}) is None
+
+
+def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_path: Path) -> None:
+    """Equal keys of two shards are two rows; a delete, also a row that moves to another key, is of its own shard. So it
+    is where the key rests as a hash: the row brings along what was not sent (M7).
+    """
+    told = Transform(shard="shard", hashed=("id",), rename=(("id", "number"),))
+    shards = Declaration("shop.orders", COLUMNS, truncate="fail", shards=r"shop_[0-9]+[.]orders", transform=told)
+    world = World(exact, tmp_path, shards)
+    one, two = "shop_1.orders", "shop_2.orders"
+    done = world.take(
+        world.record(one, 1, 11),
+        world.record(one, 2, 12),
+        world.record(two, 1, 21),
+        world.record(two, 2, 22),
+        world.record("shop_x.orders", 1, 0),
+    )
+    assert [(account.read, account.applied, account.residue) for account in done.values()] == [(4, 4, 0), (1, 1, 0)]
+    assert world.tables.tables(exact, world.at.lake.silver_root("s")) == ("shop.orders", "shop_x.orders")
+    done = world.take(
+        world.record(two, 1, None, "d"),
+        world.record(one, 2, None, "d", pos=500, headers=(("__debezium.newkey", b'{"id":3}'),)),
+        world.record(one, 3, UNSENT, "c", pos=500, headers=(("__debezium.oldkey", b'{"id":2}'),)),
+    )
+    assert [(account.error, account.residue) for account in done.values()] == [(None, 0)]
+    wanted = {(one, digest(KEY, "1"), 11), (one, digest(KEY, "3"), 12), (two, digest(KEY, "2"), 22)}
+    assert world.rows("shop.orders", "shard", "number", "v") == wanted

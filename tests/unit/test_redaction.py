@@ -1,0 +1,116 @@
+"""What a policy keeps out of bronze, in every shape that a record may have."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator import sourcefile
+from replicator.debezium.redaction import REDACTED, Redaction
+from replicator.debezium.unavailable import Placeholder
+from replicator.spec import Mask
+from replicator.transforms import hashed
+
+KEY = "the key of hashed columns"
+POLICY = {"shop.people": Mask("shop.people", ("email", "id"), ("ssn",))}
+REDACTION = Redaction("s", POLICY, partial(hashed.digest, KEY), Placeholder())
+ROW = '{"id":1.50,"email":"ann@x","ssn":"078","total":12.50,"name":null}'
+
+
+def digest(text: str) -> str:
+    return hashed.digest(KEY, text)
+
+
+KEPT = f'{{"id":"{digest("1.5")}","email":"{digest("ann@x")}","total":12.50,"name":null}}'
+SOURCE = '"source":{"db":"shop","table":"people","id":7},"op":"u","ssn":1'
+
+
+def redacted(value: str, topic: str = "s.shop.people") -> str:
+    _, kept, _ = REDACTION.record(topic, None, value.encode(), None)
+    assert kept is not None
+    return kept.decode()
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "%s",
+        '{"before":%s,"after":null,' + SOURCE + "}",
+        '{"before":null,"after":%s,' + SOURCE + "}",
+        '{"schema":null,"payload":%s}',
+        '{"schema":null,"payload":{"after":%s,' + SOURCE + "}}",
+        '{"after":{"s.shop.people.Value":%s},' + SOURCE + "}",
+        '{"specversion":"1.0","id":"x","data":{"payload":{"after":%s,' + SOURCE + '},"schema":null}}',
+    ],
+    ids=["flat", "before", "after", "wrapped", "wrapped envelope", "union", "cloud event"],
+)
+def test_columns_are_hashed_or_gone_in_every_shape(shape: str) -> None:
+    """Numbers stay as they are written, and what is no column of the row is not touched."""
+    assert json.loads(redacted(shape % ROW), parse_float=str) == json.loads(shape % KEPT, parse_float=str)
+
+
+def test_a_document_as_text_and_values_of_unions_are_reached() -> None:
+    """MongoDB's connector sends documents as text, Avro's JSON the type beside the value."""
+    told = json.loads(redacted('{"after":' + json.dumps(ROW) + "," + SOURCE + "}"))
+    assert told["after"] == KEPT
+    union = json.loads(redacted('{"email":{"string":"ann@x"},"id":{"long":7}}'))
+    assert union == {"email": {"string": digest("ann@x")}, "id": {"string": digest("7")}}
+
+
+def test_the_schema_says_what_is_there() -> None:
+    """A hash is a text whatever the column was, and a column that is gone is not described."""
+    row = [{"type": "int32", "name": "io.debezium.time.Date", "field": name} for name in ("id", "ssn", "total")]
+    envelope = [{"type": "struct", "fields": row, "field": "after"}, {"type": "string", "field": "op"}]
+    value = {"schema": {"type": "struct", "fields": envelope}, "payload": {"after": {"id": 1}, "op": "c"}}
+    told = json.loads(redacted(json.dumps(value)))
+    assert told["schema"]["fields"] == [
+        {"type": "struct", "fields": [{"type": "string", "optional": True, "field": "id"}, row[2]], "field": "after"},
+        envelope[1],
+    ]
+    flat = {"schema": {"type": "struct", "fields": row}, "payload": {"id": 1}}
+    assert json.loads(redacted(json.dumps(flat)))["schema"]["fields"][0]["type"] == "string"
+
+
+def test_keys_and_the_headers_that_hold_keys_are_masked_alike() -> None:
+    """A key that rests in clear beside its hashed row would tell whose row it is; NULLs stay, also tombstones."""
+    headers = [("__debezium.newkey", b'{"id":2}'), ("other", b'{"id":2}'), ("__debezium.oldkey", None)]
+    key, value, kept = REDACTION.record("s.shop.people", b'{"id":1}', None, headers)
+    assert (key, value) == (f'{{"id":"{digest("1")}"}}'.encode(), None)
+    assert kept == [("__debezium.newkey", f'{{"id":"{digest("2")}"}}'.encode()), headers[1], headers[2]]
+    assert redacted("null") == "null"
+
+
+def test_what_was_not_sent_is_not_hashed() -> None:
+    """E2: or nobody would know any more that it was not sent."""
+    assert redacted('{"email":"__debezium_unavailable_value"}') == '{"email":"__debezium_unavailable_value"}'
+
+
+@pytest.mark.parametrize("value", ["{oops", "[1]", '"ann@x"', "7", '{"email":' * 5000])
+def test_what_cannot_be_read_is_not_kept(value: str) -> None:
+    """A policy that lets through what looks odd is none."""
+    assert redacted(value) == REDACTED
+
+
+def test_bytes_that_are_no_text_are_not_kept() -> None:
+    """Nor are they in ``undecodable``."""
+    assert REDACTION.record("s.shop.people", b"\xff", b"\xff", None) == (REDACTED.encode(), REDACTED.encode(), None)
+
+
+def test_a_table_is_known_by_its_topic_or_by_the_envelope_and_others_keep_every_byte() -> None:
+    """A router may have sent it elsewhere."""
+    envelope = '{"after":{"ssn": "078"},' + SOURCE + "}"
+    assert "078" not in redacted(envelope, "elsewhere")
+    other = b'{"email" : "ann@x"}'
+    assert REDACTION.record("s.shop.orders", other, other, [("a", None)]) == (other, other, [("a", None)])
+
+
+def test_a_policy_is_declared_per_table(tmp_path: Path) -> None:
+    """Beside the tables, with the key from the environment."""
+    path = tmp_path / "declare.yaml"
+    path.write_text("hash_key: ${SECRET}\nmask_before_bronze:\n  shop.people: {hash: [email], drop: [ssn]}\n")
+    found: Any = sourcefile.template(path, {"SECRET": KEY})
+    assert found.masks == (Mask("shop.people", ("email",), ("ssn",)),)

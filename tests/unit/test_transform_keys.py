@@ -1,0 +1,101 @@
+"""What a source's file may say of a table's transform."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from replicator import sourcefile
+from replicator.errors import ConfigError
+from replicator.spec import Declaration, SourceSpec, Transform
+from replicator.stages import origins
+from replicator.yamlfile import Problems
+
+KEY = "a secret of the source"
+PAGE = Path(__file__).parents[2] / "docs/transforms.md"
+BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def declared(folder: Path, transform: str, *, more: str = "", source: str = "hash_key: ${SECRET}") -> SourceSpec:
+    """A ``--declare`` file of one table."""
+    path = folder / "declare.yaml"
+    path.write_text(f"{source}\ntables:\n  shop.people:\n    {more}\n    transform:\n      {transform}\n")
+    return sourcefile.template(path, {"SECRET": KEY, "SHORT": "guess me"})
+
+
+def test_every_step_is_declared_per_table(tmp_path: Path) -> None:
+    """Each in the order in which it is taken; the key of hashes is in no text form."""
+    steps = (
+        "{cast: {total: 'decimal(12,2)'}, function: 'shop.clean:tidy', derive: {name: \"concat(a, b)\"}, where: a > 1,"
+        " hash: [email], mask: [phone], except_column_list: [ssn], rename: {no: number}}"
+    )
+    source = declared(tmp_path, steps.replace("\n", ""))
+    assert source.tables[0].transform == Transform(
+        cast=(("total", "decimal(12,2)"),),
+        function="shop.clean:tidy",
+        derive=(("name", "concat(a, b)"),),
+        where="a > 1",
+        hashed=("email",),
+        masked=("phone",),
+        except_column_list=("ssn",),
+        rename=(("no", "number"),),
+    )
+    assert source.hash_key == KEY
+    assert KEY not in repr(source)
+
+
+@pytest.mark.parametrize(
+    ("transform", "more", "part"),
+    [
+        ("{column_list: [a], except_column_list: [b]}", "", "not both"),
+        ("{hash: [a], mask: [a]}", "", "'a' is hashed and masked"),
+        ("{hash: [a], except_column_list: [a]}", "", "nothing of it"),
+        ("{rename: {a: c, b: C}}", "", "'c' and 'C'"),
+        ("{function: nonsense}", "", "module:function"),
+        ("{hash: [emial]}", "columns: {email: string}", "'emial' is no declared column; did you mean 'email'?"),
+        ("{where: a > 1}", "columns: {a: int, b: {type: int, generated: true}}", "'b' is generated"),
+        ("{column_list: [a]}", "schema_changes: freeze", "let column_list say"),
+        ("{hsah: [a]}", "", "did you mean 'hash'?"),
+    ],
+)
+def test_what_cannot_be_meant_of_a_transform_is_refused(tmp_path: Path, transform: str, more: str, part: str) -> None:
+    """A misspelled mask would let through what it shall hide."""
+    with pytest.raises(ConfigError) as caught:
+        declared(tmp_path, transform, more=more)
+    assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "part"), [("name: s", "has hashed columns: give hash_key"), ("hash_key: ${SHORT}", "could be guessed")]
+)
+def test_hashed_columns_need_a_key_that_nobody_guesses(tmp_path: Path, source: str, part: str) -> None:
+    """Without a key whoever has a list of addresses has the table."""
+    with pytest.raises(ConfigError) as caught:
+        declared(tmp_path, "{hash: [email]}", source=source)
+    assert part in str(caught.value)
+    assert "guess me" not in str(caught.value)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=["transform", "mask", "shards"])
+def test_the_examples_of_the_documentation_of_transforms_are_valid(tmp_path: Path, block: str) -> None:
+    """What a reader copies out of docs/transforms.md loads."""
+    (tmp_path / "s.yaml").write_text(block)
+    problems = Problems()
+    [(source, _)] = sourcefile.sources(tmp_path, "", {}, {"SHOP_HASH_KEY": KEY}, problems)
+    problems.raise_if_any()
+    assert source.name == "shop"
+
+
+def test_a_transform_is_another_one_with_another_step_function_or_key() -> None:
+    """Each of them makes other rows; where nothing is hashed, the key makes none."""
+    hashing, plain = Transform(hashed=("email",)), Transform(masked=("email",))
+    told = [None, hashing, plain, Transform(function="tests.user_functions:tidy"), replace(plain, where="id > 1")]
+    marks = {origins.mark(SourceSpec("s", "", hash_key=KEY), Declaration("a.b", transform=each)) for each in told}
+    assert len(marks) == len(told)
+    assert None in marks
+    other = SourceSpec("s", "", hash_key=f"{KEY}, another")
+    assert origins.mark(other, Declaration("a.b", transform=hashing)) not in marks
+    assert origins.mark(other, Declaration("a.b", transform=plain)) in marks

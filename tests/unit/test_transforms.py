@@ -1,0 +1,326 @@
+"""What a table's transform makes of its changes, and what it may not be."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from replicator import failpoints
+from replicator.debezium.jsontext import Number
+from replicator.debezium.redaction import text_of
+from replicator.errors import TableStopped, TransformChanged
+from replicator.failpoints import Killed
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate.rebuild import WRITTEN, How, rebuild
+from replicator.operate.verify.moulded import moulded
+from replicator.spec import Column, Declaration, SourceSpec, Transform
+from replicator.stages import origins, silver
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from replicator.transforms import fold, hashed, merge, transformed
+from replicator.transforms.transformed import Unfit
+from tests import user_functions
+from tests.builders import UNSENT, Record, bronze, envelope, made, record
+
+pytestmark = pytest.mark.spark
+
+TOPIC, NAME = "s.shop.people", "shop.people"
+KEY = "the key of hashed columns"
+COLUMNS = {"id": "int", "name": "string", "email": "string", "phone": "string", "ssn": "string", "total": "string"}
+ROW = {"name": " Ann ", "email": "ann@example.org", "phone": "Tel 12-34", "ssn": "078-05", "total": "1.5"}
+_LETTER = (
+    "STRUCT<topic: STRING, topic_id: STRING, partition: INT, offset: BIGINT, table: STRING, seq: STRING, "
+    "reason: STRING, detail: STRING>"
+)
+_CHANGES = (
+    "id INT, name STRING, email STRING, total INT, _seq STRING, _deleted BOOLEAN, _source_ts_ms BIGINT, "
+    f"_unavailable ARRAY<STRING>, _reject {_LETTER}, "
+    "_at STRUCT<topic: STRING, topic_id: STRING, partition: INT, offset: BIGINT>"
+)
+
+
+def digest(text: str) -> str:
+    return hmac.new(KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+class World:
+    """A source's silver in memory, its table transformed."""
+
+    def __init__(self, spark: SparkSession, folder: Path, transform: Transform, **told: Any) -> None:
+        self.spark, self.folder, self.offset = spark, folder, 0
+        self.format, self.control = MemoryFormat(), MemoryControl()
+        self.told = Declaration(NAME, tuple(Column(name, kind) for name, kind in COLUMNS.items()), **told)
+        self.declare(transform)
+
+    def declare(self, transform: Transform | None) -> None:
+        """In another process."""
+        told = replace(self.told, transform=transform)
+        spec = SourceSpec("s", ".*", tables=(told,), hash_key=KEY)
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)), 1.0)
+
+    def change(self, op: str, key: int, pos: int, **values: Any) -> Record:
+        self.offset += 1
+        row = None if op == "d" else {"id": key, **ROW, **values}
+        return record(TOPIC, self.offset, {"id": key}, envelope(op, row, table=NAME, pos=pos))
+
+    def take(self, *records: Record) -> Account:
+        """One batch."""
+        self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        [account] = silver.refine(self.spark, self.at)
+        return account
+
+    def applied(self, *records: Record) -> Account:
+        """One batch that nothing is wrong with."""
+        account = self.take(*records)
+        assert (account.error, account.residue, account.dead_lettered) == (None, 0, 0)
+        return account
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Live rows."""
+        found = self.format.read(self.spark, self.at.lake.silver("s", NAME)).where("NOT _deleted").collect()
+        return [{c: v for c, v in row.asDict().items() if not c.startswith("_")} for row in found]
+
+    def at_rest(self) -> str:
+        """All that silver and the history hold, as text."""
+        lake = self.at.lake
+        tables = [self.format.read(self.spark, each) for each in (lake.silver("s", NAME), lake.history("s", NAME))]
+        return str([row for each in tables for row in each.collect()])
+
+
+EVERY_STEP = Transform(
+    cast=(("total", "decimal(8,2)"),),
+    function="tests.user_functions:tidy",
+    derive=(("gross", "total * 2"),),
+    where="total > 1",
+    hashed=("email", "id"),
+    masked=("phone",),
+    except_column_list=("ssn",),
+    rename=(("name", "full name"),),
+)
+
+
+def test_a_table_rests_as_its_transform_says_and_rows_that_stop_matching_leave(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """Cast, function, derived, filtered, hashed, masked, left out, renamed: in silver and in the history; a change that
+    comes late does not bring a row back that left.
+    """
+    world = World(exact, tmp_path, EVERY_STEP, stored_as_scd_type=2)
+    late = world.change("u", 2, 15, name="late")
+    world.applied(
+        world.change("c", 1, 10),
+        world.change("c", 2, 11, total="1.0"),
+        world.change("c", 3, 12),
+        world.change("c", 4, 13, email=None),
+    )
+    ann = {"id": digest("1"), "full_x20_name": "Ann", "email": digest("ann@example.org"), "phone": "Xxx nn-nn"}
+    ann |= {"total": 1.5, "initial": "A", "gross": 3}
+    rows = {row["id"]: row for row in world.rows()}
+    assert rows.keys() == {digest(key) for key in "134"}
+    assert {**rows[digest("1")], "total": 1.5, "gross": 3} == ann
+    assert list(rows[digest("1")]) == ["id", "full_x20_name", "email", "phone", "total", "initial", "gross"]
+    assert rows[digest("4")]["email"] is None
+    world.applied(world.change("u", 1, 20, total="0.5"), world.change("u", 2, 21, total="2"), world.change("d", 3, 22))
+    assert {row["id"] for row in world.rows()} == {digest("2"), digest("4")}
+    world.applied(late, world.change("u", 1, 18))
+    assert {(row["id"], row["full_x20_name"]) for row in world.rows()} == {(digest("2"), "Ann"), (digest("4"), "Ann")}
+    held = world.at_rest()
+    assert not [clear for clear in ("ann@", "078-05", "12-34", " Ann ") if clear in held]
+    history = world.format.read(exact, world.at.lake.history("s", NAME)).where(F.col("id") == digest("1"))
+    ended = history.where("__END_AT IS NOT NULL AND __END_AT > __START_AT").select("__START_AT", "__END_AT").collect()
+    assert [(row["__START_AT"] < row["__END_AT"]) for row in ended] == [True]  # from 10 on until it left at 20
+
+
+def test_what_cannot_be_transformed_is_a_dead_letter_that_holds_no_value(exact: SparkSession, tmp_path: Path) -> None:
+    """A cast that loses a value, and a filter over a row that did not come whole (E4)."""
+    world = World(exact, tmp_path, replace(EVERY_STEP, function="", derive=()))
+    account = world.take(
+        world.change("c", 1, 10),
+        world.change("c", 2, 11, total="much"),
+        world.change("u", 1, 12, email=UNSENT),
+        world.change("u", 1, 13, ssn=UNSENT, total="7"),
+    )
+    assert (account.error, account.applied + account.superseded, account.dead_lettered) == (None, 2, 2)
+    letters = world.format.read(exact, world.at.lake.dead_letters("s")).collect()
+    assert {(row["offset"], row["reason"], row["detail"]) for row in letters} == {
+        (2, "type_mismatch", "total"),
+        (3, "filter_incomplete", None),
+    }
+    assert "much" not in str(letters)
+    assert [row["total"] for row in world.rows()] == [7]
+
+
+def test_a_column_that_is_made_of_one_that_was_not_sent_keeps_its_value(exact: SparkSession, tmp_path: Path) -> None:
+    """E4 through derived, hashed and renamed columns; the others are updated."""
+    told = Transform(derive=(("both", "concat(name, ssn)"),), hashed=("ssn",), rename=(("ssn", "number"),))
+    world = World(exact, tmp_path, told)
+    world.applied(world.change("c", 1, 10))
+    world.applied(world.change("u", 1, 11, ssn=UNSENT, name="Bob", phone="none"))
+    [row] = world.rows()
+    assert (row["name"], row["phone"], row["number"], row["both"]) == ("Bob", "none", digest("078-05"), " Ann 078-05")
+
+
+def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSession, tmp_path: Path) -> None:
+    """Half of its rows would be of one and half of the other; a rebuild makes all of them anew from bronze."""
+    world = World(exact, tmp_path, Transform(hashed=("email",)))
+    world.applied(world.change("c", 1, 10))
+    for told in (None, Transform(hashed=("email", "ssn"))):
+        world.declare(told)
+        account = world.take(world.change("c", 2, 11))
+        assert isinstance(account.error, TransformChanged)
+        assert "`replicator rebuild shop.people`" in str(account.error)
+    done = rebuild(exact, world.at, NAME, How())
+    assert (done.verdict, done.rows, done.added) == (WRITTEN, 2, 1)
+    world.applied(world.change("u", 1, 12, name="Bob"))
+    rows = {row["id"]: (row["name"], row["ssn"], row["email"]) for row in world.rows()}
+    assert rows[1] == ("Bob", digest("078-05"), digest("ann@example.org"))
+    assert rows[2][1:] == (digest("078-05"), digest("ann@example.org"))
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        (Transform(function="tests.user_functions:fewer"), "say in `where` which rows the table has"),
+        (Transform(function="tests.user_functions:ranked"), "Window"),
+        (Transform(function="tests.user_functions:moody"), "luck is not the same each time"),
+        (Transform(function="tests.user_functions:dated"), "seen depends on when it is computed"),
+        (Transform(function="tests.user_functions:other_key"), "must leave id as it is"),
+        (Transform(function="tests.user_functions:forgetful"), "must leave _seq as it is"),
+        (Transform(derive=(("x", "emial"),)), "emial"),
+        (Transform(derive=(("x", "uuid()"),)), "x is not the same each time"),
+        (Transform(derive=(("x", "sum(total)"),)), "GROUP BY"),
+        (Transform(derive=(("id", "id + 1"),)), "id is of the key"),
+        (Transform(where="name >"), "Syntax error"),
+        (Transform(hashed=("emial",)), "there is no column emial"),
+        (Transform(except_column_list=("id",)), "id is of the key"),
+        (Transform(rename=(("name", "email"),)), "two columns would be named email"),
+        (Transform(cast=(("total", "no type"),)), "type"),
+    ],
+)
+def test_what_is_not_done_row_by_row_does_not_fit(exact: SparkSession, told: Transform, sentence: str) -> None:
+    """Of each change alone, or the order and the batching of changes would show in the table."""
+    function = getattr(user_functions, told.function.partition(":")[2]) if told.function else None
+    with pytest.raises(Unfit) as caught:
+        transformed.fitted(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
+    assert sentence in str(caught.value)
+
+
+def test_verify_compares_the_rows_of_the_source_as_they_are_transformed(exact: SparkSession, tmp_path: Path) -> None:
+    """Filtered, hashed and renamed alike; what is made of a column that nobody can read is not compared, and a filter
+    over it is refused.
+    """
+    world = World(exact, tmp_path, replace(EVERY_STEP, function=""))
+    world.applied(world.change("c", 1, 10), world.change("c", 2, 11, total="1"), world.change("c", 3, 12, total="3"))
+    origin = origins.stored(world.at, NAME, world.at.bronze.identity(exact, world.at.lake.bronze("s")) or "")
+    assert origin is not None
+    assert origin.columns.fieldNames() == list(COLUMNS)
+    values = [(1, " Ann ", "ann@example.org", "1.5"), (2, "", "", "1"), (3, " Ann ", "ann@example.org", "3")]
+    rows = made(exact, values, "id INT, name STRING, email STRING, total STRING")
+    found = moulded(world.at, NAME, rows, origin.columns, {"email": "json"})
+    assert (found.keys, found.rows.columns) == (("id",), ["id", "full_x20_name", "total", "gross"])
+    assert [word.split(":")[0] for word in found.unknown] == ["email", "phone"]
+    wanted = [tuple(row[name] for name in found.rows.columns) for row in world.rows()]
+    assert {tuple(row) for row in found.rows.collect()} == set(wanted)
+    assert len(wanted) == 2
+    with pytest.raises(TableStopped, match="needs total, which cannot be compared"):
+        moulded(world.at, NAME, rows.drop("total"), origin.columns, {})
+
+
+def changed(key: int, seq: str, total: int | None, *, deleted: bool = False) -> tuple[Any, ...]:
+    """A decoded change; its name and address tell where it is from."""
+    return (key, f"n{seq}", f"{seq}@x", total, seq, deleted, int(seq), [], None, (TOPIC, None, 0, int(seq)))
+
+
+def test_the_merge_laws_hold_behind_a_transform(exact: SparkSession) -> None:
+    """M4: every order and batching of changes, repeated ones among them, ends as the newest change says."""
+    told = Transform(derive=(("twice", "total * 2"),), where="total > 1", hashed=("email",), rename=(("name", "n"),))
+    seeded = random.Random(34)
+    histories = [[seeded.choice([None, 0, 1, 2, 3, "d"]) for _ in range(4)] for _ in range(8)]
+    wanted, batches = {}, ([], [], [])
+    for number, history in enumerate(histories):
+        told_of = [(f"{10 + at}", value) for at, value in enumerate(history)]
+        for turn, order in enumerate(permutations(told_of)):
+            key = 100 * number + turn
+            seq, last = told_of[-1]
+            is_there = isinstance(last, int) and last > 1
+            wanted[key] = (
+                (2 * last, digest(f"{seq}@x"), f"n{seq}", seq, False) if is_there else (None, None, None, seq, True)
+            )
+            for at, (place, value) in enumerate([*order, seeded.choice(order)]):
+                row = changed(key, place, value if value != "d" else None, deleted=value == "d")
+                batches[min(at // 2, 2)].append(row)
+    held = None
+    for batch in batches:
+        rows = made(exact, batch, _CHANGES)
+        making = transformed.fitted(told, None, KEY, NAME, rows, ("id",))
+        fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
+        folded = fold.fold(fresh, making.keys_there, partial=False)
+        held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
+        held = held.localCheckpoint()
+    assert held is not None
+    found = {row["id"]: (row["twice"], row["email"], row["n"], row["_seq"], row["_deleted"]) for row in held.collect()}
+    assert found == wanted
+    assert len(wanted) == 8 * 24
+
+
+def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -> None:
+    """Equal values have equal hashes in every table and in the text of bronze; NULL stays NULL; wider types change
+    nothing; nobody reads the key in Spark's page.
+    """
+    values: Sequence[tuple[Any, ...]] = [("ä", 1, bytearray(b"\xff"), 10)]
+    rows = made(exact, values, "t STRING, n INT, b BINARY, c INT").select(
+        "*",
+        F.expr("cast(12.50 AS decimal(6,2))").alias("d"),
+        F.expr("cast(12.5 AS decimal(20,5))").alias("wider"),
+        F.expr("cast(12 AS decimal(6,2))").alias("whole"),
+        F.lit(None).cast("string").alias("nothing"),
+        F.array("n").alias("nested"),
+    )
+    keyed = hashed.with_key(rows, KEY)
+    kinds = dict(rows.dtypes)
+    result = keyed.select(*[hashed.hashed(F.col(c), kinds[c]).alias(c) for c in rows.columns])
+    [row] = result.collect()
+    assert row["t"] == digest("ä") == hashed.digest(KEY, "ä")
+    assert (row["n"], row["c"]) == (digest("1"), digest("10"))
+    assert row["b"] == hmac.new(KEY.encode(), b"\xff", hashlib.sha256).hexdigest()
+    assert row["d"] == row["wider"] == digest("12.5") == hashed.digest(KEY, text_of(Number("12.500")))
+    assert row["whole"] == digest("12") == hashed.digest(KEY, text_of(Number("12.00")))
+    assert (row["nothing"], row["nested"]) == (None, digest("[1]"))
+    java: Any = result._jdf
+    plan = java.queryExecution().toString()
+    block = KEY.encode().ljust(64, b"\0")
+    for pad in (0, 0x36, 0x5C):
+        part = bytes(byte ^ pad for byte in block)
+        assert part.hex()[:24].upper() not in plan.upper()
+        assert part[:12].decode("latin1") not in plan
+    long = "x" * 100
+    [row] = hashed.with_key(rows, long).select(hashed.hashed(F.col("t"), "string").alias("t")).collect()
+    assert row["t"] == hashed.digest(long, "ä")
+
+
+def test_a_transformed_table_gains_columns_also_after_a_death_before_its_commit(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """What is known of its columns at the source is written first; who goes on finds it, and adds what is missing."""
+    told = Transform(hashed=("email",), derive=(("size", "length(name)"),), except_column_list=("ssn",))
+    world = World(exact, tmp_path, told)
+    world.applied(world.change("c", 1, 10))
+    with failpoints.watched(failpoints.parse("silver.changes_folded:raise:1")), pytest.raises(Killed):
+        world.take(world.change("u", 1, 20, city="Rome"))
+    world.declare(told)
+    [account] = silver.refine(exact, world.at)
+    assert (account.error, account.applied) == (None, 1)
+    [row] = world.rows()
+    assert (row["city"], row["email"], row["size"], "ssn" in row) == ("Rome", digest("ann@example.org"), 5, False)
