@@ -87,6 +87,7 @@ def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> O
         {model.name: model.key for model in settings.models},
         {each.source.name: each for each in sources},
         warehouse(spark, settings, fence),
+        fence,
     )
 
 

@@ -3,8 +3,8 @@
     spark-submit docs/examples/windows.py FOLDER TOLERANCE WIDTH
 
 reads JSON lines ``{"name": "PayPal", "at": 3, "amount": 20.0}`` that appear in FOLDER, file by file; ``at``, TOLERANCE
-and WIDTH are seconds. An event is late when its window has closed: the window's end is not behind the greatest time so far
-less the tolerance.
+and WIDTH are seconds. An event is late when its window has closed: the window's end is not behind the greatest time so
+far less the tolerance.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints
 from replicator.errors import ChangesLost, ConfigError, ReplicatorError, SchemaRefused, TableMissing, Unreachable
-from replicator.protocols import Outlet, TableFormat
+from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
 from replicator.stages import committed, every_change, tuning
 from replicator.stages.committed import Batch
@@ -40,6 +40,7 @@ class Offer:
     keys: Mapping[str, tuple[str, ...]]
     refinements: Mapping[str, Refinement]
     at: Warehouse
+    fence: Fence = UNFENCED
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ def _send(offer: Offer, feed: Feed, batch: Batch) -> int:
     with tuning.kept(batch.rows) as rows:
         count = rows.where(F.col("value").isNotNull()).count()
         if count:
+            offer.fence.check()  # who was shut out would send what is older behind what is newer
             offer.outlets[feed.name].send(rows, feed.topic)
             failpoints.hit("canonical.sent")
     return count
