@@ -8,6 +8,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from replicator.endpoint import must_answer
 from replicator.errors import Unreachable
 from replicator.yamlfile import nearest
 
@@ -18,6 +19,7 @@ MEND = "Check that the broker runs and `bootstrap_servers` is right, then run ag
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
     """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it."""
+    must_listen(bootstrap_servers)
     settings = jvm.java.util.Properties()
     for name, value in options.items():
         settings.put(name, value)
@@ -31,6 +33,20 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
         raise unanswered(bootstrap_servers) from error
     finally:
         client.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def must_listen(bootstrap_servers: str) -> None:
+    """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
+    if not any(map(_listens, bootstrap_servers.split(","))):
+        raise unanswered(bootstrap_servers)
+
+
+def _listens(server: str) -> bool:
+    try:
+        must_answer(f"kafka://{server.strip().rpartition('://')[2]}", "Kafka", MEND)
+    except Unreachable:
+        return False
+    return True
 
 
 def unanswered(bootstrap_servers: str) -> Unreachable:

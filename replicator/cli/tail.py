@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _LAST = Start(last=10)
 _PAUSE_SECONDS = 0.5
 _STYLES = {"c": "green", "r": "green", "d": "red", "t": "red", "u": "yellow"}
+"""By the first letter of an operation."""
 
 
 def tail(
@@ -130,7 +131,7 @@ def _of_records(reader: Reader, records: Iterator[Record]) -> Iterator[_Line]:
 
 def _spoken(event: Event) -> Text:
     """``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``."""
-    style = _STYLES.get(event.op, "")
+    style = _STYLES.get(event.op[:1], "")
     told = Text(f"{event.record.partition}/{event.record.offset}  ")
     told.append(event.op or event.note, style or "dim")
     for part in (event.table, _named(event.key)):

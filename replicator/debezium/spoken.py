@@ -111,6 +111,7 @@ class Reader:
     def _envelope(self, record: Record, schema: Any, body: Row) -> Event:
         source = body["source"] if isinstance(body.get("source"), dict) else {}
         table = _table(source.get("schema") or source.get("db"), source.get("table") or source.get("table_name"))
+        table = table or body.get("type")  # an event of our own
         types = self._types(table, schema)
         return Event(
             record,

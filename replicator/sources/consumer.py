@@ -37,6 +37,7 @@ class Topic:
 
         Raises Unreachable when Kafka does not answer or has no such topic.
         """
+        brokers.must_listen(self.bootstrap_servers)
         with self._consumer(jvm) as consumer:
             places = self._places(jvm, consumer)
             consumer.assign(places)

@@ -52,7 +52,9 @@ class KafkaSource:
         for (topic, partition), end in self.end_offsets(spark).items():
             ends.setdefault(topic, {})[str(partition)] = end
         if not ends:
-            raise brokers.missing(self.topics, (), self.bootstrap_servers)
+            with self._admin(spark) as admin:
+                known = admin.listTopics().names().get()
+            raise brokers.missing(re.sub(r"\\(.)", r"\1", self.topics), known, self.bootstrap_servers)
         reader = spark.read.format("kafka").options(**self._client(), **_PINNED)
         reader = reader.option("subscribe", ",".join(ends)).option("endingOffsets", json.dumps(ends))
         return _records(reader.load())
