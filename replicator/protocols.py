@@ -257,9 +257,6 @@ class Sink(Protocol):
 class Outlet(Protocol):
     """A cluster that takes events for others: at least once, those of one key in their order."""
 
-    def answers(self) -> str:
-        """In a few words what answers there and where. Raises Unreachable."""
-
     def send(self, events: DataFrame, topic: str) -> None:
         """All events, which have ``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
         STRING``: those of one key in the order of ``place``. A null value is a tombstone.

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 def create(servers: str, *topics: str, partitions: int = 1) -> None:
     """New topics, which are there when this is over."""
-    made = AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(topic, partitions) for topic in topics])
-    for each in made.values():
+    admin = AdminClient({"bootstrap.servers": servers})
+    for each in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
         each.result(timeout=30)
 
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 EVENTS, COUNTED = "key STRING, at DOUBLE", "key STRING, events BIGINT, forgotten BOOLEAN"
+STATE = "events BIGINT, last BIGINT"
 
 
 def events(spark: SparkSession, folder: str) -> DataFrame:
@@ -31,22 +32,25 @@ def counted(told: DataFrame, idle: float) -> DataFrame:
     """After each micro-batch the count of every key that it touched, and of those that were forgotten (COUNTED)."""
     keyed = told.withWatermark("at", "0 seconds").groupBy("key")
     step = partial(_count, idle_ms=int(idle * 1000))
-    return keyed.applyInPandasWithState(step, COUNTED, "events BIGINT", "update", GroupStateTimeout.EventTimeTimeout)
+    return keyed.applyInPandasWithState(step, COUNTED, STATE, "update", GroupStateTimeout.EventTimeTimeout)
 
 
 def _count(
     key: tuple[str], batches: Iterator[pd.DataFrame], state: GroupState, *, idle_ms: int
 ) -> Iterator[pd.DataFrame]:
+    count, last = state.get if state.exists else (0, 0)
     if state.hasTimedOut:
-        yield _row(key, state.get[0], forgotten=True)
         state.remove()
+        yield _row(key, count, forgotten=True)
         return
-    count, last = state.get[0] if state.exists else 0, 0
-    for batch in batches:
-        count += len(batch)
-        last = max(last, int(batch["at"].max().timestamp() * 1000))
-    state.update((count,))
-    state.setTimeoutTimestamp(max(last, state.getCurrentWatermarkMs()) + idle_ms)
+    times = sorted(int(at.timestamp() * 1000) for batch in batches for at in batch["at"])
+    for at in times:
+        if count and at > last + idle_ms:  # a key that is touched again is not timed out by Spark
+            yield _row(key, count, forgotten=True)
+            count = 0
+        count, last = count + 1, max(last, at)
+    state.update((count, last))
+    state.setTimeoutTimestamp(max(last + idle_ms, state.getCurrentWatermarkMs() + 1))
     yield _row(key, count, forgotten=False)
 
 

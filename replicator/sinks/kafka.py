@@ -39,11 +39,6 @@ class KafkaOutlet:
     bootstrap_servers: str
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def answers(self) -> str:
-        """Its brokers."""
-        with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
-            return f"{admin.describeCluster().nodes().get().size()} brokers at {self.bootstrap_servers}"
-
     def send(self, events: DataFrame, topic: str) -> None:
         """A job that writes; the topic is looked for first, since a producer might make it."""
         with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:

@@ -24,14 +24,10 @@ class MemoryOutlet:
     def __init__(self, *topics: str) -> None:
         self.topics: dict[str, list[Sent]] = {topic: [] for topic in topics}
 
-    def answers(self) -> str:
-        """It is always there."""
-        return "memory of this process"
-
     def send(self, events: DataFrame, topic: str) -> None:
         """Append them all."""
         if topic not in self.topics:
-            raise missing(topic, self.topics, self.answers())
+            raise missing(topic, self.topics, "memory of this process")
         rows = events.orderBy("place").select("key", "value", "headers").collect()
         self.topics[topic] += [
             Sent(key, value, {name: bytes(held) for name, held in headers or ()}) for key, value, headers in rows

@@ -14,12 +14,22 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.errors import ChangesLost, ConfigError, ReplicatorError, SchemaRefused, TableMissing, Unreachable
+from replicator.errors import (
+    ChangesLost,
+    ConfigError,
+    LeaseLost,
+    ReplicatorError,
+    SchemaRefused,
+    TableMissing,
+    TableStopped,
+    Unreachable,
+)
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
 from replicator.stages import committed, every_change, tuning
@@ -121,7 +131,7 @@ def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
             for count, told in _sent(spark, offer, feed):
                 sent += count
                 warnings |= dict.fromkeys(told)
-    except Unreachable:
+    except (Unreachable, LeaseLost):
         raise
     except ReplicatorError as stopped:
         error = stopped
@@ -130,12 +140,15 @@ def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
 
 @contextmanager
 def _told(feed: Feed) -> Iterator[None]:
-    """What Spark says of a feed's expressions, as one of our errors."""
+    """What Spark says of a feed's expressions, as one of our errors: without values, which a message of a job has."""
     try:
         yield
     except (AnalysisException, ParseException) as error:
         first = next(line.strip() for line in str(error).splitlines() if line.strip())
         raise ConfigError(f"feed {feed.name}: {first}", mend="Mend `select` or `where` of its file.") from error
+    except (PySparkException, Py4JJavaError) as error:
+        what = f"feed {feed.name}: some row has a value that `select` or `where` cannot take"
+        raise TableStopped(what, mend="Use try_cast and the like; `--debug` shows Spark's own words.") from error
 
 
 def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -148,6 +161,9 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     stood = Standing.of(control.get(path))
     if stood is not None and stood.input != identity:
         what = "the table is another one than that of the events that were sent"
+        raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
+    if stood is not None and (stood.upto or 0) > newest:
+        what = f"events of version {stood.upto} were sent, and the table is at {newest}: it went back"
         raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
     if stood is None or (stood.upto is None and not committed.is_kept(spark, kept, table, stood.begun)):
         stood = Standing(identity, begun=newest)

@@ -78,5 +78,6 @@ def _shown(changed: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _texts(records: DataFrame) -> DataFrame:
-    note = F.coalesce("rule", "reason").alias("note")
-    return records.select(*PLACE, "timestamp", "key", "value", "op", "table", note)
+    note = F.coalesce("rule", "reason")
+    of_row = [F.when(note.isNull(), F.col(name)).alias(name) for name in ("op", "table")]
+    return records.select(*PLACE, "timestamp", "key", "value", *of_row, note.alias("note"))

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from replicator import failpoints
-from replicator.errors import ChangesLost, ConfigError, SchemaRefused, TableMissing, Unreachable
+from replicator.errors import ChangesLost, ConfigError, SchemaRefused, TableMissing, TableStopped, Unreachable
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
-from replicator.spec import Feed, Progress, SourceSpec
+from replicator.spec import Evolution, Feed, Progress, SourceSpec
 from replicator.stages import canonical, silver
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.refinement import Refinement
@@ -219,19 +219,22 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
     world.feed = replace(OF_GOLD, select=(("id", "ident"),))
     assert isinstance(error := stopped(world), ConfigError)
     assert "ident" in str(error)
-    world.feed = OF_GOLD
+    world.feed = replace(OF_GOLD, select=(("id", "id"), ("number", "CAST(name AS INT)")))
+    assert isinstance(error := stopped(world), TableStopped)
+    assert "Ann" not in str(error)
+    world.feed = replace(OF_GOLD, version=3)
     world.outlet.topics.clear()
     with pytest.raises(Unreachable, match=TOPIC):
         world.deliver()
     world.outlet.topics[TOPIC] = []
     world.deliver()
     world.put((1, "Bob", None, "upsert"))
-    world.feed = replace(OF_GOLD, select=(("id", "id"), ("name", "name")))
+    world.feed = replace(OF_GOLD, version=3, select=(("id", "id"), ("name", "name")))
     assert isinstance(stopped(world), SchemaRefused)
     assert len(world.sent) == 1
-    world.feed = replace(world.feed, version=2)
+    world.feed = replace(world.feed, version=4)
     world.deliver()
-    assert [(event["version"], event["after"]) for event in world.told[1:]] == [(2, {"id": 1, "name": "Bob"})]
+    assert [(event["version"], event["after"]) for event in world.told[1:]] == [(4, {"id": 1, "name": "Bob"})]
     world.tables = MemoryFormat()
     world.put((7, "Eve", None, "upsert"))
     assert isinstance(error := stopped(world), ChangesLost)
@@ -243,13 +246,18 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
 
 def test_a_new_column_of_the_table_changes_no_event_by_itself(spark, tmp_path: Path) -> None:
     """With `select` the table may grow; rows that only got the column are not told."""
-    world = World(exact_session(spark), OF_SILVER, DeltaFormat(), lake=Lake(str(tmp_path)))
-    row = {"id": 1, "Name": "pen"}
-    world.record(envelope("c", row, pos=4), envelope("c", row | {"id": 2}, pos=6))
+    grown = replace(OF_GOLD, select=(("id", "id"), ("name", "name")))
+    world = World(spark, grown, DeltaFormat(), lake=Lake(str(tmp_path)))
+    world.put((1, "Ann", None, "upsert"), (2, "Bob", None, "upsert"))
     world.deliver()
-    world.record(envelope("u", row | {"more": "x", "Name": "ink"}, row, pos=8))
+    table = world.lake.gold("dim_people", ("id",))
+    world.tables.evolve(spark, table, Evolution(added=(("more", "STRING"),)))
+    rows = spark.createDataFrame(
+        [(1, "Anna", None, "x", None, "upsert")], GOLD.replace("_source", "more STRING, _source")
+    )
+    world.tables.put(rows, table, Progress("in", 9))
     assert [each.events for each in world.deliver()] == [1]
-    assert brief(world.told[-1], "what") == ("update", 1, ("PEN",), ("INK",))
+    assert brief(world.told[-1], "name") == ("update", 1, ("Ann",), ("Anna",))
 
 
 def test_the_schema_holds_for_what_is_sent(spark) -> None:
