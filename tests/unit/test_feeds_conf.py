@@ -10,6 +10,7 @@ import pytest
 from replicator import settings
 from replicator.errors import ConfigError
 from replicator.spec import Feed
+from tests.cli import said
 
 GOOD = "topic: cdm.orders\ntable: s/db.orders\n"
 Load = Callable[..., tuple[Feed, ...]]
@@ -80,3 +81,18 @@ def test_two_feeds_have_two_topics_and_a_kafka(feeds: Load) -> None:
         feeds(a=GOOD, b=GOOD)
     with pytest.raises(ConfigError, match="there is no Kafka to write to"):
         feeds(kafka="", a=GOOD)
+
+
+def test_a_stage_without_feeds_and_a_feed_that_is_none_are_refused(feeds: Load, tmp_path: Path) -> None:
+    """Before anything starts; the nearest name helps."""
+    feeds(orders=GOOD)
+    ours = "--conf", str(tmp_path), "--env", "dev"
+    for verb in ("schema", "restart"):
+        with pytest.raises(ConfigError, match="no feed 'order'; did you mean 'orders'"):
+            said("canonical", verb, "order", *ours)
+    assert "canonical.orders" in said("config", "show", *ours)
+    (tmp_path / "canonical/orders.yaml").unlink()
+    with pytest.raises(ConfigError, match="no feed is configured"):
+        said("run", "canonical", *ours)
+    with pytest.raises(ConfigError, match="publish, canonical"):
+        said("run", "canonicle", *ours)

@@ -140,19 +140,20 @@ def counts(session: Any, query: Any) -> dict[tuple[int, str], int]:
     return {place: int(min(told)) for place, told in newest(session, query).items()}
 
 
-def test_windows_over_an_order_without_lateness(quick, tmp_path: Path) -> None:
+def test_windows_over_an_order_without_lateness(quick, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sample B: a watermark that follows the greatest order."""
     it = example("windows")
     events = ordered(
         ("PayPal", 1), ("MasterCard", 2), ("PayPal", 3), ("MasterCard", 4), ("PayPal", 5), ("MasterCard", 8),
         ("MasterCard", 9), ("PayPal", 15),
     )  # fmt: skip
-    rows = it.events(quick, files(tmp_path / "in", [events[:5], events[5:]]))
-    query = started(it.per_window(rows, 0, 5), "update")
+    folder = files(tmp_path / "in", [events[:5], events[5:]])
+    query = started(it.per_window(it.events(quick, folder), 0, 5), "update")
     assert counts(quick, query) == {
         (0, "PayPal"): 2, (0, "MasterCard"): 2, (5, "PayPal"): 1, (5, "MasterCard"): 2, (15, "PayPal"): 1,
     }  # fmt: skip
-    assert it.late(query) == 0
+    it.main(folder, "0", "5")
+    assert capsys.readouterr().out == "0 events were late\n"
 
 
 @pytest.mark.parametrize(("tolerance", "late"), [(4, 2), (5, 0)])
@@ -187,18 +188,18 @@ def test_a_key_that_nobody_touches_is_forgotten(quick, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_bad_lines_are_kept_and_stop_nothing(quick, tmp_path: Path) -> None:
-    """Reported by reason, kept as they came; the good ones around them arrive."""
+def test_bad_lines_are_kept_and_stop_nothing(quick, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Reported by reason, kept as they came; the good ones around them arrive, and those of the next run."""
     it = example("quarantine")
     lines = ['{"id": 1, "name": "a", "amount": 1.5}', '{"id": 2, "na', "[]", '{"name": "b"}', '{"id": 3, "name": "c"}']
     (tmp_path / "in").mkdir()
-    (tmp_path / "in/0.jsonl").write_text("\n".join(lines), encoding="utf-8")
     good, bad = f"{tmp_path}/good", f"{tmp_path}/bad"
-    seen: list[dict[str, int]] = []
-    query = it.judged(quick.readStream.text(str(tmp_path / "in"))).writeStream.foreachBatch(
-        lambda batch, number: seen.append(it.keep(batch, number, good, bad))
-    )
-    query.trigger(availableNow=True).start().awaitTermination()
-    assert seen == [{"no JSON of an event": 2, "no id": 1}]
+    for number, part in enumerate((lines[:4], lines[4:])):
+        (tmp_path / f"in/{number}.jsonl").write_text("\n".join(part), encoding="utf-8")
+        it.main(str(tmp_path / "in"), good, bad)
+    assert capsys.readouterr().err.splitlines() == [
+        "batch 0: 2 lines kept aside: no JSON of an event",
+        "batch 0: 1 lines kept aside: no id",
+    ]
     assert sorted(row["id"] for row in quick.read.parquet(good).collect()) == [1, 3]
     assert {row["value"] for row in quick.read.json(bad).collect()} == {lines[1], lines[2], lines[3]}
