@@ -48,7 +48,7 @@ class Topic:
             upto = {int(place.partition()): int(ends[place]) for place in places}
             left = list(places)
             while follow or left:
-                for each in map(_record, consumer.poll(wait)):
+                for each in map(_record, _each(consumer.poll(wait))):
                     if follow or each.offset < upto[each.partition]:
                         yield each
                 left = [place for place in left if consumer.position(place) < upto[place.partition()]]
@@ -77,6 +77,13 @@ class Topic:
         finally:
             if consumer is not None:
                 consumer.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def _each(records: Any) -> Iterator[Any]:
+    """What Java can iterate over and py4j cannot."""
+    left = records.iterator()
+    while left.hasNext():
+        yield left.next()
 
 
 def _record(found: Any) -> Record:

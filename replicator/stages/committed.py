@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import names
 from replicator.errors import ChangesLost, VersionMissing
 from replicator.protocols import TableFormat
 from replicator.spec import Feed, Table
@@ -55,7 +54,7 @@ def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
         )
     after = kept.read(session, table, version)
     table = replace(table, keys=_keys(after, table))
-    before = _as(after, kept.read(session, table, version - 1))
+    before = events.aligned(kept.read(session, table, version - 1), after)
     changed = kept.changed_keys(session, table, version - 1, version)
     if changed is None:
         yield _changes(session, kept, table, feed, version, before, after)
@@ -114,15 +113,3 @@ def kinds(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
 def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
     """The key as silver's own columns note it, or as the model says."""
     return key_of(stored.schema) or table.keys
-
-
-def _as(after: DataFrame, before: DataFrame) -> DataFrame:
-    """An older version with the columns that there are now: one that came later was NULL."""
-    held = set(before.columns)
-    columns = [
-        (F.col(names.spark(field.name)) if field.name in held else F.lit(None))
-        .cast(field.dataType)
-        .alias(field.name, metadata=field.metadata)
-        for field in after.schema
-    ]
-    return before.select(*columns)

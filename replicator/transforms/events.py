@@ -52,6 +52,18 @@ def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
     )
 
 
+def aligned(before: DataFrame, after: DataFrame) -> DataFrame:
+    """An older version at rest with the columns that there are now: one that came later was NULL."""
+    held = set(before.columns)
+    columns = [
+        (F.col(names.spark(field.name)) if field.name in held else F.lit(None))
+        .cast(field.dataType)
+        .alias(field.name, metadata=field.metadata)
+        for field in after.schema
+    ]
+    return before.select(*columns)
+
+
 def changed(before: DataFrame, after: DataFrame) -> DataFrame:
     """One row per key whose image is not the same on both sides: the columns of :func:`images` as they are after, with
     ``before``, ``after`` and ``op`` in place of ``image``. A key that is gone after has what it had before.
