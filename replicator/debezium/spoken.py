@@ -100,7 +100,7 @@ class Reader:
         except UnicodeDecodeError:
             return Event(record, note="not UTF-8")
         except (ValueError, RecursionError):
-            return Event(record, note="malformed JSON")
+            return Event(record, key=self._key(record, {}), note="malformed JSON")
         if told is None:
             return Event(record, key=self._key(record, {}), note="tombstone")
         schema, body = _unwrapped(told)

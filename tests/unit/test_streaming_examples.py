@@ -179,7 +179,7 @@ def test_what_is_late_is_not_counted(quick, tmp_path: Path, tolerance: int, late
 def test_a_key_that_nobody_touches_is_forgotten(quick, tmp_path: Path) -> None:
     """By the clock of the events: after two idle seconds a count starts anew."""
     it = example("keyed_state")
-    batches = [[("a", 0), ("a", 1), ("b", 1)], [("c", 10)], [("a", 10)], [("a", 11)]]
+    batches = [[("a", 100), ("a", 101), ("b", 101)], [("c", 110)], [("a", 110)], [("a", 111)]]
     written = [[{"key": key, "at": at} for key, at in batch] for batch in batches]
     rows = it.events(quick, files(tmp_path / "in", written))
     assert of(quick, started(it.counted(rows, 2), "update")) == [
