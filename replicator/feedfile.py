@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator, model_validator
 
 from replicator import kafka_options
-from replicator.settingkeys import Text
 from replicator.sourcefile import reads
 from replicator.spec import Feed, Model, SourceSpec
-from replicator.strict import Strict, check
+from replicator.strict import Strict, Text, check
 from replicator.tablekeys import single_names
 from replicator.yamlfile import Problems, nearest, read
 
