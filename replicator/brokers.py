@@ -8,11 +8,12 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from replicator.endpoint import must_answer
+from replicator.endpoint import one_must_answer
 from replicator.errors import Unreachable
 from replicator.yamlfile import nearest
 
 TIMEOUT_MS = 15_000
+_PATIENCE = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}
 MEND = "Check that the broker runs and `bootstrap_servers` is right, then run again."
 
 
@@ -21,11 +22,8 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
     """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it."""
     must_listen(bootstrap_servers)
     settings = jvm.java.util.Properties()
-    for name, value in options.items():
+    for name, value in {**_PATIENCE, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)
-    settings.put("bootstrap.servers", bootstrap_servers)
-    settings.put("default.api.timeout.ms", str(TIMEOUT_MS))
-    settings.put("request.timeout.ms", str(TIMEOUT_MS))
     client = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
     try:
         yield client
@@ -37,16 +35,7 @@ def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Itera
 
 def must_listen(bootstrap_servers: str) -> None:
     """Raise Unreachable where nothing accepts a connection at any of the addresses: Kafka's clients find out later."""
-    if not any(map(_listens, bootstrap_servers.split(","))):
-        raise unanswered(bootstrap_servers)
-
-
-def _listens(server: str) -> bool:
-    try:
-        must_answer(f"kafka://{server.strip().rpartition('://')[2]}", "Kafka", MEND)
-    except Unreachable:
-        return False
-    return True
+    one_must_answer(bootstrap_servers, "Kafka", MEND)
 
 
 def unanswered(bootstrap_servers: str) -> Unreachable:
