@@ -20,7 +20,6 @@ MEND = "Check that the broker runs and `bootstrap_servers` is right, then run ag
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
     """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it."""
-    must_listen(bootstrap_servers)
     settings = jvm.java.util.Properties()
     for name, value in {**_PATIENCE, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)

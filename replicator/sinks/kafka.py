@@ -41,6 +41,7 @@ class KafkaOutlet:
 
     def send(self, events: DataFrame, topic: str) -> None:
         """A job that writes; the topic is looked for first, since a producer might make it."""
+        brokers.must_listen(self.bootstrap_servers)
         with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
             known = admin.listTopics().names().get()
             if not known.contains(topic):
