@@ -124,9 +124,7 @@ def topic(spark: SparkSession, source: SourceSpec) -> Iterator[Told]:
 
     reader = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
     nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
-    with stage.told(
-        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), reader.present(spark)
-    ) as told:
+    with stage.told(spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), reader.present) as told:
         yield told
 
 

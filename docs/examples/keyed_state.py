@@ -2,24 +2,19 @@
 
     spark-submit docs/examples/keyed_state.py FOLDER IDLE
 
-reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the events of each key. A key without
-events for IDLE seconds starts anew, and says so. The clock is the events' own, so that a replay gives the same numbers.
-Needs pandas and pyarrow.
+reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the events of each key. A key without events
+for IDLE seconds is told with its count and forgotten: its next event starts anew. The clock is the events' own, so that
+a replay gives the same numbers.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from functools import partial
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-EVENTS, COUNTED = "key STRING, at DOUBLE", "key STRING, events BIGINT, forgotten BOOLEAN"
-STATE = "events BIGINT, last BIGINT"
+EVENTS = "key STRING, at DOUBLE"
 
 
 def events(spark: SparkSession, folder: str) -> DataFrame:
@@ -28,41 +23,18 @@ def events(spark: SparkSession, folder: str) -> DataFrame:
     return read.withColumn("at", F.timestamp_micros((F.col("at") * 1_000_000).cast("bigint")))
 
 
-def counted(told: DataFrame, idle: float) -> DataFrame:
-    """After each micro-batch the count of every key that it touched, and of those that were forgotten (COUNTED)."""
-    keyed = told.withWatermark("at", "0 seconds").groupBy("key")
-    step = partial(_count, idle_ms=int(idle * 1000))
-    return keyed.applyInPandasWithState(step, COUNTED, STATE, "update", GroupStateTimeout.EventTimeTimeout)
-
-
-def _count(
-    key: tuple[str], batches: Iterator[pd.DataFrame], state: GroupState, *, idle_ms: int
-) -> Iterator[pd.DataFrame]:
-    count, last = state.get if state.exists else (0, 0)
-    if state.hasTimedOut:
-        state.remove()
-        yield _row(key, count, forgotten=True)
-        return
-    times = sorted(int(at.timestamp() * 1000) for batch in batches for at in batch["at"])
-    for at in times:
-        if count and at > last + idle_ms:  # a key that is touched again is not timed out by Spark
-            yield _row(key, count, forgotten=True)
-            count = 0
-        count, last = count + 1, max(last, at)
-    state.update((count, last))
-    state.setTimeoutTimestamp(max(last + idle_ms, state.getCurrentWatermarkMs() + 1))
-    yield _row(key, count, forgotten=False)
-
-
-def _row(key: tuple[str], count: int, *, forgotten: bool) -> pd.DataFrame:
-    return pd.DataFrame({"key": [key[0]], "events": [count], "forgotten": [forgotten]})
+def forgotten(told: DataFrame, idle: float) -> DataFrame:
+    """A row per key and time without a longer pause: ``key, start, events``, once it is certain that no more come."""
+    busy = F.session_window("at", f"{int(idle * 1000)} milliseconds").alias("busy")
+    counted = told.withWatermark("at", "0 seconds").groupBy("key", busy).agg(F.count("*").alias("events"))
+    return counted.select("key", F.col("busy.start").alias("start"), "events")
 
 
 def main(folder: str, idle: str) -> None:
-    """Print the counts of what is in the folder now."""
+    """Print the counts of keys that what is in the folder now makes forgotten."""
     spark = SparkSession.builder.getOrCreate()
-    found = counted(events(spark, folder), float(idle))
-    found.writeStream.format("console").outputMode("update").trigger(availableNow=True).start().awaitTermination()
+    found = forgotten(events(spark, folder), float(idle)).writeStream.format("console").outputMode("append")
+    found.trigger(availableNow=True).start().awaitTermination()
 
 
 if __name__ == "__main__":
