@@ -2,9 +2,9 @@
 
     spark-submit docs/examples/keyed_state.py FOLDER IDLE
 
-reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the events of each key. A key without events
-for IDLE seconds is told with its count and forgotten: its next event starts anew. The clock is the events' own, so that
-a replay gives the same numbers.
+reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the events of each key. A key without
+events for IDLE seconds is told with its count and forgotten: its next event starts anew. The clock is the events' own,
+so that a replay gives the same numbers.
 """
 
 from __future__ import annotations
