@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.operate.diff import keyed, shown_keys
+from replicator.operate.diff import keyed, refuse_other_key, shown_keys
 from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
 from replicator.stages import tuning
@@ -26,12 +26,13 @@ def commit(
     is not known.
     """
     at = tables_of.moment(spark, table, version)
-    if version:
-        tables_of.moment(spark, table, version - 1)
+    was = tables_of.moment(spark, table, version - 1) if version else None
     session = tuning.session_for(spark, tables_of.size(spark, table))
     after = tables_of.read(session, table, version)
     table = keyed(after, table)
     before = tables_of.read(session, table, version - 1) if version else after.limit(0)
+    if was is not None:
+        refuse_other_key(before, table, was)
     changed = tables_of.changed_keys(session, table, version - 1, version) if version else None
     if changed is not None:
         before, after = (side.join(changed, list(table.keys), how="left_semi") for side in (before, after))

@@ -45,7 +45,9 @@ def first(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
 
 @contextmanager
 def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int) -> Iterator[Batch]:
-    """What a commit changed. Raises ChangesLost where it, or the one before, is not kept any more."""
+    """What a commit changed. Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table
+    another key.
+    """
     if not all(is_kept(session, kept, table, each) for each in (version - 1, version)):
         raise ChangesLost(
             f"the changes of version {version} of {table.name} are not kept any more",
@@ -54,7 +56,11 @@ def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
         )
     after = kept.read(session, table, version)
     table = replace(table, keys=_keys(after, table))
-    before = events.aligned(kept.read(session, table, version - 1), after)
+    stored = kept.read(session, table, version - 1)
+    if (key_of(stored.schema) or table.keys) != table.keys:
+        what = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    before = events.aligned(stored, after)
     changed = kept.changed_keys(session, table, version - 1, version)
     if changed is None:
         yield _changes(session, kept, table, feed, version, before, after)
