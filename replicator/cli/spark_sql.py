@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,6 @@ from replicator.transforms.shown import JSON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from datetime import datetime
 
     import pyarrow as pa
@@ -78,7 +76,7 @@ class SparkEngine:
 
 
 class TopicEngine:
-    """``Engine`` over one topic, open while the process lives: a view per table, by its last name where no other has
+    """``Engine`` over what one topic holds: a view per table, by its last name where no other has
     it, else by all of its names (``shop__orders``); ``records`` has every record.
     """
 
@@ -86,8 +84,7 @@ class TopicEngine:
     guards_itself = True
     databases: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
 
-    def __init__(self, topic: AbstractContextManager[Told]) -> None:
-        told = ExitStack().enter_context(topic)
+    def __init__(self, told: Told) -> None:
         self._spark = told.records.sparkSession
         self._views = {"records": told.records}
         lasts = Counter(table.rpartition(".")[2].casefold() for table in told.tables)

@@ -110,7 +110,8 @@ def _of_topic(context: typer.Context, settings: Settings, topic: str, brokers: s
     from replicator.session import session
 
     source = topics.needed(settings, topic, brokers)
-    return TopicEngine(assemble.topic(session(settings, debug=options.debugging(context)), source))
+    opened = assemble.topic(session(settings, debug=options.debugging(context)), source)
+    return TopicEngine(context.with_resource(opened))
 
 
 def _list(saved: Sequence[queryfile.SavedQuery], *, as_json: bool) -> None:

@@ -60,7 +60,7 @@ def test_every_change_is_a_row_of_its_table(spark) -> None:
         envelope("c", {"id": 2, "Name": "B", "total": "1", "note": None}, pos=16, table="shop.other"),
     )
     with told(spark, *changes) as found:
-        engine = TopicEngine(_open(found))
+        engine = TopicEngine(found)
         texts = list(engine.ask("SELECT ID, Name, total, note, _op, _offset FROM orders ORDER BY _seq", None).texts())
         assert texts == [
             ["1", "Ann", "12.50", "x", "c", "0"],
@@ -84,12 +84,7 @@ def test_a_topic_without_tables_has_its_records(spark) -> None:
     ]
     with told(spark, *messages, name="test_json_topic") as found:
         query = "SELECT count(*), count(DISTINCT value) FROM records"
-        assert list(TopicEngine(_open(found)).ask(query, None).texts()) == [["7", "6"]]
-
-
-@contextmanager
-def _open(found: Told) -> Iterator[Told]:
-    yield found
+        assert list(TopicEngine(found).ask(query, None).texts()) == [["7", "6"]]
 
 
 def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> None:
