@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from replicator.operate.status import Surroundings
 from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
 from replicator.stages.bronze import Ingestion, sources_of
+from replicator.stages.canonical import Offer
 from replicator.stages.landing import Intake
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from replicator.operate.verify.marks import Marks
     from replicator.protocols import Control, Database, Fence, Landing, Source, TableFormat
     from replicator.settings import Settings
+    from replicator.stages.topic import Told
 
 
 def terms(settings: Settings, wait: float = 0.0) -> Terms:
@@ -69,6 +72,22 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
         warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
         sinks={name: targets.sink(name, target, fence) for name, target in settings.targets.items()},
+        offer=offer(spark, settings, fence),
+    )
+
+
+def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Offer | None:
+    """What others get as events, None where the configuration has no feed."""
+    if not settings.feeds:
+        return None
+    kafka, sources = registry.load("outlet", "kafka"), refinements(spark, settings, SourceSpec("", ""), fence)
+    return Offer(
+        settings.feeds,
+        {feed.name: kafka(spark, feed.bootstrap_servers, feed.options) for feed in settings.feeds},
+        {model.name: model.key for model in settings.models},
+        {each.source.name: each for each in sources},
+        warehouse(spark, settings, fence),
+        fence,
     )
 
 
@@ -96,6 +115,17 @@ def recorded(
         sinks={},
     )
     return made, {Ingestion(s.name, reader, delta, lake, spec=s): by_source[s.name] for s in specs}
+
+
+@contextmanager
+def topic(spark: SparkSession, source: SourceSpec) -> Iterator[Told]:
+    """What is in the topics of a source now, as tables, for the time of the block."""
+    from replicator.stages import topic as stage  # noqa: PLC0415 - where a topic is asked
+
+    reader = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
+    nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
+    with stage.told(spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), reader.present) as told:
+        yield told
 
 
 def refinements(

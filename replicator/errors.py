@@ -26,6 +26,7 @@
         ├── Residue                             the account does not add up (R1)
         ├── SchemaRefused                       a change of types that silver cannot follow (G3)
         ├── TransformChanged                    the rows at rest were made by another transform
+        ├── ChangesLost                         versions that a feed has not sent yet are not kept any more
         ├── WouldLose                           a rebuild would take away what bronze does not have any more
         ├── ChecksFailed                        a model breaks its own rule
         ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
@@ -220,6 +221,12 @@ class WouldLose(TableStopped):
     """A rebuild would take rows or values away that bronze cannot prove to be wrong: it does not reach back to them."""
 
     code = "WOULD_LOSE"
+
+
+class ChangesLost(TableStopped):
+    """What changed in a table since a feed's last event cannot be told any more, or it is another table by now."""
+
+    code = "CHANGES_LOST"
 
 
 class ChecksFailed(TableStopped):

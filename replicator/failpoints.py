@@ -51,6 +51,8 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "publish.all_staged": "Every model is staged; the transaction has not begun (K-T3).",
         "publish.before_commit": "Rows and ledger are written in a transaction that is open (K-T4).",
         "publish.committed": "The transaction is committed; nobody was told (K-T6).",
+        "canonical.begun": "What a feed sends first is in its control row; Kafka has nothing of it.",
+        "canonical.sent": "Kafka has the events of a commit; the feed's control row does not say so.",
         "delta.append_written": "Data files of an append lie there; no commit names them (K-B2).",
         "delta.rewrite_written": "A small table's new files lie there; the log has the old ones (K-S3).",
         "delta.optimized": "Small files were written together; the old ones are still there (K-M1).",

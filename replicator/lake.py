@@ -143,6 +143,14 @@ class Lake:
         """The folders with one folder per table that a rebuild has made."""
         return tuple(self._join("_replicator", "rebuild", kind) for kind in _SHADOWS)
 
+    def canonical(self, feed: str) -> str:
+        """Control row of a feed: up to where its events were sent."""
+        return self._join("_replicator", "canonical", f"{names.encode(feed)}.json")
+
+    def event_schema(self, feed: str, version: int) -> str:
+        """The JSON Schema of a feed's events of one version."""
+        return self._join("_replicator", "canonical", names.encode(feed), f"v{version}.schema.json")
+
     def verified_root(self, layer: str) -> str:
         """The folder with one control row per comparison of that layer."""
         return self._join("_replicator", "verified", layer)

@@ -254,6 +254,19 @@ class Sink(Protocol):
         """
 
 
+class Outlet(Protocol):
+    """A cluster that takes events for others: at least once, those of one key in their order."""
+
+    def send(self, events: DataFrame, topic: str) -> None:
+        """All events, which have ``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
+        STRING``: those of one key in the order of ``place``. A null value is a tombstone.
+
+        Comes back when every one is kept by as many brokers as the topic asks for; a second call begins after that.
+        Where it raises, any of them may be there: sending all again is the way on. Raises Unreachable when Kafka does
+        not answer or has no such topic, TargetRefused when it will never take one of them.
+        """
+
+
 @dataclass(frozen=True)
 class Held:
     """A column as a database has it: ``type`` in the database's own words, with length and precision."""

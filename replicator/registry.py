@@ -11,7 +11,7 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["control", "database", "format", "sink", "source"]
+Kind = Literal["control", "database", "format", "outlet", "sink", "source"]
 
 CLASSES: Mapping[Kind, Mapping[str, str]] = {
     "control": {
@@ -27,6 +27,10 @@ CLASSES: Mapping[Kind, Mapping[str, str]] = {
         "delta": "replicator.formats.delta:DeltaFormat",
         "hudi": "replicator.formats.hudi:HudiFormat",
         "memory": "replicator.formats.memory:MemoryFormat",
+    },
+    "outlet": {
+        "kafka": "replicator.sinks.kafka:KafkaOutlet",
+        "memory": "replicator.sinks.memory_outlet:MemoryOutlet",
     },
     "sink": {
         "memory": "replicator.sinks.memory:MemorySink",

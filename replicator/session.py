@@ -164,12 +164,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     places = (settings.lake.root, *(source.objects for source in settings.sources))
     if settings.s3 is not None and settings.s3.endpoint and any(place.startswith("s3a:") for place in places):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
-    environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
-    spark_line = ".".join(pyspark.__version__.split(".")[:2])
-    submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
-    if not submitted:
-        _start(settings, spark_line, debug=debug, brief=brief)
-    pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
+    spark_line = _spark_line()
+    submitted = _reached(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     for name in settings.formats:
         _refuse_without(name, pyspark.SparkContext._jvm, settings.runtime)  # noqa: SLF001
@@ -187,9 +183,37 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     return spark
 
 
+def jvm(settings: Settings, *, debug: bool = False) -> Any:
+    """The running JVM, else a new one for a short look, with our JARs and without a session: its Kafka client is the
+    one that we have. Raises JavaUnsuitable, JarsMissing.
+    """
+    import pyspark  # noqa: PLC0415 - as above
+
+    _reached(settings, debug=debug, brief=True)
+    return pyspark.SparkContext._jvm  # noqa: SLF001
+
+
 def log_file(settings: Settings) -> Path:
     """Where Spark's own log goes."""
     return settings.cache / "spark.log"
+
+
+def _spark_line() -> str:
+    import pyspark  # noqa: PLC0415 - as above
+
+    return ".".join(pyspark.__version__.split(".")[:2])
+
+
+def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
+    """Have a JVM; whether it was there before."""
+    import pyspark  # noqa: PLC0415 - as above
+
+    environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
+    submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
+    if not submitted:
+        _start(settings, _spark_line(), debug=debug, brief=brief)
+    pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
+    return bool(submitted)
 
 
 def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> None:

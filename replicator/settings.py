@@ -15,10 +15,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
-from replicator import modelfile, sourcefile
+from replicator import feedfile, modelfile, sourcefile
 from replicator.errors import ConfigError
 from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
-from replicator.spec import Model, SourceSpec
+from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import check, text
 from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
 
@@ -42,6 +42,7 @@ class Settings(Keys):
     cache: SkipValidation[Path]
     sources: SkipValidation[tuple[SourceSpec, ...]] = ()
     models: SkipValidation[tuple[Model, ...]] = ()
+    feeds: SkipValidation[tuple[Feed, ...]] = ()
     origins: SkipValidation[Mapping[KeyPath, Origin]] = Field(default_factory=dict, repr=False)
 
     def source(self, name: str) -> SourceSpec:
@@ -56,6 +57,13 @@ class Settings(Keys):
         if name not in self.targets:
             raise ConfigError(f"there is no target {name!r}{nearest(name, self.targets)}")
         return self.targets[name]
+
+    def feed(self, name: str) -> Feed:
+        """The feed of that name. Raises ConfigError, naming those that exist."""
+        found = next((each for each in self.feeds if each.name == name), None)
+        if found is None:
+            raise ConfigError(f"there is no feed {name!r}{nearest(name, [each.name for each in self.feeds])}")
+        return found
 
     def catalog_in(self, database: str | None) -> CatalogKeys:
         """The catalog, with another database where one is given. Raises ConfigError for what is no name of one."""
@@ -82,6 +90,8 @@ class Settings(Keys):
             yield from self._login(source)
         for model in self.models:
             yield Shown(f"models.{model.name}", ", ".join(model.key), self._origin(("models", model.name)))
+        for feed in self.feeds:
+            yield Shown(f"canonical.{feed.name}", feed.topic, self._origin(("canonical", feed.name)))
 
     def _login(self, source: SourceSpec) -> Iterator[Shown]:
         login, origin = source.database, self._origin(("sources", source.name))
@@ -113,11 +123,15 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
     models = modelfile.models(place / "models", sources, targets, variables, problems)
+    shared = kafka.bootstrap_servers, kafka.options
+    feeds = feedfile.feeds(place / "canonical", sources, models, shared, variables, problems)
     _refuse_formats(keys, found, problems)
     problems.raise_if_any()
     origins |= {("sources", s.name): Origin(file) for s, file in found}
     origins |= {("models", m.name): Origin(str(place / "models" / f"{m.name}.yaml")) for m in models}
-    return _settings(keys or Keys(), env, cache_dir(variables), sources=sources, models=models, origins=origins)
+    origins |= {("canonical", f.name): Origin(str(place / "canonical" / f"{f.name}.yaml")) for f in feeds}
+    nouns = {"sources": sources, "models": models, "feeds": feeds, "origins": origins}
+    return _settings(keys or Keys(), env, cache_dir(variables), **nouns)
 
 
 def folder(conf: Path | None, environment: Mapping[str, str] | None = None) -> Path:

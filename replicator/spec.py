@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -381,6 +382,13 @@ class SourceSpec:
     def _topics_of_shape(self, shape: str) -> tuple[str, ...]:
         return tuple(f"{self.name}.{declared.table}" for declared in self.tables if declared.shape == shape)
 
+    def matches(self, topic: str) -> bool:
+        """Whether it reads a topic of that name, as far as its pattern is one of Python's as well."""
+        try:
+            return not self.objects and re.fullmatch(self.topics, topic) is not None
+        except re.error:
+            return False
+
     def declaration(self, table: str) -> Declaration:
         """What is declared about ``<database or schema>.<table>``; the source's default if nothing is."""
         return next((d for d in self.tables if d.table == table), replace(self.default, table=table))
@@ -438,3 +446,37 @@ class Model:
         """What must be there before it can be built: its inputs, and the models that its relationships lead to."""
         looked_up = {check.rule.to for check in self.checks if isinstance(check.rule, Relationship)}
         return frozenset(self.inputs.values()) | (looked_up - {self.name})
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A topic of events for others, made of the changes of one table.
+
+    ``table`` is a model's name or ``<source>/<database or schema>.<table>``; of the latter ``every_change`` takes each
+    record that bronze has, not what silver made of a batch of them. ``select`` has the columns of an event with their
+    SQL expressions over the row's (none: all as they are), ``where`` the rows that others see. ``version`` is of the
+    events' schema. With ``tombstones`` a null follows each delete.
+    """
+
+    name: str
+    topic: str
+    table: str
+    version: int = 1
+    select: tuple[tuple[str, str], ...] = ()
+    where: str | None = None
+    every_change: bool = False
+    tombstones: bool = False
+    description: str = ""
+    bootstrap_servers: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def source(self) -> str | None:
+        """The source of its table; None of a model."""
+        name, slash, _ = self.table.partition("/")
+        return name if slash else None
+
+    @property
+    def source_table(self) -> str:
+        """``<database or schema>.<table>`` of a table of a source."""
+        return self.table.partition("/")[2]

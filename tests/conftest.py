@@ -115,6 +115,12 @@ def serving(stack: Stack) -> object:
 
 
 @pytest.fixture(scope="session")
+def broker(stack: Stack) -> str:
+    """Where Kafka answers, which runs; of the stack's other services nothing is needed."""
+    return str(stack.up(("kafka",), owner=os.getpid()).kafka)
+
+
+@pytest.fixture(scope="session")
 def endpoints(servers: Stack) -> object:
     """Where its services answer."""
     return servers.endpoints()

@@ -16,6 +16,7 @@ import typer
 from replicator import __version__, failpoints, gateway, settings
 from replicator.cli import (
     aws,
+    canonical,
     catalog,
     checks,
     config,
@@ -39,6 +40,7 @@ from replicator.cli import (
     sql,
     status,
     tables,
+    tail,
     validate,
     verify,
 )
@@ -53,6 +55,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(aws.app, name="aws")
+app.add_typer(canonical.app, name="canonical")
 app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
 app.add_typer(connect.app, name="connect")
@@ -76,6 +79,7 @@ app.command()(run.run)
 app.command()(runs.runs)
 app.command()(sql.sql)
 app.command()(status.status)
+app.command()(tail.tail)
 app.command()(validate.validate)
 app.command()(verify.verify)
 

@@ -64,7 +64,7 @@ def diff(
 
     settings = options.settings(env, conf, lake)
     spark, tables_of = session(settings, debug=options.debugging(context), brief=True), assemble.tables(settings)
-    named = _table(spark, tables_of, settings, table, key)
+    named = table_of(spark, tables_of, settings, table, key)
     asked = operate.Question(named, options.time(since), options.when(until), where, raw)
     with operate.changes(spark, tables_of, asked) as found:
         console.narrate(_sentence(named, found))
@@ -80,8 +80,10 @@ def diff(
         raise typer.Exit(1)
 
 
-def _table(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
-    """The table; of gold with its key, as given or as its model has it."""
+def table_of(spark: SparkSession, tables_of: TableFormat, settings: Settings, name: str, key: str | None) -> Table:
+    """The table that ``sql`` knows by a name; of gold with its key, as given or as its model has it. Raises
+    ConfigError.
+    """
     from replicator.cli.views import found
     from replicator.lake import Lake
 
@@ -108,11 +110,16 @@ def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
     ordered = rows.orderBy("at")
     shown = (ordered if most is None else ordered.limit(most)).select("change", "key", "before", "after")
     if not as_json:
-        console.print_table(("change", "key", "row"), [_line(row) for row in shown.toLocalIterator()])
+        console.print_table(("change", "key", "row"), [line(row) for row in shown.toLocalIterator()])
         return
     for row in shown.toLocalIterator():
-        cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
-        console.print_text(f'{{"change": "{row["change"]}", {cells}}}')
+        console.print_text(f"{{{members(row)}}}")
+
+
+def members(row: Row) -> str:
+    """A changed row as members of a JSON object."""
+    cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
+    return f'"change": "{row["change"]}", {cells}'
 
 
 def _object(values: Mapping[str, str] | None) -> str:
@@ -122,7 +129,8 @@ def _object(values: Mapping[str, str] | None) -> str:
     return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values.items()) + "}"
 
 
-def _line(row: Row) -> tuple[Text, Text, Text]:
+def line(row: Row) -> tuple[Text, Text, Text]:
+    """A changed row for people: what became of it, its key, and its columns, of a changed one those that differ."""
     style = _STYLES[row["change"]]
     key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"].items())
     return Text(row["change"], style), Text(key), Text(", ").join(_cells(row, style))

@@ -27,10 +27,10 @@ def show(
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import standing
-    from replicator.stages.pipeline import STAGES
+    from replicator.stages.pipeline import CANONICAL, STAGES
 
     settings = options.settings(env, conf, lake)
-    found = standing(Lake(settings.lake.root), STAGES, assemble.terms(settings))
+    found = standing(Lake(settings.lake.root), (*STAGES, CANONICAL), assemble.terms(settings))
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:
@@ -51,10 +51,10 @@ def break_(
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import shut_out
-    from replicator.stages.pipeline import STAGES
+    from replicator.stages.pipeline import CANONICAL, STAGES
 
-    if stage not in STAGES:
-        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, STAGES)}")
+    if stage not in (*STAGES, CANONICAL):
+        raise ConfigError(f"there is no stage {stage!r}{nearest(stage, (*STAGES, CANONICAL))}")
     settings = options.settings(env, conf, lake)
     held = shut_out(Lake(settings.lake.root), stage, assemble.terms(settings))
     console.narrate(f"Nobody holds {stage}." if held is None else f"{stage} was held by {held.holder}; it is free now.")

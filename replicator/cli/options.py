@@ -61,6 +61,10 @@ AsOf = Annotated[
 Wait = Annotated[
     int, typer.Option("--wait", help="How long to wait for another driver of the lake.", metavar="SECONDS", min=0)
 ]
+Brokers = Annotated[
+    Optional[str],  # noqa: UP045 - as above
+    typer.Option("--brokers", help="A Kafka to ask without any configuration.", metavar="HOST:PORT,..."),
+]
 DEFAULT_ENV = "local"
 
 

@@ -33,7 +33,7 @@ def run(
     stages: Annotated[
         Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Argument(
-            help="bronze, silver, gold, publish; all when none is named. After --recorded: more files.",
+            help="bronze, silver, gold, publish, canonical; all when none is named. After --recorded: more files.",
             metavar="[STAGE]...",
         ),
     ] = None,
@@ -78,10 +78,13 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     from replicator.session import session
     from replicator.stages import pipeline
 
-    unknown = [stage for stage in named if stage not in pipeline.STAGES]
+    known = (*pipeline.STAGES, pipeline.CANONICAL)
+    unknown = [stage for stage in named if stage not in known]
     if unknown:
-        raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(pipeline.STAGES)}.")
-    stages = named or list(pipeline.STAGES)
+        raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
+    if pipeline.CANONICAL in named and not settings.feeds:
+        raise ConfigError("no feed is configured", mend="Write one into conf/canonical: docs/canonical.md.")
+    stages = named or list(known if settings.feeds else pipeline.STAGES)
     if once and "bronze" in stages:
         _kafka_must_answer(settings)
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:

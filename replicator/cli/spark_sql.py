@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import is_instance_of
@@ -10,7 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import gateway
+from replicator import gateway, names
 from replicator.catalog import tables
 from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from replicator.catalog.engine import Answer, Dialect
     from replicator.lake import Lake
     from replicator.protocols import TableFormat
+    from replicator.stages.topic import Told
 
 # They call any Java method: no question to a lake needs that.
 _NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
@@ -70,6 +73,38 @@ class SparkEngine:
     def told(self) -> str | None:
         """Which versions it read, where older ones were asked for."""
         return self._past.told()
+
+
+class TopicEngine:
+    """``Engine`` over what one topic holds: a view per table, by its last name where no other has
+    it, else by all of its names (``shop__orders``); ``records`` has every record.
+    """
+
+    dialect: Dialect = "spark"
+    guards_itself = True
+    databases: Mapping[tuple[str, str], Sequence[str]] = MappingProxyType({})
+
+    def __init__(self, told: Told) -> None:
+        self._spark = told.records.sparkSession
+        self._views = {"records": told.records}
+        lasts = Counter(table.rpartition(".")[2].casefold() for table in told.tables)
+        for table, rows in told.tables.items():
+            last = table.rpartition(".")[2]
+            self._views[last if lasts[last.casefold()] == 1 else table.replace(".", "__")] = rows
+        close_doors(self._spark)
+
+    def ask(self, query: str, most: int | None) -> Answer:
+        """One query; only what it names is decoded."""
+        refuse_commands(self._spark, query)
+        for name, rows in self._views.items():
+            rows.createOrReplaceTempView(names.spark(name))
+        self._spark.conf.set("spark.sql.caseSensitive", "false")  # of people's queries; decoding is planned by now
+        rows = _rows(self._spark, query, sorted(self._views))
+        return SparkAnswer(rows if most is None else rows.limit(most))
+
+    def told(self) -> str | None:
+        """Which views there are."""
+        return f"views: {', '.join(sorted(self._views))}"
 
 
 class SparkAnswer:
@@ -136,12 +171,12 @@ def close_doors(spark: SparkSession) -> None:
         functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
-def _rows(spark: SparkSession, query: str, known: list[str], past: Past) -> DataFrame:
+def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None = None) -> DataFrame:
     try:
         return spark.sql(query)
     except AnalysisException as error:
         missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
-        if missing:
+        if missing and past is not None:
             past.explain(first_line(error))
         mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
         raise ConfigError(first_line(error), mend=mend) from error

@@ -10,7 +10,7 @@ import typer
 
 from replicator import queryfile
 from replicator import settings as configuration
-from replicator.cli import options, rows
+from replicator.cli import options, rows, topics
 from replicator.cli.console import narrate, print_json, print_table
 from replicator.errors import ConfigError
 
@@ -66,12 +66,19 @@ def sql(
         typer.Option("--limit", min=0, help="At most so many rows; a table ends with 1000 without it.", metavar="N"),
     ] = None,
     as_of: options.AsOf = None,
+    topic: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option("--topic", help="Ask this topic, as it is now, and not the lake.", metavar="TOPIC"),
+    ] = None,
+    brokers: options.Brokers = None,
     as_json: options.Json = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,
 ) -> None:
-    """Ask the lake: live rows of silver (source columns only) and gold models, by name."""
+    """Ask the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its changes, by
+    the name of their table, and its records.
+    """
     folder = configuration.folder(conf) / "queries"
     if listing:
         _list(queryfile.queries(folder), as_json=as_json)
@@ -79,11 +86,32 @@ def sql(
     question = _question(query, saved, folder, dialect or engine, dialect is not None, parameters or ())
     chosen = rows.form_of(options.Rows.json if as_json else form, output)
     most = rows.most_of(chosen, limit)
-    asked = _engine(context, engine, options.settings(env, conf, lake), options.when(as_of))
+    if topic is not None:
+        _refuse_with_topic(engine, as_of, lake)
+        asked: Engine = _of_topic(context, topics.settings_of(env, conf, None, brokers), topic, brokers)
+    else:
+        asked = _engine(context, engine, options.settings(env, conf, lake), options.when(as_of))
     answer = asked.ask(_in_its_words(question, asked), None if most is None else most + 1)
     rows.write(answer, chosen, most, output)
     if told := asked.told():
         narrate(told)
+
+
+def _refuse_with_topic(engine: Engines, as_of: str | None, lake: str | None) -> None:
+    """A topic is no lake, and only Spark reads it."""
+    given = {"--engine": engine is not Engines.spark, "--as-of": as_of is not None, "--lake": lake is not None}
+    for name in (name for name, is_given in given.items() if is_given):
+        raise ConfigError(f"--topic and {name} do not go together.", mend=f"Leave {name} out.")
+
+
+def _of_topic(context: typer.Context, settings: Settings, topic: str, brokers: str | None) -> Engine:
+    from replicator import assemble
+    from replicator.cli.spark_sql import TopicEngine
+    from replicator.session import session
+
+    source = topics.needed(settings, topic, brokers)
+    opened = assemble.topic(session(settings, debug=options.debugging(context)), source)
+    return TopicEngine(context.with_resource(opened))
 
 
 def _list(saved: Sequence[queryfile.SavedQuery], *, as_json: bool) -> None:

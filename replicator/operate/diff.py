@@ -56,8 +56,8 @@ def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Ite
     until = tables_of.version(spark, asked.table) if asked.until is None else asked.until
     after = tables_of.moment(spark, asked.table, 0 if until is None else until)
     one, other = (tables_of.read(session, asked.table, each.version) for each in (before, after))
-    table = _keyed(other, asked.table)
-    _refuse_other_key(one, table, before)
+    table = keyed(other, asked.table)
+    refuse_other_key(one, table, before)
     with ExitStack() as kept:
         changed = tables_of.changed_keys(session, table, *sorted((before.version, after.version)))
         if changed is not None:
@@ -70,16 +70,17 @@ def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Ite
 
 def _compared(one: DataFrame, other: DataFrame, keys: tuple[str, ...], asked: Question) -> DataFrame:
     if not asked.raw:
-        keys = tuple(_shown(other, key) for key in keys)
-        one, other = live(one), live(other)
+        one, other, keys = live(one), live(other), shown_keys(other, keys)
     if asked.where is not None:
         wanted = _where(one, asked.where, keys).union(_where(other, asked.where, keys))
         one, other = _only(one, wanted, keys), _only(other, wanted, keys)
     return compare.changes(one, other, keys)
 
 
-def _keyed(rows: DataFrame, table: Table) -> Table:
-    """The table with its key: silver and what lies beside it note their own."""
+def keyed(rows: DataFrame, table: Table) -> Table:
+    """The table with its key: silver and what lies beside it note their own. Raises ConfigError for one that does not,
+    and of which nobody has said it.
+    """
     found = key_of(rows.schema)
     if history.KEY in rows.columns:
         found = (*found, history.KEY)
@@ -95,8 +96,8 @@ def _keyed(rows: DataFrame, table: Table) -> Table:
     return table
 
 
-def _refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
-    """A rebuild may have given the table another key: its rows are not the same ones then."""
+def refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
+    """Raise ConfigError where a rebuild has given the table another key: its rows are not the same ones then."""
     noted = key_of(before.schema)
     lost = [key for key in table.keys if key not in before.columns]
     if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
@@ -109,9 +110,11 @@ def _refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
         )
 
 
-def _shown(rows: DataFrame, key: str) -> str:
-    """The name that users see a key column by."""
-    return str(rows.schema[key].metadata.get("name") or names.decode(key)) if "_deleted" in rows.columns else key
+def shown_keys(rows: DataFrame, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The names that users see the key columns of stored rows by."""
+    if "_deleted" not in rows.columns:
+        return keys
+    return tuple(str(rows.schema[key].metadata.get("name") or names.decode(key)) for key in keys)
 
 
 def _only(rows: DataFrame, keys: DataFrame, of: tuple[str, ...]) -> DataFrame:

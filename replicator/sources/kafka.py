@@ -5,18 +5,17 @@ The settings that promise A rests on are fixed here and cannot be switched off (
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway
-from replicator.errors import Unreachable
+from replicator import brokers, gateway
 
 _PINNED = {
     "startingOffsets": "earliest",
@@ -24,7 +23,6 @@ _PINNED = {
     "includeHeaders": "true",
     "kafka.isolation.level": "read_committed",
 }
-_PATIENCE = {"default.api.timeout.ms": "15000", "request.timeout.ms": "15000"}
 
 
 @dataclass(frozen=True)
@@ -42,21 +40,24 @@ class KafkaSource:
 
     def read(self, spark: SparkSession) -> DataFrame:
         """A stream with the columns of ``Source.read``."""
-        client = {f"kafka.{name}": value for name, value in self.options.items()}
         limit = {} if self.max_offsets is None else {"maxOffsetsPerTrigger": str(self.max_offsets)}
-        reader = spark.readStream.format("kafka").options(**client, **limit, **_PINNED)
-        stream = reader.option("kafka.bootstrap.servers", self.bootstrap_servers).option(
-            "subscribePattern", self.topics
-        )
-        return stream.load().select(
-            "topic",
-            "partition",
-            "offset",
-            "timestamp",
-            "key",
-            "value",
-            F.coalesce("headers", F.array().cast("array<struct<key:string,value:binary>>")).alias("headers"),
-        )
+        reader = spark.readStream.format("kafka").options(**self._client(), **limit, **_PINNED)
+        return _records(reader.option("subscribePattern", self.topics).load())
+
+    def present(self, spark: SparkSession) -> DataFrame:
+        """The same columns, bounded: the records that are there now, however often they are read. Raises Unreachable
+        when Kafka does not answer or has no such topic.
+        """
+        ends: dict[str, dict[str, int]] = {}
+        for (topic, partition), end in self.end_offsets(spark).items():
+            ends.setdefault(topic, {})[str(partition)] = end
+        if not ends:
+            with self._admin(spark) as admin:
+                known = admin.listTopics().names().get()
+            raise brokers.missing(re.sub(r"\\(.)", r"\1", self.topics), known, self.bootstrap_servers)
+        reader = spark.read.format("kafka").options(**self._client(), **_PINNED)
+        reader = reader.option("subscribe", ",".join(ends)).option("endingOffsets", json.dumps(ends))
+        return _records(reader.load())
 
     def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:
         """Kafka's id of each matching topic."""
@@ -75,6 +76,12 @@ class KafkaSource:
             ends = admin.listOffsets(wanted).all().get()
             return {(place.topic(), place.partition()): ends[place].offset() for place in ends}
 
+    def _client(self) -> dict[str, str]:
+        """The client's settings as Spark takes them."""
+        return {f"kafka.{name}": value for name, value in self.options.items()} | {
+            "kafka.bootstrap.servers": self.bootstrap_servers
+        }
+
     def _describe(self, spark: SparkSession, admin: Any) -> dict[str, Any]:
         jvm = gateway.of(spark)
         pattern = re.compile(self.topics)
@@ -85,20 +92,10 @@ class KafkaSource:
         described = admin.describeTopics(matching).allTopicNames().get()
         return {name: described[name] for name in described}
 
-    @contextmanager
-    def _admin(self, spark: SparkSession) -> Iterator[Any]:
-        jvm = gateway.of(spark)
-        settings = jvm.java.util.Properties()
-        for name, value in {**_PATIENCE, **self.options, "bootstrap.servers": self.bootstrap_servers}.items():
-            settings.put(name, value)
-        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
-        try:
-            yield admin
-        except Py4JJavaError as error:
-            raise Unreachable(
-                "Kafka does not answer",
-                where=self.bootstrap_servers,
-                mend="Check that the broker runs and `bootstrap_servers` is right, then run again.",
-            ) from error
-        finally:
-            admin.close(jvm.java.time.Duration.ofSeconds(1))
+    def _admin(self, spark: SparkSession) -> AbstractContextManager[Any]:
+        return brokers.admin(gateway.of(spark), self.bootstrap_servers, self.options)
+
+
+def _records(kafka: DataFrame) -> DataFrame:
+    headers = F.coalesce("headers", F.array().cast("array<struct<key:string,value:binary>>")).alias("headers")
+    return kafka.select("topic", "partition", "offset", "timestamp", "key", "value", headers)

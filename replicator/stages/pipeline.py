@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze, cut, gold, landing, publish, silver, twins
+from replicator.stages import bronze, canonical, cut, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
 from replicator.stages.bronze import Ingestion, Stream
+from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.gold import Built
 from replicator.stages.landing import Intake
 from replicator.stages.publish import Published
@@ -25,13 +26,16 @@ from replicator.stages.twins import Followed
 from replicator.stages.warehouse import Warehouse
 
 STAGES = ("bronze", "silver", "gold", "publish")
+CANONICAL = "canonical"
+"""The stage that only lakes with feeds have."""
+
 _PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """What a run works on: sources in Kafka (``ingestions``) and in objects (``intakes``). ``sinks`` are by the name of
-    their connection.
+    their connection; ``offer`` is what others get as events.
     """
 
     ingestions: tuple[Ingestion, ...]
@@ -40,6 +44,7 @@ class Pipeline:
     warehouse: Warehouse
     models: tuple[Model, ...]
     sinks: Mapping[str, Sink]
+    offer: Offer | None = None
 
 
 @dataclass(frozen=True)
@@ -173,11 +178,19 @@ def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[st
     if "gold" in stages:
         for built in gold.refresh(spark, pipeline.models, pipeline.warehouse):
             report(_gold_line(built))
+    _serve(spark, pipeline, stages, report)
+
+
+def _serve(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+    """What leaves the lake."""
     if "publish" in stages:
         for name, sink in pipeline.sinks.items():
             mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
             for done in publish.publish(spark, mine, pipeline.warehouse.gold, pipeline.warehouse.lake, sink):
                 report(_publish_line(done))
+    if CANONICAL in stages and pipeline.offer is not None:
+        for sent in canonical.deliver(spark, pipeline.offer):
+            report(_canonical_line(sent))
 
 
 @contextmanager
@@ -283,3 +296,9 @@ def _gold_line(built: Built) -> Line:
 def _publish_line(done: Published) -> Line:
     written = 0 if done.applied is None else done.applied.written
     return Line("publish", done.model, done.rows, written, seconds=done.seconds, error=done.error)
+
+
+def _canonical_line(done: Delivered) -> Line:
+    return Line(
+        CANONICAL, done.feed, done.events, done.events, seconds=done.seconds, warnings=done.warnings, error=done.error
+    )

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from replicator.failpoints import POINTS, Killed
 
-ELSEWHERE = ("hudi.", "twins.", "cut.", "lease.")
-"""Points of short sweeps of their own: ``test_sweep_hudi.py``, ``test_sweep_cut.py`` and, for leases,
-``tests/contract/test_lease_deaths.py``; all others are of ``test_sweep.py``.
+ELSEWHERE = ("hudi.", "twins.", "cut.", "lease.", "canonical.")
+"""Points of short sweeps of their own: ``test_sweep_hudi.py``, ``test_sweep_cut.py``, for leases
+``tests/contract/test_lease_deaths.py`` and for feeds ``tests/unit/test_canonical_stage.py``; all others are of
+``test_sweep.py``.
 """
 
 

@@ -85,6 +85,7 @@ def test_a_package_is_the_same_bytes_twice(tmp_path: Path) -> None:
         "dependencies.tar.gz",
         "jars/org.postgresql_postgresql-42.7.14.jar",
         "jobs/bronze.py",
+        "jobs/canonical.py",
         "jobs/gold.py",
         "jobs/publish.py",
         "jobs/silver.py",

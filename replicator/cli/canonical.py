@@ -1,0 +1,89 @@
+"""``replicator canonical``: the topics of events for others, what is promised of their events, and how far they got."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from replicator.cli import console, options
+
+app = typer.Typer(no_args_is_help=True, help="Topics of events for other teams.")
+
+_COLUMNS = ("feed", "topic", "table", "version", "sent up to", "newest")
+
+Name = Annotated[str, typer.Argument(help="A feed: a file of conf/canonical without its suffix.", metavar="FEED")]
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Print every feed, and up to which version of its table its events were sent."""
+    from replicator import assemble
+    from replicator.session import session
+    from replicator.stages import canonical
+
+    settings = options.settings(env, conf)
+    offer = assemble.offer(spark := session(settings, debug=options.debugging(context), brief=True), settings)
+    stands = () if offer is None else canonical.stands(spark, offer)
+    rows = [
+        (each.feed.name, each.feed.topic, each.feed.table, each.feed.version, each.upto, each.newest) for each in stands
+    ]
+    if as_json:
+        keys = [name.replace(" ", "_") for name in _COLUMNS]
+        console.print_json([dict(zip(keys, row, strict=True)) for row in rows])
+    elif rows:
+        console.print_table(_COLUMNS, [[None if cell is None else str(cell) for cell in row] for row in rows])
+    else:
+        console.narrate("No feed is configured: conf/canonical has none.")
+
+
+@app.command()
+def schema(
+    context: typer.Context,
+    name: Name,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+) -> None:
+    """Print the JSON Schema of a feed's events, as its table and its file make them now."""
+    from replicator import assemble
+    from replicator.session import session
+    from replicator.stages import canonical
+
+    settings = options.settings(env, conf)
+    feed = settings.feed(name)
+    spark = session(settings, debug=options.debugging(context), brief=True)
+    offer = assemble.offer(spark, settings)
+    if offer is not None:
+        console.print_json(canonical.promised(spark, offer, feed))
+
+
+@app.command()
+def restart(
+    context: typer.Context,
+    name: Name,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    wait: options.Wait = 0,
+) -> None:
+    """Forget how far a feed got: the next run sends all rows that are there as ``read``. Of rows that went since its
+    last event nobody is told.
+    """
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate.lock import exclusive
+    from replicator.session import session
+    from replicator.stages.pipeline import CANONICAL
+
+    settings = options.settings(env, conf)
+    feed, lake = settings.feed(name), Lake(settings.lake.root)
+    with exclusive(lake, (CANONICAL,), assemble.terms(settings, wait)) as fence:
+        spark = session(settings, debug=options.debugging(context), brief=True)
+        offer = assemble.offer(spark, settings, fence)
+        if offer is not None:
+            offer.at.control.remove(lake.canonical(feed.name))
+    console.narrate(f"{feed.name} begins anew with the next run.")

@@ -1,0 +1,205 @@
+"""``replicator tail``: the events of a topic, of a file, or of a table, one line each, as they come."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import deque
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+from rich.text import Text
+
+from replicator.cli import console, diff, options, topics
+from replicator.debezium.jsontext import dumps
+from replicator.debezium.spoken import Event, Reader, Record, Start
+from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from replicator.settings import Settings
+    from replicator.spec import Table
+
+_LAST = Start(last=10)
+_PAUSE_SECONDS = 0.5
+_STYLES = {"c": "green", "r": "green", "d": "red", "t": "red", "u": "yellow"}
+"""By the first letter of an operation."""
+
+
+def tail(
+    context: typer.Context,
+    what: Annotated[str, typer.Argument(help="A topic; a file of recorded events; a table as sql knows it.")],
+    start: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option(
+            "--from",
+            help="beginning; end; an offset of every partition, or a version of a table; -N: the last N. "
+            "-10 without it, the end with --follow.",
+            metavar="WHERE",
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045 - as above
+        typer.Option("--limit", min=1, help="End after so many events.", metavar="N"),
+    ] = None,
+    brokers: options.Brokers = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per line.")] = False,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    lake: options.LakeRoot = None,
+) -> None:
+    """Show events: where each stands, what it did to which row, and what its columns were before and after."""
+    begin = _start(start, follow=follow)
+    lines = _lines(context, what, begin, follow, brokers, env, conf, lake)
+    for text, told in islice(lines, limit):
+        if as_json:
+            console.print_text(told())
+        else:
+            console.out().print(text, soft_wrap=True)
+
+
+_Line = tuple[Text, "Callable[[], str]"]
+"""An event for people, and as a JSON object."""
+
+
+def _start(text: str | None, *, follow: bool) -> Start:
+    """Raises ConfigError for what is no place."""
+    if text is None:
+        return Start(last=0) if follow else _LAST
+    if text in ("beginning", "end"):
+        return Start() if text == "beginning" else Start(last=0)
+    if not re.fullmatch(r"-?\d{1,18}", text):
+        raise ConfigError(f"--from {text!r} is no place.", mend="Write beginning, end, a number, or -N for the last N.")
+    number = int(text)
+    return Start(last=-number) if text.startswith("-") else Start(offset=number)
+
+
+def _lines(
+    context: typer.Context,
+    what: str,
+    start: Start,
+    follow: bool,
+    brokers: str | None,
+    env: str,
+    conf: Path | None,
+    lake: str | None,
+) -> Iterator[_Line]:
+    """The events of what is named: a file, else a topic, else a table."""
+    if Path(what).is_file():
+        if follow:
+            raise ConfigError("a file is not followed.", mend="Leave --follow out.")
+        return _of_records(Reader(SourceSpec("", "")), _of_file(Path(what), start))
+    settings = topics.settings_of(env, conf, lake, brokers)
+    source = None if lake is not None else topics.source_of(settings, what, brokers)
+    if source is None:
+        return _of_table(context, settings, what, start, follow=follow)
+    return _of_records(Reader(source), _of_topic(context, settings, source, what, start, follow=follow))
+
+
+def _of_file(path: Path, start: Start) -> Iterator[Record]:
+    from replicator.sources import lines
+
+    if start.last is None:
+        return (each for each in lines.of_file(path) if each.offset >= (start.offset or 0))
+    ends: dict[tuple[str, int], deque[Record]] = {}
+    for each in lines.of_file(path):
+        ends.setdefault((each.topic, each.partition), deque(maxlen=start.last)).append(each)
+    return (each for last in ends.values() for each in last)
+
+
+def _of_topic(
+    context: typer.Context, settings: Settings, source: SourceSpec, topic: str, start: Start, *, follow: bool
+) -> Iterator[Record]:
+    from replicator import session
+    from replicator.sources.consumer import Topic
+
+    jvm = session.jvm(settings, debug=options.debugging(context))
+    return Topic(topic, source.bootstrap_servers, source.options).records(jvm, start, follow=follow)
+
+
+def _of_records(reader: Reader, records: Iterator[Record]) -> Iterator[_Line]:
+    for event in map(reader.event, records):
+        yield _spoken(event), partial(_object, event)
+
+
+def _spoken(event: Event) -> Text:
+    """``0/124  u  classicmodels.customers  customerNumber=103  creditLimit: 21000.00 → 25000.00  (file 1, pos 8)``."""
+    style = _STYLES.get(event.op[:1], "")
+    told = Text(f"{event.record.partition}/{event.record.offset}  ")
+    told.append(event.op or event.note, style or "dim")
+    for part in (event.table, _named(event.key)):
+        told.append(f"  {part}" if part else "")
+    both = event.before is not None and event.after is not None
+    cells = [
+        _cell(column, *values, both=both)
+        for column, values in event.changed().items()
+        if both or column not in (event.key or {})
+    ]
+    if cells:
+        told.append("  ").append_text(Text(", ").join(cells))
+    if event.position:
+        told.append(f"  ({event.position})", "dim")
+    return told
+
+
+def _cell(column: str, before: Any, after: Any, *, both: bool) -> Text:
+    if both:
+        return Text.assemble(f"{column}: ", (_plain(before), "red"), " \u2192 ", (_plain(after), "green"))
+    return Text(f"{column}={_plain(before if after is None else after)}")
+
+
+def _named(key: Mapping[str, Any] | None) -> str:
+    return ", ".join(f"{name}={_plain(value)}" for name, value in (key or {}).items())
+
+
+def _plain(value: Any) -> str:
+    """A value for people: a text as it is."""
+    if value is None:
+        return "NULL"
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _object(event: Event) -> str:
+    record = event.record
+    told = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
+    told |= {"timestamp": record.timestamp, "op": event.op or None, "table": event.table}
+    told |= {"position": event.position or None, "note": event.note or None}
+    rows = {"key": event.key, "before": event.before, "after": event.after}
+    images = ", ".join(f'"{name}": {dumps(row)}' for name, row in rows.items())
+    return f"{json.dumps(told, ensure_ascii=False)[:-1]}, {images}}}"
+
+
+def _of_table(context: typer.Context, settings: Settings, name: str, start: Start, *, follow: bool) -> Iterator[_Line]:
+    """The commits of a table of the lake, by version; those that changed no row are left out."""
+    from replicator import assemble
+    from replicator.operate import tail as operation
+    from replicator.session import session
+
+    spark, tables_of = session(settings, debug=options.debugging(context), brief=True), assemble.tables(settings)
+    table = diff.table_of(spark, tables_of, settings, name, None)
+    version = start.within(0, 1 + (tables_of.version(spark, table) or 0))
+    while True:
+        newest = tables_of.version(spark, table) or 0
+        while version <= newest:
+            yield from _of_commit(operation.commit(spark, tables_of, table, version), table)
+            version += 1
+        if not follow:
+            return
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _of_commit(commit: Any, table: Table) -> Iterator[_Line]:
+    with commit as (moment, rows):
+        at = moment.at.isoformat(" ", "milliseconds")
+        for row in rows.orderBy("at").toLocalIterator():
+            change, key, cells = diff.line(row)
+            text = Text(f"{moment.version}  {at}  ").append_text(change).append(f"  {key.plain}  ").append_text(cells)
+            head = json.dumps({"table": table.name, "version": moment.version, "timestamp": at})
+            yield text, partial("{}, {}}}".format, head[:-1], diff.members(row))

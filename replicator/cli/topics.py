@@ -1,0 +1,49 @@
+"""Topics on the command line: which cluster has one, and how its records are read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from replicator import settings as configuration
+from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from replicator.settings import Settings
+
+
+def settings_of(env: str, conf: Path | None, lake: str | None, brokers: str | None) -> Settings:
+    """The configuration; the defaults where a lake or a cluster is given by hand."""
+    return configuration.load(conf, env) if lake is None and brokers is None else configuration.bare(lake)
+
+
+def source_of(settings: Settings, topic: str, brokers: str | None) -> SourceSpec | None:
+    """The source that reads a topic, or stands for one that writes it; None for what nothing here calls a topic."""
+    if brokers is not None:
+        return _stranger(topic, brokers, settings)
+    found = next((each for each in settings.sources if each.matches(topic)), None)
+    if found is not None:
+        return replace(found, topics=re.escape(topic))
+    feed = next((each for each in settings.feeds if each.topic == topic), None)
+    return None if feed is None else replace(_stranger(topic, feed.bootstrap_servers, settings), options=feed.options)
+
+
+def needed(settings: Settings, topic: str, brokers: str | None) -> SourceSpec:
+    """The same of what must be a topic: one that no source names is looked for in the cluster of all sources. Raises
+    ConfigError where there is none.
+    """
+    servers = settings.kafka.bootstrap_servers
+    found = source_of(settings, topic, brokers) or (_stranger(topic, servers, settings) if servers else None)
+    if found is None:
+        mend = "Give --brokers HOST:PORT, or `kafka: {bootstrap_servers: ...}` in the configuration."
+        raise ConfigError(f"no source reads {topic!r}, and there is no Kafka to look for it in.", mend=mend)
+    return found
+
+
+def _stranger(topic: str, servers: str, settings: Settings) -> SourceSpec:
+    name = topic.split(".", maxsplit=1)[0]
+    return SourceSpec(name, re.escape(topic), bootstrap_servers=servers, options=settings.kafka.options)

@@ -1,0 +1,228 @@
+"""One record as an event that people can read: what happened to which row, and where that stands in the source.
+
+Pure Python over the texts of the record (debezium.md sections A, B, F): for looking at topics, where Spark would take
+longer to start than the look lasts. Nothing is applied by what is said here; ``envelope.py`` judges for silver.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.debezium.connect_schema import fields_of, row_fields
+from replicator.debezium.jsontext import Number, loads
+from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.readable import readable
+from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
+
+Row = Mapping[str, Any]
+"""Columns by the source's names; numbers are ``jsontext.Number``."""
+
+UNSENT = "(not sent)"
+"""Shown for a value that Debezium left out (debezium.md section E)."""
+
+_METADATA = "__"
+_FILE_NUMBER = re.compile(r"\d+$")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of Kafka's; ``timestamp`` in epoch milliseconds, None where it is not known."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where to begin to read a partition, or the versions of a table: at the ``offset``, or so many as ``last`` before
+    the end. Without both at the beginning.
+    """
+
+    offset: int | None = None
+    last: int | None = None
+
+    def within(self, beginning: int, end: int) -> int:
+        """The first one that is read where there are those from ``beginning`` up to ``end``."""
+        wanted = beginning if self.offset is None else self.offset
+        wanted = wanted if self.last is None else end - self.last
+        return min(max(wanted, beginning), end)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a record says. ``op`` is Debezium's letter, '' of what is no change of a row: ``note`` tells what that is.
+    ``before`` and ``after`` are None where the record has none; ``position`` is the source's, in its own terms.
+    """
+
+    record: Record
+    op: str = ""
+    table: str | None = None
+    position: str = ""
+    key: Row | None = None
+    before: Row | None = None
+    after: Row | None = None
+    note: str = ""
+
+    def changed(self) -> dict[str, tuple[Any, Any]]:
+        """Columns with their values before and after: of an update that tells both images those that differ, else all
+        that the record has.
+        """
+        before, after = self.before or {}, self.after or {}
+        both = self.before is not None and self.after is not None
+        columns = dict.fromkeys([*before, *after])
+        return {
+            column: (before.get(column), after.get(column))
+            for column in columns
+            if not both or before.get(column) != after.get(column)
+        }
+
+
+@dataclass(frozen=True)
+class Reader:
+    """How the records of one source are read: by the types that they bring, else by those that are declared."""
+
+    source: SourceSpec = SourceSpec("", "")  # noqa: RUF009 - frozen
+
+    def event(self, record: Record) -> Event:
+        """Never raises: a record that cannot be read has a note that says so."""
+        if record.value is None:
+            return Event(record, key=self._key(record, {}), note="tombstone")
+        try:
+            told = loads(record.value.decode())
+        except UnicodeDecodeError:
+            return Event(record, note="not UTF-8")
+        except (ValueError, RecursionError):
+            return Event(record, key=self._key(record, {}), note="malformed JSON")
+        if told is None:
+            return Event(record, key=self._key(record, {}), note="tombstone")
+        schema, body = _unwrapped(told)
+        if not isinstance(body, dict):
+            return Event(record, note="tombstone" if body is None else "no object")
+        return self._envelope(record, schema, body) if _is_envelope(body) else self._flattened(record, schema, body)
+
+    def _envelope(self, record: Record, schema: Any, body: Row) -> Event:
+        source = body["source"] if isinstance(body.get("source"), dict) else {}
+        table = _table(source.get("schema") or source.get("db"), source.get("table") or source.get("table_name"))
+        table = table or body.get("type")  # an event of our own
+        types = self._types(table, schema)
+        return Event(
+            record,
+            op=str(body["op"]),
+            table=table,
+            position=position(source),
+            key=self._key(record, types),
+            before=self._row(body.get("before"), types),
+            after=self._row(body.get("after"), types),
+        )
+
+    def _flattened(self, record: Record, schema: Any, body: Row) -> Event:
+        """A row with Debezium's fields beside its own, or no row at all."""
+        own = {name: value for name, value in body.items() if not name.startswith(_METADATA)}
+        more = {name.removeprefix("__source_").removeprefix(_METADATA): value for name, value in body.items()}
+        told = {name: value for name, value in more.items() if name not in own}
+        note = _control(record.topic, body)
+        parts = record.topic.split(".")
+        if note or (not told and len(parts) < 3):
+            told_of_itself = {"ddl": body["ddl"]} if note == "schema change" else own
+            return Event(record, key=self._key(record, {}), after=told_of_itself, note=note or "no event of Debezium's")
+        table = _table(told.get("schema") or told.get("db") or parts[-2], told.get("table") or parts[-1])
+        types = self._types(table, schema)
+        is_gone = str(told.get("deleted", "")).lower() == "true"
+        row, op = self._row(own, types), str(told.get("op") or "u")
+        sides = (row, None) if is_gone else (None, row)
+        return Event(record, "d" if is_gone else op, table, position(told), self._key(record, types), *sides)
+
+    def _key(self, record: Record, types: Mapping[str, Logical]) -> Row | None:
+        try:
+            schema, body = _unwrapped(loads((record.key or b"null").decode()))
+        except (ValueError, RecursionError):
+            return None if record.key is None else {"key": record.key.decode(errors="replace")}
+        if body is None:
+            return None
+        if not isinstance(body, dict):
+            return {"key": body}
+        own = _described(fields_of, schema)
+        return self._row(body, {**types, **own})
+
+    def _types(self, table: str | None, schema: Any) -> Mapping[str, Logical]:
+        declared = self.source.declaration(table).columns if table is not None else ()
+        return {c.name: parse_logical(c.type, unsigned=c.unsigned) for c in declared} | _described(row_fields, schema)
+
+    def _row(self, row: Any, types: Mapping[str, Logical]) -> Row | None:
+        if not isinstance(row, dict):
+            return None
+        return {name: self._value(types.get(name), value) for name, value in row.items()}
+
+    def _value(self, logical: Logical | None, value: Any) -> Any:
+        if value == self.source.placeholder:
+            return UNSENT
+        return value if logical is None else readable(logical, value)
+
+
+def position(source: Row) -> str:
+    """Where a record's ``source`` block, or the fields that a flattened row has of it, stands: ``file 1, pos 364241``;
+    '' where it does not say.
+    """
+    if source.get("file") is not None:
+        number = _FILE_NUMBER.search(str(source["file"]))
+        parts = {"file": int(number[0]) if number else source["file"], "pos": _plain(source.get("pos"))}
+        row = _plain(source.get("row"))
+        return _listed(parts if row in (None, "0") else {**parts, "row": row})
+    if source.get("commit_lsn") is not None:
+        return _listed({"commit_lsn": source["commit_lsn"]})
+    if source.get("commit_scn") is not None:
+        return _listed({"commit_scn": _plain(source["commit_scn"])})
+    lsn = _plain(source.get("lsn"))
+    if lsn is not None and lsn.isdigit():
+        number_ = int(lsn)
+        return _listed({"lsn": f"{number_ >> 32:X}/{number_ & 0xFFFFFFFF:X}"})
+    return ""
+
+
+def _listed(parts: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in parts.items())
+
+
+def _plain(value: Any) -> str | None:
+    return value.text if isinstance(value, Number) else None if value is None else str(value)
+
+
+def _unwrapped(told: Any) -> tuple[Any, Any]:
+    """The schema block and the record without its wrapper (A3)."""
+    is_wrapped = isinstance(told, dict) and set(told) == {"schema", "payload"}
+    return (told["schema"], told["payload"]) if is_wrapped else (None, told)
+
+
+def _is_envelope(body: Row) -> bool:
+    return "op" in body and isinstance(body.get("source"), dict)
+
+
+def _table(schema: Any, table: Any) -> str | None:
+    return f"{schema}.{table}" if schema and table else None
+
+
+def _described(read: Callable[[Any], Any], schema: Any) -> dict[str, Logical]:
+    """The types that a schema block tells."""
+    if not isinstance(schema, dict):
+        return {}
+    try:
+        return {field.name: field.logical for field in read(schema)}
+    except ConfigError:
+        return {}
+
+
+def _control(topic: str, body: Row) -> str:
+    """What a record is that Debezium writes about itself; '' if it is none."""
+    if topic.startswith("__debezium-heartbeat"):
+        return "heartbeat"
+    if topic.endswith(".transaction") and body.get("status") in ("BEGIN", "END"):
+        return "transaction"
+    return "schema change" if "ddl" in body and "source" in body else ""

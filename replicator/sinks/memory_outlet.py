@@ -1,0 +1,34 @@
+"""Topics in memory: an ``Outlet`` for tests and for trying things, held to the same contract as Kafka."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+from replicator.brokers import missing
+
+
+class Sent(NamedTuple):
+    """An event as consumers get it."""
+
+    key: str | None
+    value: str | None
+    headers: dict[str, bytes]
+
+
+class MemoryOutlet:
+    """``Outlet`` in a dict: ``topics`` holds the events of each topic that there is, in the order of their coming."""
+
+    def __init__(self, *topics: str) -> None:
+        self.topics: dict[str, list[Sent]] = {topic: [] for topic in topics}
+
+    def send(self, events: DataFrame, topic: str) -> None:
+        """Append them all."""
+        if topic not in self.topics:
+            raise missing(topic, self.topics, "memory of this process")
+        rows = events.orderBy("place").select("key", "value", "headers").collect()
+        self.topics[topic] += [
+            Sent(key, value, {name: bytes(held) for name, held in headers or ()}) for key, value, headers in rows
+        ]

@@ -1,0 +1,98 @@
+"""Records of one topic, one after the other, by the JVM's own Kafka client: no session, no job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from replicator import brokers
+from replicator.debezium.spoken import Record, Start
+
+_POLL_MS = 500
+_PINNED = {
+    "enable.auto.commit": "false",
+    "isolation.level": "read_committed",
+    "allow.auto.create.topics": "false",  # to look at a topic must not make it
+    "auto.offset.reset": "none",
+    "default.api.timeout.ms": str(brokers.TIMEOUT_MS),
+    "request.timeout.ms": str(brokers.TIMEOUT_MS),
+}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """One topic of a cluster; ``options`` are client settings without the ``kafka.`` prefix."""
+
+    name: str
+    bootstrap_servers: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def records(self, jvm: Any, start: Start, *, follow: bool) -> Iterator[Record]:
+        """The records from ``start`` to the end that each partition has now, or for ever. Those of one partition come
+        in their order.
+
+        Raises Unreachable when Kafka does not answer or has no such topic.
+        """
+        brokers.must_listen(self.bootstrap_servers)
+        with self._consumer(jvm) as consumer:
+            places = self._places(jvm, consumer)
+            consumer.assign(places)
+            beginnings, ends = consumer.beginningOffsets(places), consumer.endOffsets(places)
+            for place in places:
+                consumer.seek(place, start.within(beginnings[place], ends[place]))
+            wait = jvm.java.time.Duration.ofMillis(_POLL_MS)
+            upto = {int(place.partition()): int(ends[place]) for place in places}
+            left = list(places)
+            while follow or left:
+                for each in map(_record, _each(consumer.poll(wait))):
+                    if follow or each.offset < upto[each.partition]:
+                        yield each
+                left = [place for place in left if consumer.position(place) < upto[place.partition()]]
+
+    def _places(self, jvm: Any, consumer: Any) -> Any:
+        described = consumer.partitionsFor(self.name)
+        if not described:
+            raise brokers.missing(self.name, consumer.listTopics(), self.bootstrap_servers)
+        places = jvm.java.util.ArrayList()
+        for number in sorted(each.partition() for each in described):
+            places.add(jvm.org.apache.kafka.common.TopicPartition(self.name, number))
+        return places
+
+    @contextmanager
+    def _consumer(self, jvm: Any) -> Iterator[Any]:
+        settings = jvm.java.util.Properties()
+        for name, value in {**self.options, **_PINNED, "bootstrap.servers": self.bootstrap_servers}.items():
+            settings.put(name, value)
+        consumer = None
+        try:
+            as_bytes = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer
+            consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(settings, as_bytes(), as_bytes())
+            yield consumer
+        except Py4JJavaError as error:
+            raise brokers.unanswered(self.bootstrap_servers) from error
+        finally:
+            if consumer is not None:
+                consumer.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def _each(records: Any) -> Iterator[Any]:
+    """What Java can iterate over and py4j cannot."""
+    left = records.iterator()
+    while left.hasNext():
+        yield left.next()
+
+
+def _record(found: Any) -> Record:
+    key, value = found.key(), found.value()
+    return Record(
+        str(found.topic()),
+        int(found.partition()),
+        int(found.offset()),
+        int(found.timestamp()),
+        None if key is None else bytes(key),
+        None if value is None else bytes(value),
+    )

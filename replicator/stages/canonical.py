@@ -1,0 +1,230 @@
+"""Changes of silver and gold -> topics of events for others, at least once.
+
+Effects, in this order, for each commit of a feed's table: 1. where a feed begins, its control row says with which
+commit; 2. the JSON Schema of a new version is written; 3. the events are sent; 4. the control row says so. A crash
+between 3 and 4 sends the events of that commit again, with the ids that they had (decision 0035).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from replicator import failpoints
+from replicator.errors import (
+    ChangesLost,
+    ConfigError,
+    LeaseLost,
+    ReplicatorError,
+    SchemaRefused,
+    TableMissing,
+    TableStopped,
+    Unreachable,
+)
+from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
+from replicator.spec import Feed, Table
+from replicator.stages import committed, every_change, tuning
+from replicator.stages.committed import Batch
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms.event_schema import event_schema
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What feeds are made from, and where they go: ``outlets`` by the name of the feed, ``keys`` by the name of the
+    model, ``refinements`` by the name of the source.
+    """
+
+    feeds: tuple[Feed, ...]
+    outlets: Mapping[str, Outlet]
+    keys: Mapping[str, tuple[str, ...]]
+    refinements: Mapping[str, Refinement]
+    at: Warehouse
+    fence: Fence = UNFENCED
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """What became of one feed: events that were sent, seconds, and what stopped it."""
+
+    feed: str
+    events: int = 0
+    seconds: float = 0.0
+    error: ReplicatorError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The control row of a feed: which table (its id), and up to which of its versions all is sent; None while the rows
+    that were there at the version ``begun`` are on their way.
+    """
+
+    input: str
+    upto: int | None = None
+    begun: int | None = None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any] | None) -> Standing | None:
+        """Of what the control row holds."""
+        return None if row is None else cls(row["input"], row["upto"], row["begun"])
+
+
+@dataclass(frozen=True)
+class Stands:
+    """A feed, up to which version of its table it was sent (None: not once), and the newest one (None: there is none).
+    Of a feed of every change both are versions of bronze.
+    """
+
+    feed: Feed
+    upto: int | None
+    newest: int | None
+
+
+def stands(spark: SparkSession, offer: Offer) -> list[Stands]:
+    """How far each feed got. Asks the lake alone."""
+    found = []
+    for feed in offer.feeds:
+        stood = Standing.of(offer.at.control.get(offer.at.lake.canonical(feed.name)))
+        kept, table = _input(offer, feed)
+        found.append(Stands(feed, None if stood is None else stood.upto, kept.version(spark, table)))
+    return found
+
+
+def promised(spark: SparkSession, offer: Offer, feed: Feed) -> dict[str, Any]:
+    """The JSON Schema of the feed's events as its table is now. Raises TableMissing, and ConfigError for expressions
+    that do not fit it.
+    """
+    kept, table = _input(offer, replace(feed, every_change=False))
+    with _told(feed):
+        version = kept.version(spark, table)
+        if version is None:
+            raise TableMissing.of(table)
+        with committed.first(tuning.session_for(spark, 0), kept, table, feed, version) as batch:
+            return event_schema(feed, *batch.kinds)
+
+
+def deliver(spark: SparkSession, offer: Offer) -> list[Delivered]:
+    """Send what every feed has not sent. One report per feed that sent something or stopped; the others go on.
+
+    Raises Unreachable when Kafka does not answer or lacks a topic.
+    """
+    found = [_delivered(spark, offer, feed) for feed in offer.feeds]
+    return [each for each in found if each.events or each.error is not None or each.warnings]
+
+
+def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
+    started, sent, warnings = time.monotonic(), 0, dict[str, None]()
+    error: ReplicatorError | None = None
+    try:
+        with _told(feed):
+            for count, told in _sent(spark, offer, feed):
+                sent += count
+                warnings |= dict.fromkeys(told)
+    except (Unreachable, LeaseLost):
+        raise
+    except ReplicatorError as stopped:
+        error = stopped
+    return Delivered(feed.name, sent, time.monotonic() - started, error, tuple(warnings))
+
+
+@contextmanager
+def _told(feed: Feed) -> Iterator[None]:
+    """What Spark says of a feed's expressions, as one of our errors: without values, which a message of a job has."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        first = next(line.strip() for line in str(error).splitlines() if line.strip())
+        raise ConfigError(f"feed {feed.name}: {first}", mend="Mend `select` or `where` of its file.") from error
+    except (PySparkException, Py4JJavaError) as error:
+        what = f"feed {feed.name}: some row has a value that `select` or `where` cannot take"
+        raise TableStopped(what, mend="Use try_cast and the like; `--debug` shows Spark's own words.") from error
+
+
+def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Commit by commit: how many events went out, and what is to be told of them."""
+    control, path = offer.at.control, offer.at.lake.canonical(feed.name)
+    kept, table = _input(offer, feed)
+    identity, newest = kept.identity(spark, table), kept.version(spark, table)
+    if identity is None or newest is None:
+        raise TableMissing.of(table)
+    stood = Standing.of(control.get(path))
+    if stood is not None and stood.input != identity:
+        what = "the table is another one than that of the events that were sent"
+        raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
+    if stood is not None and (stood.upto or 0) > newest:
+        what = f"events of version {stood.upto} were sent, and the table is at {newest}: it went back"
+        raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
+    if stood is None or (stood.upto is None and not committed.is_kept(spark, kept, table, stood.begun)):
+        stood = Standing(identity, begun=newest)
+        control.put(path, vars(stood))
+        failpoints.hit("canonical.begun")
+    session = tuning.session_for(spark, kept.size(spark, table), exact_names=feed.every_change)
+    for version, batch in _batches(session, offer, feed, stood, newest):
+        with batch as made:
+            count = 0 if made is None else _send(offer, feed, made)
+        control.put(path, vars(Standing(identity, version)))
+        yield count, () if made is None else made.warnings
+
+
+def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:
+    """The table that a feed is made from, and how it is kept."""
+    at, source = offer.at, feed.source
+    if source is None:
+        return at.gold, at.lake.gold(feed.table, offer.keys[feed.table])
+    if feed.every_change:
+        return offer.refinements[source].bronze, at.lake.bronze(source)
+    return at.silver, at.lake.silver(source, feed.source_table)
+
+
+def _batches(
+    session: SparkSession, offer: Offer, feed: Feed, stood: Standing, newest: int
+) -> Iterator[tuple[int, AbstractContextManager[Batch | None]]]:
+    """What is not sent yet, and the version that the feed stands at once it is."""
+    kept, table = _input(offer, feed)
+    if feed.every_change:
+        if stood.upto != newest:
+            yield newest, every_change.batch(session, offer.refinements[str(feed.source)], feed, stood.upto, newest)
+        return
+    upto = stood.upto
+    if upto is None:
+        upto = newest if stood.begun is None else stood.begun
+        yield upto, committed.first(session, kept, table, feed, upto)
+    for version in range(upto + 1, newest + 1):
+        yield version, committed.later(session, kept, table, feed, version)
+
+
+def _send(offer: Offer, feed: Feed, batch: Batch) -> int:
+    """Effects 2 and 3; the events that were sent."""
+    control, path = offer.at.control, offer.at.lake.event_schema(feed.name, feed.version)
+    schema, written = event_schema(feed, *batch.kinds), control.get(path)
+    if written is None:
+        control.put(path, schema)
+    elif _members(written) != _members(schema):
+        raise SchemaRefused(
+            f"the columns of its events are not those of version {feed.version} any more",
+            where=f"feed {feed.name}",
+            mend="Raise `version` in its file, or give `select` the columns that consumers know.",
+        )
+    with tuning.kept(batch.rows) as rows:
+        count = rows.where(F.col("value").isNotNull()).count()
+        if count:
+            offer.fence.check()  # who was shut out would send what is older behind what is newer
+            offer.outlets[feed.name].send(rows, feed.topic)
+            failpoints.hit("canonical.sent")
+    return count
+
+
+def _members(schema: Mapping[str, Any]) -> Any:
+    """What consumers rely on: descriptions are free."""
+    return json.loads(json.dumps({name: schema["properties"][name] for name in ("key", "before", "after")}))

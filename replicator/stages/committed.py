@@ -1,0 +1,121 @@
+"""What the commits of a table of silver or gold tell others, one commit after the other.
+
+Commit by commit, since an event is what one commit did to one row: whoever sends a commit again sends the same events,
+however many commits the run before had taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.errors import ChangesLost, VersionMissing
+from replicator.protocols import TableFormat
+from replicator.spec import Feed, Table
+from replicator.stages import tuning
+from replicator.transforms import events
+from replicator.transforms.layout import key_of
+
+MEND = (
+    "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
+)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events as an ``Outlet`` takes them, and the types of what they tell: of the key, and of the row."""
+
+    rows: DataFrame
+    kinds: tuple[T.StructType, T.StructType]
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def first(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int) -> Iterator[Batch]:
+    """All rows of the version at which a feed begins."""
+    stored = kept.read(session, table, version)
+    images = events.images(stored, _keys(stored, table), feed)
+    yield _batch(session, kept, table, feed, version, events.begun(images))
+
+
+@contextmanager
+def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int) -> Iterator[Batch]:
+    """What a commit changed. Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table
+    another key.
+    """
+    if not all(is_kept(session, kept, table, each) for each in (version - 1, version)):
+        raise ChangesLost(
+            f"the changes of version {version} of {table.name} are not kept any more",
+            where=table.location,
+            mend=MEND.format(feed.name),
+        )
+    after = kept.read(session, table, version)
+    table = replace(table, keys=_keys(after, table))
+    stored = kept.read(session, table, version - 1)
+    if (key_of(stored.schema) or table.keys) != table.keys:
+        what = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    before = events.aligned(stored, after)
+    changed = kept.changed_keys(session, table, version - 1, version)
+    if changed is None:
+        yield _changes(session, kept, table, feed, version, before, after)
+        return
+    with tuning.kept(changed) as keys:
+        sides = (side.join(keys, list(table.keys), how="left_semi") for side in (before, after))
+        yield _changes(session, kept, table, feed, version, *sides)
+
+
+def is_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
+    """Whether a version can still be read."""
+    try:
+        return version is not None and kept.moment(spark, table, version).version == version
+    except VersionMissing:
+        return False
+
+
+def _changes(
+    session: SparkSession,
+    kept: TableFormat,
+    table: Table,
+    feed: Feed,
+    version: int,
+    before: DataFrame,
+    after: DataFrame,
+) -> Batch:
+    was, is_ = (events.images(side, table.keys, feed) for side in (before, after))
+    return _batch(session, kept, table, feed, version, events.changed(was, is_))
+
+
+def _batch(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
+) -> Batch:
+    """The events of a commit. One of silver is the same wherever the row has the same place and content; one of gold by
+    the commit.
+    """
+    at = F.lit(f"{version:020d}")
+    place = F.coalesce("sequence", at)
+    commit = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
+    state = F.struct("sequence", "known", "after")
+    is_silver = feed.source is not None
+    identity: Column = state if is_silver else commit
+    source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
+    made = events.events(changes, feed, identity, place, source)
+    return Batch(made, kinds(changes))
+
+
+def kinds(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
+    """The types of the key and of the row in changes."""
+    key, row = changes.schema["key"].dataType, changes.schema["after"].dataType
+    assert isinstance(key, T.StructType)  # noqa: S101 - for mypy
+    assert isinstance(row, T.StructType)  # noqa: S101 - as above
+    return key, row
+
+
+def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
+    """The key as silver's own columns note it, or as the model says."""
+    return key_of(stored.schema) or table.keys

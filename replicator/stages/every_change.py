@@ -1,0 +1,92 @@
+"""What the records of a source's table in bronze tell others: each change an event, whatever silver made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.spec import Feed
+from replicator.stages import decoding, epochs, routing, ticks
+from replicator.stages import forms as forms_of
+from replicator.stages.committed import Batch, kinds
+from replicator.stages.decoding import Decoded
+from replicator.stages.reached import Reached
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
+from replicator.stages.routing import BEGINNING, News
+from replicator.stages.share import Share
+from replicator.transforms import decode, events
+from replicator.transforms.decode import Needs
+from replicator.transforms.layout import Layout, described
+
+_TRUNCATED = "a truncate is no event: consumers keep the rows that it took"
+
+
+@contextmanager
+def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, upto: int) -> Iterator[Batch | None]:
+    """The events of the records that bronze got behind ``after`` (None: from the beginning), decoded as silver decodes
+    them; None where none of them is of the table. ``session`` has exact names.
+
+    What cannot be decoded is no event: silver has it among its dead letters. Raises SchemaRefused as silver does.
+    """
+    at = replace(at, reached=Reached())  # how far this has got is none of silver's business
+    bronze = at.lake.bronze(at.source.name)
+    identity = at.bronze.identity(session, bronze) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    every = routing.everything(session, at.bronze, bronze, routes.topics(feed.source_table), upto)
+    news = News(upto, dict.fromkeys(every.after, BEGINNING if after is None else after))
+    watch = Watch(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
+    records = watch.in_epochs(news.records(session, at.bronze, bronze), news.after)
+    with ticks.ticking(watch, records, routes) as tick:
+        shared = ticks.shared(tick)
+        share = next((each for each in shared.shares if each.name == feed.source_table and each.rows), None)
+        if share is None:
+            yield None
+            return
+        with decoding.decoded(share, shared.records, places=True) as decoded:
+            told = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
+            yield replace(_batch(share, decoded, feed), warnings=told)
+
+
+def _batch(share: Share, decoded: Decoded, feed: Feed) -> Batch:
+    layout = decoded.schema.plan.layout
+    good = decoded.changes.where(F.col("_reject").isNull())
+    images = events.images(_as_stored(good, layout), layout.keys, feed)
+    places = good.select(F.col("_seq").alias("sequence"), F.col("_at").alias("at"))
+    ops = decoded.ordered.select(F.col("_seq").alias("sequence"), F.col("op").alias("letter"))
+    told = images.join(places, "sequence").join(ops, "sequence")
+    before = _befores(share, decoded, layout)
+    if before is not None:
+        was = events.images(before, layout.keys, feed).select("sequence", F.col("image").alias("was"))
+        told = told.join(was.withColumn("had", F.lit(True)), "sequence", how="left")
+    else:
+        told = told.withColumns({"was": F.lit(None).cast(images.schema["image"].dataType), "had": F.lit(False)})
+    changes = events.told(told)
+    place = F.struct("at.topic", "at.partition", "at.offset")
+    source = F.struct(
+        F.lit(feed.table).alias("table"), "sequence", *[F.col(f"at.{n}") for n in ("topic", "partition", "offset")]
+    )
+    made = events.events(changes, feed, F.struct(F.col("at.topic_id"), place), F.col("sequence"), source)
+    return Batch(made, kinds(changes))
+
+
+def _befores(share: Share, decoded: Decoded, layout: Layout) -> DataFrame | None:
+    """The images before updates and deletes, of records that have them; None where none can."""
+    forms, _ = forms_of.read(share.rows, share.changes_in(decoded.ordered), share.declaration, decoded.stored)
+    if all(form.is_flat for form in forms):
+        return None
+    held = share.at.placeholder if share.declaration.unavailable else None
+    records = decoded.ordered.where(F.col("op").isin("u", "d"))
+    images = decode.befores(records, forms, layout, share.name, Needs(held))
+    return _as_stored(images.where(F.col("_reject").isNull()), layout)
+
+
+def _as_stored(changes: DataFrame, layout: Layout) -> DataFrame:
+    """Changes as silver would have the rows if each stood alone: what was not sent was never seen."""
+    unsent = decode.unsent()
+    never = F.when(F.size(unsent) > 0, F.map_from_arrays(unsent, F.transform(unsent, lambda _: F.lit(""))))
+    return described(changes.withColumn("_column_seq", never), layout)

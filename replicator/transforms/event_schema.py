@@ -1,0 +1,76 @@
+"""The JSON Schema (2020-12) of a feed's events, from the type of what others see of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import types as T
+
+from replicator.spec import Feed
+from replicator.transforms.events import CREATE, DELETE, READ, UPDATE
+
+_PLAIN: Mapping[type[T.DataType], dict[str, Any]] = {
+    T.BooleanType: {"type": "boolean"},
+    T.ByteType: {"type": "integer"},
+    T.ShortType: {"type": "integer"},
+    T.IntegerType: {"type": "integer"},
+    T.LongType: {"type": "integer"},
+    T.FloatType: {"type": "number"},
+    T.DoubleType: {"type": "number"},
+    T.DateType: {"type": "string", "format": "date"},
+    T.TimestampType: {"type": "string", "format": "date-time"},
+    T.BinaryType: {"type": "string", "contentEncoding": "base64"},
+}
+
+
+def event_schema(feed: Feed, key: T.StructType, image: T.StructType) -> dict[str, Any]:
+    """What every event of this version of the feed holds; ``key`` and ``image`` as ``events.images`` has them.
+
+    Columns may be NULL, since an expression or an unknown value can make them so; those of the key may not.
+    """
+    row = _row(image, nullable=True)
+    members = {
+        "id": {"type": "string", "description": "The same change has the same id, however often it is sent."},
+        "type": {"const": feed.name},
+        "version": {"const": feed.version},
+        "op": {"enum": [CREATE, READ, UPDATE, DELETE], "description": "read: it was there when the feed began."},
+        "time": {"type": ["string", "null"], "format": "date-time", "description": "Of the change, by its source."},
+        "key": _row(key, nullable=False),
+        "before": {"anyOf": [row, {"type": "null"}]},
+        "after": {"anyOf": [row, {"type": "null"}]},
+        "complete": {"type": "boolean", "description": "false: some column is null because nobody knows it."},
+        "source": {
+            "type": "object",
+            "description": "Where it comes from; of one key a greater sequence is a later state.",
+            "properties": {"table": {"type": "string"}, "sequence": {"type": "string"}},
+            "required": ["table", "sequence"],
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"{feed.name} version {feed.version}",
+        "description": feed.description or f"Changes of {feed.table}, in the topic {feed.topic}.",
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+    }
+
+
+def _row(kind: T.StructType, *, nullable: bool) -> dict[str, Any]:
+    columns = {field.name: _nullable(_value(field.dataType)) if nullable else _value(field.dataType) for field in kind}
+    return {"type": "object", "properties": columns, "required": list(columns)}
+
+
+def _value(kind: T.DataType) -> dict[str, Any]:
+    if isinstance(kind, T.ArrayType):
+        return {"type": "array", "items": _nullable(_value(kind.elementType))}
+    if isinstance(kind, T.MapType):
+        return {"type": "object", "additionalProperties": _nullable(_value(kind.valueType))}
+    if isinstance(kind, T.StructType):
+        return _row(kind, nullable=True)
+    return dict(_PLAIN.get(type(kind), {"type": "string"}))
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "type": [schema["type"], "null"]}

@@ -1,0 +1,200 @@
+"""Changes of a table -> events for others, by what their feed says (canonical topics).
+
+An event is JSON: ``id``, ``type`` (the feed), ``version`` (of its schema), ``op``, ``time`` (the source's), ``key``,
+``before`` and ``after`` (NULL where others see no row), ``complete`` and ``source``. Decimals are texts, so that no
+consumer rounds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import names
+from replicator.spec import Feed
+from replicator.transforms.live import shown_name
+from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.shown import JSON
+
+CREATE, READ, UPDATE, DELETE = "create", "read", "update", "delete"
+"""``read``: a row that was there when the feed began."""
+
+_HERE = "_replicator_"
+
+
+def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
+    """Rows of a table at rest as others see them, one per key: ``key STRUCT``, ``image STRUCT`` (NULL of a row that is
+    deleted or not of the feed), ``sequence STRING`` (``_seq``; NULL of gold), ``known STRING`` (where its columns are
+    from, where that is another place), ``time BIGINT``, ``complete BOOLEAN``: no column of it is unknown.
+
+    ``keys`` are the names at rest. Spark's own error where an expression names what there is not.
+    """
+    is_silver = "_deleted" in stored.columns
+    own = [field for field in stored.schema if not (is_silver and field.name in SYSTEM_COLUMNS)]
+    named = {field.name: shown_name(field) if is_silver else field.name for field in own}
+    system = [F.col(name).alias(f"{_HERE}{name}") for name in SYSTEM_COLUMNS if is_silver]
+    rows = stored.select(*[F.col(names.spark(at)).alias(name) for at, name in named.items()], *system)
+    shown = F.lit(True) if feed.where is None else F.coalesce(F.expr(feed.where), F.lit(False))
+    nothing = F.lit(None).cast("string")
+    known = F.col(f"{_HERE}_column_seq") if is_silver else None
+    return rows.select(
+        F.struct(*[_plain(rows, named[key], _name_of_key(named[key], feed)) for key in keys]).alias("key"),
+        F.when((~F.col(f"{_HERE}_deleted") & shown) if is_silver else shown, _image(rows, feed, is_silver)).alias(
+            "image"
+        ),
+        (F.col(f"{_HERE}_seq") if is_silver else nothing).alias("sequence"),
+        (nothing if known is None else F.to_json(known)).alias("known"),
+        (F.col(f"{_HERE}_source_ts_ms") if is_silver else nothing.cast("bigint")).alias("time"),
+        (F.lit(True) if known is None else _is_complete(known)).alias("complete"),
+    )
+
+
+def aligned(before: DataFrame, after: DataFrame) -> DataFrame:
+    """An older version at rest with the columns that there are now: one that came later was NULL."""
+    held = set(before.columns)
+    columns = [
+        (F.col(names.spark(field.name)) if field.name in held else F.lit(None))
+        .cast(field.dataType)
+        .alias(field.name, metadata=field.metadata)
+        for field in after.schema
+    ]
+    return before.select(*columns)
+
+
+def changed(before: DataFrame, after: DataFrame) -> DataFrame:
+    """One row per key whose image is not the same on both sides: the columns of :func:`images` as they are after, with
+    ``before``, ``after`` and ``op`` in place of ``image``. A key that is gone after has what it had before.
+    """
+    old = before.select(
+        F.to_json("key").alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
+    )
+    both = after.withColumn("_text", F.to_json("key")).join(old, "_text", how="full")
+    told = [F.coalesce(name, f"_was_{name}").alias(name) for name in after.columns if name != "image"]
+    was, is_ = F.col("_was_image"), F.col("image")
+    op = F.when(was.isNull(), CREATE).when(is_.isNull(), DELETE).otherwise(UPDATE)
+    same = F.to_json(F.struct(was.alias("v")), JSON) == F.to_json(F.struct(is_.alias("v")), JSON)
+    return both.where(~same).select(*told, was.alias("before"), is_.alias("after"), op.alias("op"))
+
+
+def begun(rows: DataFrame) -> DataFrame:
+    """The same of rows that are there when a feed begins."""
+    nothing = F.lit(None).cast(rows.schema["image"].dataType)
+    told = [name for name in rows.columns if name != "image"]
+    seen = rows.where(F.col("image").isNotNull())
+    return seen.select(*told, nothing.alias("before"), F.col("image").alias("after"), F.lit(READ).alias("op"))
+
+
+def told(records: DataFrame) -> DataFrame:
+    """The same of single records: images with ``letter`` (Debezium's op), ``was`` (the image before) and ``had`` (the
+    record tells it). A row that was never of the feed is no change of it; of one that may have been, others hear that
+    it is gone.
+    """
+    letter, is_here, was = F.col("letter"), F.col("image").isNotNull(), F.col("was").isNotNull()
+    knows = F.coalesce("had", F.lit(False))
+    is_new = letter.isin("c", "r") | (knows & ~was)
+    op = (
+        F.when(is_here & (letter == "r"), READ)
+        .when(is_here, F.when(is_new, CREATE).otherwise(UPDATE))
+        .when(~letter.isin("c", "r") & (was | ~knows), DELETE)
+    )
+    names_ = [name for name in records.columns if name not in ("image", "letter", "was", "had")]
+    seen = records.select(*names_, F.col("was").alias("before"), F.col("image").alias("after"), op.alias("op"))
+    return seen.where(F.col("op").isNotNull())
+
+
+def events(changes: DataFrame, feed: Feed, identity: Column, place: Column, source: Column) -> DataFrame:
+    """Changes as an ``Outlet`` takes them. ``identity`` is what makes an event the same one whenever it is sent, beside
+    feed, version and key; ``place`` orders those of a key, ``source`` says where it comes from.
+    """
+    key = F.to_json("key", JSON)
+    told = changes.withColumn("_key", key).withColumn(
+        "_id",
+        F.substring(F.sha2(F.to_json(F.struct(F.lit(feed.name), F.lit(feed.version), key, identity)), 256), 1, 32),
+    )
+    value = F.struct(
+        F.col("_id").alias("id"),
+        F.lit(feed.name).alias("type"),
+        F.lit(feed.version).alias("version"),
+        "op",
+        F.timestamp_millis("time").alias("time"),
+        "key",
+        "before",
+        "after",
+        "complete",
+        source.alias("source"),
+    )
+    sent = told.select(
+        F.col("_key").alias("key"),
+        F.to_json(value, JSON).alias("value"),
+        _headers(feed, F.col("_id"), place).alias("headers"),
+        F.concat(place, F.lit(" ")).alias("place"),
+        "op",
+    )
+    if feed.tombstones:
+        gone = sent.where(F.col("op") == DELETE)
+        empty = [F.lit(None).cast("string").alias("value"), F.lit(None).cast(_HEADERS).alias("headers")]
+        sent = sent.unionByName(gone.select("key", *empty, F.concat("place", F.lit("tombstone")).alias("place"), "op"))
+    return sent.drop("op")
+
+
+_HEADERS = "array<struct<key:string,value:binary>>"
+
+
+def _headers(feed: Feed, identity: Column, place: Column) -> Column:
+    """As CloudEvents has them in Kafka (binary mode): who drops repetitions looks at ``ce_id`` alone."""
+    told = {
+        "ce_specversion": F.lit("1.0"),
+        "ce_id": identity,
+        "ce_type": F.lit(f"{feed.name}.v{feed.version}"),
+        "ce_source": F.lit(feed.table),
+        "ce_sequence": place,
+        "content-type": F.lit("application/json"),
+    }
+    pairs = [F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in told.items()]
+    return F.array(*pairs)
+
+
+def _image(rows: DataFrame, feed: Feed, is_silver: bool) -> Column:
+    """What others see of a row: of gold without its own columns, which begin with ``_``."""
+    wanted = dict(feed.select) or {
+        name: names.spark(name)
+        for name in rows.columns
+        if not (name.startswith(_HERE) if is_silver else name.startswith("_"))
+    }
+    kinds = rows.select(*[F.expr(text).alias(name) for name, text in wanted.items()]).schema
+    return F.struct(*[_as_json(F.expr(text), kinds[name].dataType).alias(name) for name, text in wanted.items()])
+
+
+def _plain(rows: DataFrame, column: str, name: str) -> Column:
+    return _as_json(F.col(names.spark(column)), rows.schema[column].dataType).alias(name)
+
+
+def _name_of_key(column: str, feed: Feed) -> str:
+    """By the name that the feed gives the column, if it has it as it is."""
+    return next((name for name, text in feed.select if text.strip().strip("`") == column), column)
+
+
+def _as_json(value: Column, kind: T.DataType) -> Column:
+    wanted = _of_json(kind)
+    return value if wanted == kind else value.cast(wanted)
+
+
+def _of_json(kind: T.DataType) -> T.DataType:
+    """The type of which Spark writes JSON that loses nothing."""
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_of_json(kind.elementType), kind.containsNull)
+    if isinstance(kind, T.MapType):
+        return T.MapType(T.StringType(), _of_json(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(f.name, _of_json(f.dataType), f.nullable) for f in kind])
+    as_text = (T.DecimalType, T.DayTimeIntervalType, T.YearMonthIntervalType)
+    return T.StringType() if isinstance(kind, as_text) else kind
+
+
+def _is_complete(column_seq: Column) -> Column:
+    """Whether every column's value is known (debezium.md M2 to M4)."""
+    unknown = F.exists(F.map_values(column_seq), lambda at: (at == "") | at.endswith("-"))
+    return ~F.coalesce(unknown, F.lit(False))

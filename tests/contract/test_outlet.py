@@ -1,0 +1,85 @@
+"""What every outlet of events promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from replicator.errors import TargetRefused, Unreachable
+from replicator.sinks.kafka import KafkaOutlet
+from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from tests.builders import made
+
+pytestmark = pytest.mark.spark
+
+EVENTS = "key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place STRING"
+
+
+@dataclass
+class Place:
+    """An outlet under test with a topic of its own, and what a consumer gets of that."""
+
+    outlet: Any
+    topic: str
+    servers: str = ""
+
+    def got(self) -> list[Sent]:
+        if isinstance(self.outlet, MemoryOutlet):
+            return self.outlet.topics[self.topic]
+        from tests.kafka import consumed
+
+        return [Sent(key, value, dict(headers)) for key, value, headers in consumed(self.servers, self.topic)]
+
+
+@pytest.fixture(params=["memory", pytest.param("kafka", marks=pytest.mark.stack)])
+def place(request: pytest.FixtureRequest, spark: Any) -> Iterator[Place]:
+    topic = f"outlet.{uuid4().hex}"
+    if request.param == "memory":
+        yield Place(MemoryOutlet(topic), topic)
+        return
+    from tests.kafka import create
+
+    servers = request.getfixturevalue("broker")
+    create(servers, topic, partitions=3)
+    yield Place(KafkaOutlet(spark, servers), topic, servers)
+
+
+def event(key: str, value: str | None, at: int, **headers: bytes) -> tuple[Any, ...]:
+    return key, value, [(name, bytearray(held)) for name, held in headers.items()], f"{at:03d}"
+
+
+def test_events_come_whole_and_those_of_a_key_in_their_order(spark, place: Place) -> None:
+    """Text, headers and nulls as they are; a second call comes behind the first, whatever the order of the rows."""
+    rows = [event("a", f"é{at}", at, ce_id=b"\x00x") for at in (3, 1, 2)] + [event("b", None, 4)]
+    place.outlet.send(made(spark, rows, EVENTS).repartition(3), place.topic)
+    place.outlet.send(made(spark, [event("a", "last", 0)], EVENTS), place.topic)
+    got = place.got()
+    assert [(each.value, each.headers) for each in got if each.key == "a"] == [
+        ("é1", {"ce_id": b"\x00x"}), ("é2", {"ce_id": b"\x00x"}), ("é3", {"ce_id": b"\x00x"}), ("last", {}),
+    ]  # fmt: skip
+    assert [each for each in got if each.key == "b"] == [Sent("b", None, {})]
+
+
+def test_a_topic_that_is_not_there_is_named_and_not_made(spark, place: Place) -> None:
+    """Exit code 3: it may come. The nearest name helps."""
+    place.outlet.send(made(spark, [], EVENTS), place.topic)
+    for _ in range(2):
+        with pytest.raises(Unreachable, match=f"no topic '{place.topic}x'; did you mean '{place.topic}'") as caught:
+            place.outlet.send(made(spark, [event("a", "1", 0)], EVENTS), f"{place.topic}x")
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.stack
+def test_an_event_that_is_too_large_is_refused_for_good(spark, request: pytest.FixtureRequest) -> None:
+    """No retry helps (a producer takes a megabyte); nothing of it is in the message."""
+    from tests.kafka import create
+
+    servers, topic = request.getfixturevalue("broker"), f"outlet.{uuid4().hex}"
+    create(servers, topic)
+    with pytest.raises(TargetRefused, match="RecordTooLarge") as caught:
+        KafkaOutlet(spark, servers).send(made(spark, [event("a", "x" * 2**21, 0)], EVENTS), topic)
+    assert "xxxx" not in str(caught.value)

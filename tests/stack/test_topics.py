@@ -1,0 +1,158 @@
+"""Live topics: looked at, asked, and written for others, against a real Kafka."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from replicator.errors import Unreachable
+from replicator.session import BRIEF_JVM
+from tests.builders import envelope, wrapped
+from tests.cli import said
+from tests.kafka import consumed, create, produce
+
+pytestmark = [pytest.mark.stack, pytest.mark.spark]
+
+TOPIC = "shop.db.orders"
+MONEY = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"field": "after", "type": "struct", "fields": [{"field": "id", "type": "int32"}, {**MONEY, "field": "total"}]},
+        {"field": "op", "type": "string"},
+    ],
+}
+CONFIGURATION = f"""
+lake: {{{{root: {{lake}}, lease: off}}}}
+kafka: {{{{bootstrap_servers: "{{kafka}}"}}}}
+dead_letter: {{{{max_share: 1.0}}}}
+spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF_JVM}}}}}
+"""
+FEED = """
+topic: {topic}
+table: shop/db.orders
+select: {{order_id: id, total: total}}
+tombstones: true
+"""
+
+
+def change(op: str, after: Any, before: Any = None, pos: int = 4) -> str:
+    return json.dumps(wrapped(envelope(op, after, before, pos, "db.orders", name="shop"), SCHEMA))
+
+
+RECORDS = [
+    ('{"id":1}', change("c", {"id": 1, "total": "BOI="})),
+    ('{"id":1}', change("u", {"id": 1, "total": "BPY="}, {"id": 1, "total": "BOI="}, 8)),
+    ('{"id":2}', "{"),
+    ('{"id":1}', change("d", None, {"id": 1, "total": "BPY="}, 12)),
+    ('{"id":1}', None),
+]
+
+
+@pytest.fixture
+def conf(broker: str, tmp_path: Path) -> Path:
+    """A source and a feed on topics of their own."""
+    prefix = f"t{uuid4().hex[:8]}"
+    written = {
+        "topics.yaml": CONFIGURATION.format(lake=tmp_path / "lake", kafka=broker),
+        "sources/shop.yaml": f"name: shop\ntopics: {prefix}[.]{TOPIC}\n",
+        "canonical/orders.yaml": FEED.format(topic=f"{prefix}.cdm"),
+    }
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    create(broker, f"{prefix}.{TOPIC}")
+    produce(broker, f"{prefix}.{TOPIC}", RECORDS)
+    (tmp_path / "prefix").write_text(prefix, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> None:
+    """``tail`` and ``sql --topic``: readable values, what is no change is said; with the configuration or the address
+    alone; the end is the end of then.
+    """
+    topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
+    ours = "--conf", str(conf), "--env", "topics"
+    assert said("tail", topic, "--from", "1", *ours).splitlines() == [
+        "0/1  u  db.orders  id=1  total: 12.50 → 12.70  (file 1, pos 8)",
+        "0/2  malformed JSON  id=2",
+        "0/3  d  db.orders  id=1  total=12.70  (file 1, pos 12)",
+        "0/4  tombstone  id=1",
+    ]
+    [last] = map(json.loads, said("tail", topic, "--from", "-1", "--json", "--brokers", broker).splitlines())
+    assert (last["offset"], last["note"], last["key"]) == (4, "tombstone", {"id": 1})
+    query = "SELECT _offset, total, _op FROM orders ORDER BY _seq"
+    assert said("sql", query, "--topic", topic, "--format", "csv", *ours).splitlines() == [
+        "_offset,total,_op", "0,12.50,c", "1,12.70,u", "3,,d",
+    ]  # fmt: skip
+    seven = [f'{{"id": {number}, "message": "hi"}}' for number in (1, 2, 3, 4, 5, 6, 6)]
+    create(broker, messages := f"{topic}.test_json_topic")
+    produce(broker, messages, [(None, text) for text in seven])
+    counted = "SELECT count(*) AS n, count(DISTINCT value) AS d FROM records"
+    told = said("sql", counted, "--topic", messages, "--brokers", broker, "--format", "csv")
+    assert told.splitlines() == ["n,d", "7,6"]
+
+
+def test_what_comes_is_followed(spark, broker: str, conf: Path) -> None:
+    """``--follow`` begins at the end, and shows what comes then."""
+    topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
+    feeding = threading.Timer(3, produce, (broker, topic, [('{"id":7}', None)] * 20))
+    feeding.start()
+    try:
+        told = said("tail", topic, "--follow", "--limit", "1", "--brokers", broker).splitlines()
+    finally:
+        feeding.join()
+    assert told == ["0/5  tombstone  id=7"]
+
+
+def test_what_is_not_there_is_named(spark, broker: str, conf: Path) -> None:
+    """Exit code 3, whether it is the topic or the broker; to look makes no topic."""
+    topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
+    for verb in (("tail", f"{topic}x"), ("sql", "SELECT 1", "--topic", f"{topic}x")):
+        with pytest.raises(Unreachable, match=f"no topic .*{topic}x") as caught:
+            said(*verb, "--brokers", broker)
+        assert caught.value.exit_code == 3
+    with pytest.raises(Unreachable, match="does not answer") as caught:
+        said("tail", topic, "--brokers", "127.0.0.1:1")
+    assert caught.value.where == "127.0.0.1:1"
+
+
+def test_changes_arrive_in_the_canonical_topic(spark, broker: str, conf: Path) -> None:
+    """Kafka to Kafka: no topic, exit 3; with one, events and a tombstone under the key; nothing twice without a reason,
+    and the schema is told.
+    """
+    ours = "--conf", str(conf), "--env", "topics"
+    topic, target = (f"{(conf / 'prefix').read_text()}.{name}" for name in (TOPIC, "cdm"))
+    produce(broker, topic, [('{"id":4}', change("c", {"id": 4, "total": "BOI="}, pos=16))])
+    with pytest.raises(Unreachable, match=target):
+        said("run", *ours, code=3)
+    create(broker, target, partitions=3)
+    produce(broker, topic, [('{"id":3}', change("c", {"id": 3, "total": "BPY="}, pos=20))])
+    lines = {line["stage"]: line for line in json.loads(said("run", "--json", *ours))}
+    assert (lines["canonical"]["table"], lines["canonical"]["applied"]) == ("orders", 2)
+    events = {key: (json.loads(value or ""), dict(headers)) for key, value, headers in consumed(broker, target)}
+    assert {key: (event["op"], event["after"]) for key, (event, _) in events.items()} == {
+        '{"order_id":4}': ("read", {"order_id": 4, "total": "12.50"}),
+        '{"order_id":3}': ("create", {"order_id": 3, "total": "12.70"}),
+    }
+    assert all(headers["ce_id"].decode() == event["id"] for event, headers in events.values())
+    produce(broker, topic, [('{"id":3}', change("d", None, {"id": 3, "total": "BPY="}, 24))])
+    said("run", *ours)
+    assert "canonical" not in said("run", "--json", *ours)
+    of_three = [value is None for key, value, _ in consumed(broker, target) if key == '{"order_id":3}']
+    assert of_three == [False, False, True]
+    [told] = json.loads(said("canonical", "list", "--json", *ours))
+    assert told["sent_up_to"] == told["newest"]
+    schema = json.loads(said("canonical", "schema", "orders", *ours))
+    assert schema["properties"]["key"]["properties"] == {"order_id": {"type": "integer"}}
+    shown = [line.partition("  ")[2] for line in said("tail", target, "--from", "beginning", *ours).splitlines()]
+    assert "create  orders  order_id=3  total=12.70" in shown
+    assert len(shown) == 4
+    said("canonical", "restart", "orders", *ours)
+    [told] = json.loads(said("canonical", "list", "--json", *ours))
+    assert told["sent_up_to"] is None

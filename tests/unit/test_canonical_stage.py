@@ -1,0 +1,286 @@
+"""Changes of silver and gold as events for others: what is sent, with which ids, and when not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from replicator import failpoints
+from replicator.errors import ChangesLost, ConfigError, SchemaRefused, TableMissing, TableStopped, Unreachable
+from replicator.failpoints import Killed
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.sinks.memory_outlet import MemoryOutlet, Sent
+from replicator.spec import Feed, Progress, SourceSpec
+from replicator.stages import canonical, silver
+from replicator.stages.canonical import Delivered, Offer
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import events
+from tests.builders import bronze, envelope, exact_session, made, record
+
+pytestmark = pytest.mark.spark
+
+TOPIC = "cdm.people"
+GOLD = "id INT, name STRING, credit DECIMAL(10,2), _source STRING, _op STRING"
+OF_GOLD = Feed("people", TOPIC, "dim_people", bootstrap_servers="memory")
+OF_SILVER = replace(
+    OF_GOLD, table="s/shop.orders", select=(("order_id", "id"), ("what", "upper(Name)")), where="id < 9"
+)
+
+
+@dataclass
+class World:
+    """A lake and a topic in memory."""
+
+    spark: Any
+    feed: Feed = OF_GOLD
+    tables: Any = field(default_factory=MemoryFormat)
+    control: MemoryControl = field(default_factory=MemoryControl)
+    outlet: MemoryOutlet = field(default_factory=lambda: MemoryOutlet(TOPIC))
+    lake: Lake = field(default_factory=lambda: Lake("memory"))
+    written: int = 0
+
+    @property
+    def source(self) -> Refinement:
+        return Refinement(SourceSpec("s", "s[.].*"), self.tables, self.tables, self.control, self.lake, 1.0)
+
+    def put(self, *rows: tuple[Any, ...]) -> None:
+        """The next version of gold: id, name, credit, op."""
+        self.written += 1
+        typed = [(key, name, credit, "lineage", op) for key, name, credit, op in rows]
+        table = self.lake.gold("dim_people", ("id",))
+        self.tables.put(self.spark.createDataFrame(typed, GOLD), table, Progress("in", self.written))
+
+    def record(self, *values: Any, refine: bool = True) -> None:
+        """Records of the source's topic, taken through bronze and silver, one batch."""
+        rows = []
+        for value in values:
+            self.written += 1
+            image = None if not isinstance(value, dict) else value["after"] or value["before"]
+            rows.append(record("s.shop.orders", self.written, {"id": image["id"] if image else 0}, value))
+        self.tables.append(bronze(self.spark, rows), self.lake.bronze("s"), None)
+        if refine:
+            assert [a.error for a in silver.refine(self.spark, self.source) if a.error] == []
+
+    def deliver(self) -> list[Delivered]:
+        at = Warehouse(self.tables, self.tables, self.control, self.lake)
+        offer = Offer((self.feed,), {"people": self.outlet}, {"dim_people": ("id",)}, {"s": self.source}, at)
+        return canonical.deliver(self.spark, offer)
+
+    @property
+    def sent(self) -> list[Sent]:
+        return self.outlet.topics[TOPIC]
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        return [json.loads(each.value) for each in self.sent if each.value is not None]
+
+
+def died(world: World, at: str) -> None:
+    """A run that is killed there."""
+
+    def watch(name: str) -> None:
+        if name == at:
+            raise Killed(name)
+
+    with failpoints.watched(watch), pytest.raises(Killed):
+        world.deliver()
+
+
+def brief(event: dict[str, Any], *columns: str) -> tuple[Any, ...]:
+    images = (event[side] and tuple(event[side][c] for c in columns) for side in ("before", "after"))
+    return (event["op"], *event["key"].values(), *images)
+
+
+def test_gold_is_told_commit_by_commit(spark) -> None:
+    """First the rows that are there, then what each commit did; money is text, lineage stays here; the second run has
+    nothing to say.
+    """
+    world = World(spark, replace(OF_GOLD, tombstones=True))
+    world.put((1, "Ann", Decimal("1.50"), "upsert"), (2, "Bob", None, "upsert"))
+    assert [each.events for each in world.deliver()] == [2]
+    world.put((1, "Ann", Decimal("2.50"), "upsert"), (2, None, None, "delete"))
+    world.put((1, "Anna", Decimal("2.50"), "upsert"))
+    assert [(each.feed, each.events, each.error) for each in world.deliver()] == [("people", 3, None)]
+    assert world.deliver() == []
+    first, *_ = world.told
+    assert set(first["after"]) == {"id", "name", "credit"}
+    assert [brief(event, "name", "credit") for event in world.told] == [
+        ("read", 1, None, ("Ann", "1.50")),
+        ("read", 2, None, ("Bob", None)),
+        ("update", 1, ("Ann", "1.50"), ("Ann", "2.50")),
+        ("delete", 2, ("Bob", None), None),
+        ("update", 1, ("Ann", "2.50"), ("Anna", "2.50")),
+    ]
+    assert [(each.key, each.headers) for each in world.sent if each.value is None] == [('{"id":2}', {})]
+    assert len({event["id"] for event in world.told}) == 5
+    assert world.sent[0].headers == {
+        "ce_specversion": b"1.0", "ce_id": first["id"].encode(), "ce_type": b"people.v1", "ce_source": b"dim_people",
+        "ce_sequence": first["source"]["sequence"].encode(), "content-type": b"application/json",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("point", ["canonical.begun", "canonical.sent"])
+def test_what_is_sent_again_has_the_ids_that_it_had(spark, point: str) -> None:
+    """A run that dies between Kafka and the lake, or before its first event, with the table moving on meanwhile: the
+    topic has every event at least once, and without repetitions what a run that was not killed has sent.
+    """
+    calm, killed = World(spark), World(spark)
+    killed.tables = calm.tables
+    calm.put((1, "Ann", None, "upsert"))
+    calm.deliver()
+    died(killed, point)
+    calm.put((1, "Bob", None, "upsert"))
+    calm.put((1, "Ann", None, "upsert"))
+    calm.deliver()
+    if point == "canonical.sent":
+        died(killed, point)
+        died(killed, point)
+    killed.deliver()
+    by_id = {event["id"]: event for event in killed.told}
+    assert list(by_id.values()) == calm.told
+    assert [event["after"]["name"] for event in calm.told] == ["Ann", "Bob", "Ann"]
+    assert len(killed.told) == (3 if point == "canonical.begun" else 6)
+
+
+def test_silver_is_told_through_select_and_where(spark) -> None:
+    """Others see a row that enters the feed as created and one that leaves it as deleted; a change that they do not see
+    is no event. The source's order and time come along, and keys go by the feed's names.
+    """
+    world = World(exact_session(spark), OF_SILVER)
+    row = {"id": 1, "Name": "pen", "total": 1}
+    world.record(envelope("c", row, pos=4))
+    world.deliver()
+    world.record(envelope("u", row | {"total": 2}, row, pos=8), envelope("c", row | {"id": 9}, pos=12))
+    world.record(envelope("u", row | {"Name": "ink"}, row, pos=16))
+    world.record(envelope("d", None, row, pos=20))
+    world.deliver()
+    assert [brief(event, "order_id", "what") for event in world.told] == [
+        ("read", 1, None, (1, "PEN")), ("update", 1, (1, "PEN"), (1, "INK")), ("delete", 1, (1, "INK"), None),
+    ]  # fmt: skip
+    places = [event["source"]["sequence"] for event in world.told]
+    assert places == sorted(places)
+    assert (world.sent[0].key, world.told[0]["time"]) == ('{"order_id":1}', "2023-11-14T22:13:20.000000Z")
+    assert [event["complete"] for event in world.told] == [True, True, True]
+
+
+def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark) -> None:
+    """Straight from the source's topic: filtered, reshaped, the same key, with or without silver; bad JSON stays in
+    bronze and stops nothing; sent again, the ids are the same.
+    """
+    world = World(exact_session(spark), replace(OF_SILVER, every_change=True))
+    row = {"id": 1, "Name": "pen", "total": 1}
+    batch = (
+        envelope("c", row, pos=4),
+        envelope("u", row | {"Name": "ink"}, row, pos=8),
+        "{",
+        envelope("c", row | {"id": 9}, pos=12),
+        envelope("u", row | {"Name": "ink", "id": 1}, None, pos=16),
+        envelope("d", None, row, pos=20),
+        None,
+    )
+    world.record(*batch, refine=False)
+    assert [(each.events, each.error) for each in world.deliver()] == [(4, None)]
+    world.record(envelope("r", row, pos=24), refine=False)
+    world.deliver()
+    assert world.deliver() == []
+    assert [brief(event, "what") for event in world.told] == [
+        ("create", 1, None, ("PEN",)),
+        ("update", 1, ("PEN",), ("INK",)),
+        ("update", 1, None, ("INK",)),
+        ("delete", 1, ("PEN",), None),
+        ("read", 1, None, ("PEN",)),
+    ]
+    assert [event["source"]["offset"] for event in world.told] == [1, 2, 5, 6, 8]
+    once = world.told
+    world.control.remove(world.lake.canonical("people"))
+    world.deliver()
+    assert [event["id"] for event in world.told[len(once) :]] == [event["id"] for event in once]
+
+
+def stopped(world: World) -> Any:
+    [report] = world.deliver()
+    return report.error
+
+
+def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
+    """Other columns under the same version, another table under the same name, expressions that do not fit, a table
+    that is not there: a named error, nothing sent and no step forward; a topic that is not there is to be tried again.
+    """
+    world = World(spark)
+    assert isinstance(stopped(world), TableMissing)
+    world.put((1, "Ann", None, "upsert"))
+    world.feed = replace(OF_GOLD, select=(("id", "ident"),))
+    assert isinstance(error := stopped(world), ConfigError)
+    assert "ident" in str(error)
+    world.feed = replace(OF_GOLD, select=(("id", "id"), ("number", "CAST(name AS INT)")))
+    assert isinstance(error := stopped(world), TableStopped)
+    assert "Ann" not in str(error)
+    world.feed = replace(OF_GOLD, version=3)
+    world.outlet.topics.clear()
+    with pytest.raises(Unreachable, match=TOPIC):
+        world.deliver()
+    world.outlet.topics[TOPIC] = []
+    world.deliver()
+    world.put((1, "Bob", None, "upsert"))
+    world.feed = replace(OF_GOLD, version=3, select=(("id", "id"), ("name", "name")))
+    assert isinstance(stopped(world), SchemaRefused)
+    assert len(world.sent) == 1
+    world.feed = replace(world.feed, version=4)
+    world.deliver()
+    assert [(event["version"], event["after"]) for event in world.told[1:]] == [(4, {"id": 1, "name": "Bob"})]
+    world.tables = MemoryFormat()
+    world.put((7, "Eve", None, "upsert"))
+    assert isinstance(error := stopped(world), ChangesLost)
+    assert "replicator canonical restart people" in str(error)
+    world.control.remove(world.lake.canonical("people"))
+    world.deliver()
+    assert world.told[-1]["op"] == "read"
+
+
+def test_a_new_column_of_the_table_changes_no_event_by_itself(spark) -> None:
+    """Rows that only got the column, or a wider type, are not told."""
+    before = made(spark, [(1, "Ann"), (2, "Bob")], "id INT, name STRING")
+    after = made(spark, [(1, "Ann", None), (2, "Bea", None)], "id BIGINT, name STRING, more STRING")
+    was, is_ = (events.images(side, ("id",), OF_GOLD) for side in (events.aligned(before, after), after))
+    [change] = events.changed(was, is_).collect()
+    assert (change["op"], change["before"]["name"], change["after"]["name"]) == ("update", "Bob", "Bea")
+
+
+def test_the_schema_holds_for_what_is_sent(spark) -> None:
+    """JSON Schema 2020-12 is written beside the control row; types, nullability and constants are those of the
+    events.
+    """
+    world = World(spark)
+    world.put((1, "Ann", Decimal("1.50"), "upsert"))
+    world.deliver()
+    schema = world.control.get(world.lake.event_schema("people", 1))
+    assert schema is not None
+    members = schema["properties"]
+    assert members["key"]["properties"] == {"id": {"type": "integer"}}
+    image, nothing = members["after"]["anyOf"]
+    assert nothing == {"type": "null"}
+    assert image["properties"] == {
+        "id": {"type": ["integer", "null"]},
+        "name": {"type": ["string", "null"]},
+        "credit": {"type": ["string", "null"]},
+    }
+    assert set(schema["required"]) == set(world.told[0])
+    assert members["type"]["const"] == world.told[0]["type"]
+
+
+def test_versions_that_are_not_kept_any_more_stop_the_feed(spark) -> None:
+    """Nobody could tell what they did: a named error, and how to go on."""
+    world = World(spark)
+    world.put((1, "Ann", None, "upsert"))
+    world.deliver()
+    world.put((1, "Bob", None, "upsert"))
+    world.tables._tables[world.lake.gold("dim_people").location].begins = 1
+    assert isinstance(stopped(world), ChangesLost)
+    assert len(world.sent) == 1

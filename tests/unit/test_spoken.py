@@ -1,0 +1,176 @@
+"""Records as events for people."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.debezium.jsontext import Number, dumps
+from replicator.debezium.spoken import UNSENT, Event, Reader, Record, Start, position
+from replicator.errors import BadRecording, ConfigError
+from replicator.sources import lines
+from replicator.spec import Column, Declaration, SourceSpec
+from tests.builders import UNSENT as PLACEHOLDER
+from tests.builders import envelope, wrapped
+from tests.cli import said
+
+DECLARED = Declaration("shop.orders", (Column("placed", "date"), Column("total", "decimal(10,2)")))
+VARIABLE = "io.debezium.data.VariableScaleDecimal"
+SHOP = SourceSpec("s", "s[.].*", tables=(DECLARED,))
+
+
+def spoken(value: Any, key: Any = None, topic: str = "s.shop.orders", source: SourceSpec = SHOP) -> Event:
+    texts = [
+        None if each is None else each.encode() if isinstance(each, str) else json.dumps(each).encode()
+        for each in (key, value)
+    ]
+    return Reader(source).event(Record(topic, 0, 7, None, *texts))
+
+
+def test_an_update_tells_what_changed() -> None:
+    """Both images are there: only columns that differ, by declared types, money with all its digits."""
+    before = {"id": 1, "total": "BOI=", "placed": 20454, "note": "a"}
+    event = spoken(envelope("u", {**before, "total": "BPY=", "note": None}, before, pos=8), {"id": 1})
+    assert (event.op, event.table, event.position) == ("u", "shop.orders", "file 1, pos 8")
+    assert event.changed() == {"total": (Number("12.50"), Number("12.70")), "note": ("a", None)}
+    assert event.after is not None
+    assert event.after["placed"] == "2026-01-01"
+    assert event.key == {"id": Number("1")}
+
+
+def decimal(scale: int) -> dict[str, Any]:
+    return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": str(scale)}}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        (decimal(2), "IAsg", "21000.00"),
+        (decimal(2), "/w==", "-0.01"),
+        (decimal(-2), "AQ==", "100"),
+        ({"type": "struct", "name": VARIABLE, "fields": []}, {"scale": 1, "value": "Dw=="}, "1.5"),
+        ({"type": "int32", "name": "io.debezium.time.Date"}, 12058, '"2003-01-06"'),
+        ({"type": "int32", "name": "io.debezium.time.Date"}, 10**9, "1000000000"),
+        ({"type": "int64", "name": "io.debezium.time.Timestamp"}, -1, '"1969-12-31 23:59:59.999000"'),
+        ({"type": "int64", "name": "io.debezium.time.MicroTimestamp"}, 17 * 10**14, '"2023-11-14 22:13:20"'),
+        ({"type": "int64", "name": "io.debezium.time.MicroTime"}, 3_600_000_000, '"01:00:00"'),
+        ({"type": "double"}, 1.50, "1.5"),
+        (decimal(2), "?", '"?"'),
+    ],
+)  # fmt: skip
+def test_a_value_is_read_by_the_schema_block(field: dict[str, Any], value: Any, told: str) -> None:
+    """What stands for money and times on the wire becomes readable; what cannot be read stays."""
+    row = {"type": "struct", "fields": [{**field, "field": "x", "optional": True}], "field": "after"}
+    schema = {"type": "struct", "fields": [row, {"field": "op", "type": "string"}]}
+    event = spoken(wrapped(envelope("c", {"x": value}), schema), wrapped({"id": 1}, {"type": "int32"}))
+    assert event.after is not None
+    assert dumps(event.after["x"]) == told
+    assert event.key == {"id": Number("1")}
+
+
+def test_flattened_rows_tell_what_they_can() -> None:
+    """Names from the topic, operation and position from Debezium's fields; a rewritten delete is one."""
+    row = {"id": 1, "__op": "u", "__lsn": 23_123_456, "__deleted": "false"}
+    event = spoken(row, {"id": 1}, "demo.public.orders")
+    assert (event.op, event.table, event.position) == ("u", "public.orders", "lsn 0/160D600")
+    assert (event.before, event.after) == (None, {"id": Number("1")})
+    gone = spoken(row | {"__deleted": "true"}, {"id": 1}, "demo.public.orders")
+    assert (gone.op, gone.before, gone.after) == ("d", {"id": Number("1")}, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "topic", "note"),
+    [
+        (None, "s.shop.orders", "tombstone"),
+        ("null", "s.shop.orders", "tombstone"),
+        (wrapped(None), "s.shop.orders", "tombstone"),
+        ("{", "s.shop.orders", "malformed JSON"),
+        ("[1]", "s.shop.orders", "no object"),
+        ({"ts_ms": 1}, "__debezium-heartbeat.s", "heartbeat"),
+        ({"status": "END", "id": "7"}, "s.transaction", "transaction"),
+        ({"ddl": "DROP TABLE x", "source": {}}, "s", "schema change"),
+        ({"id": 1}, "orders", "no event of Debezium's"),
+    ],
+)
+def test_what_is_no_change_says_what_it_is(value: Any, topic: str, note: str) -> None:
+    """Nothing stops a look at a topic."""
+    event = spoken(value, {"id": 1}, topic)
+    assert (event.op, event.note) == ("", note)
+
+
+def test_bytes_that_are_no_text_do_not_stop_it() -> None:
+    """In the value, and in the key."""
+    assert Reader().event(Record("t", 0, 0, None, b"\xff", b"\xff")).note == "not UTF-8"
+    assert Reader().event(Record("t", 0, 0, None, b"\xff", None)).key == {"key": "\ufffd"}
+
+
+def test_a_value_that_was_not_sent_is_shown_as_such() -> None:
+    """The placeholder is no value (debezium.md E)."""
+    event = spoken(envelope("u", {"id": 1, "long": PLACEHOLDER}))
+    assert event.after == {"id": Number("1"), "long": UNSENT}
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ({"file": "mysql-bin.000003", "pos": Number("1819"), "row": Number("2")}, "file 3, pos 1819, row 2"),
+        ({"commit_lsn": "0000002e:000001bf:0002"}, "commit_lsn 0000002e:000001bf:0002"),
+        ({"scn": "7", "commit_scn": "12"}, "commit_scn 12"),
+        ({"lsn": None}, ""),
+    ],
+)
+def test_a_position_is_told_in_the_sources_terms(source: dict[str, Any], told: str) -> None:
+    """As ``status`` and ``explain`` tell it."""
+    assert position(source) == told
+
+
+@pytest.mark.parametrize(
+    ("start", "first"),
+    [
+        (Start(), 3),
+        (Start(offset=5), 5),
+        (Start(offset=1), 3),
+        (Start(offset=99), 9),
+        (Start(last=0), 9),
+        (Start(last=2), 7),
+        (Start(last=50), 3),
+    ],
+)
+def test_where_to_begin_stays_within_what_is_there(start: Start, first: int) -> None:
+    """Of a partition that holds the offsets 3 to 8."""
+    assert start.within(3, 9) == first
+
+
+def line(offset: int, value: Any, topic: str = "s.shop.orders") -> str:
+    return json.dumps({"topic": topic, "partition": 0, "offset": offset, "ts": 1, "key": '{"id":1}', "payload": value})
+
+
+def test_a_file_is_told_from_where_it_is_asked_to(tmp_path: Path) -> None:
+    """Plain or compressed; the last N of each topic, or from an offset; for people and as JSON."""
+    one = json.dumps(envelope("u", {"id": 1, "a": "é", "n": 10}, {"id": 1, "a": "e", "n": 10}))
+    texts = [line(0, one), line(1, None), line(2, one, "s.shop.other")]
+    path = tmp_path / "events.jsonl.gz"
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        file.write("\n\n".join(texts))
+    shown = said("tail", str(path), "--from", "-1").splitlines()
+    assert shown == ["0/1  tombstone  id=1", "0/2  u  shop.orders  id=1  a: e → é  (file 1, pos 4)"]
+    assert len(said("tail", str(path), "--from", "beginning", "--limit", "2").splitlines()) == 2
+    [second, third] = map(json.loads, said("tail", str(path), "--from", "1", "--json").splitlines())
+    assert (second["note"], second["op"], second["after"]) == ("tombstone", None, None)
+    assert (third["offset"], third["key"], third["after"]) == (2, {"id": 1}, {"id": 1, "a": "é", "n": 10})
+
+
+def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
+    """With the line; and nothing is followed that cannot grow."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(line(0, None) + '\n{"topic": "t"}\n', encoding="utf-8")
+    with pytest.raises(BadRecording, match=r"events\.jsonl:2"):
+        list(lines.of_file(path))
+    with pytest.raises(ConfigError, match="not followed"):
+        said("tail", str(path), "--follow")
+    with pytest.raises(ConfigError, match="yesterday"):
+        said("tail", str(path), "--from", "yesterday")
