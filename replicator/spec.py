@@ -382,6 +382,23 @@ class SourceSpec:
     def _topics_of_shape(self, shape: str) -> tuple[str, ...]:
         return tuple(f"{self.name}.{declared.table}" for declared in self.tables if declared.shape == shape)
 
+    def hides(self, table: str, column: str) -> bool:
+        """Whether the values of a source table's column are nobody's to see: its file has them hashed, masked or left
+        out, in silver or in bronze already.
+        """
+        home = next((into for shards, into in self.reading.shards if re.fullmatch(shards, table)), table)
+        told = self.declaration(home).transform or Transform()
+        left_out = bool(told.column_list) and column not in told.column_list
+        masked = (each for mask in self.masks if mask.table in (table, home) for each in (*mask.hashed, *mask.dropped))
+        return left_out or column in (*told.hashed, *told.masked, *told.except_column_list, *masked)
+
+    @property
+    def hides_some(self) -> bool:
+        """Whether that may be so of some column."""
+        transforms = [declared.transform for declared in (*self.tables, self.default) if declared.transform is not None]
+        kept = [(*t.hashed, *t.masked, *t.except_column_list, *t.column_list) for t in transforms]
+        return bool(self.masks) or any(kept)
+
     def matches(self, topic: str) -> bool:
         """Whether it reads a topic of that name, as far as its pattern is one of Python's as well."""
         try:

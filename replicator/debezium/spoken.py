@@ -24,6 +24,9 @@ Row = Mapping[str, Any]
 UNSENT = "(not sent)"
 """Shown for a value that Debezium left out (debezium.md section E)."""
 
+HIDDEN = "***"
+"""Shown for a value that the source's file keeps from readers of the lake."""
+
 _METADATA = "__"
 _FILE_NUMBER = re.compile(r"\d+$")
 
@@ -118,9 +121,9 @@ class Reader:
             op=str(body["op"]),
             table=table,
             position=position(source),
-            key=self._key(record, types),
-            before=self._row(body.get("before"), types),
-            after=self._row(body.get("after"), types),
+            key=self._key(record, types, table),
+            before=self._row(body.get("before"), types, table),
+            after=self._row(body.get("after"), types, table),
         )
 
     def _flattened(self, record: Record, schema: Any, body: Row) -> Event:
@@ -131,35 +134,44 @@ class Reader:
         note = _control(record.topic, body)
         parts = record.topic.split(".")
         if note or (not told and len(parts) < 3):
-            told_of_itself = {"ddl": body["ddl"]} if note == "schema change" else own
-            return Event(record, key=self._key(record, {}), after=told_of_itself, note=note or "no event of Debezium's")
+            shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.hides_some else own
+            return Event(record, key=self._key(record, {}), after=shown, note=note or "no event of Debezium's")
         table = _table(told.get("schema") or told.get("db") or parts[-2], told.get("table") or parts[-1])
         types = self._types(table, schema)
         is_gone = str(told.get("deleted", "")).lower() == "true"
-        row, op = self._row(own, types), str(told.get("op") or "u")
+        row, op = self._row(own, types, table), str(told.get("op") or "u")
         sides = (row, None) if is_gone else (None, row)
-        return Event(record, "d" if is_gone else op, table, position(told), self._key(record, types), *sides)
+        return Event(record, "d" if is_gone else op, table, position(told), self._key(record, types, table), *sides)
 
-    def _key(self, record: Record, types: Mapping[str, Logical]) -> Row | None:
+    def _key(self, record: Record, types: Mapping[str, Logical], table: str | None = None) -> Row | None:
+        table = table or _of_topic(record.topic)
         try:
             schema, body = _unwrapped(loads((record.key or b"null").decode()))
         except (ValueError, RecursionError):
-            return None if record.key is None else {"key": record.key.decode(errors="replace")}
+            body = None if record.key is None else record.key.decode(errors="replace")
+            schema = None
         if body is None:
             return None
         if not isinstance(body, dict):
-            return {"key": body}
+            return {"key": HIDDEN if self.source.hides_some else body}
         own = _described(fields_of, schema)
-        return self._row(body, {**types, **own})
+        return self._row(body, {**types, **own}, table)
 
     def _types(self, table: str | None, schema: Any) -> Mapping[str, Logical]:
         declared = self.source.declaration(table).columns if table is not None else ()
         return {c.name: parse_logical(c.type, unsigned=c.unsigned) for c in declared} | _described(row_fields, schema)
 
-    def _row(self, row: Any, types: Mapping[str, Logical]) -> Row | None:
+    def _row(self, row: Any, types: Mapping[str, Logical], table: str | None) -> Row | None:
         if not isinstance(row, dict):
             return None
-        return {name: self._value(types.get(name), value) for name, value in row.items()}
+        hidden = {name for name, value in row.items() if self._hides(table, name, value)}
+        return {name: HIDDEN if name in hidden else self._value(types.get(name), value) for name, value in row.items()}
+
+    def _hides(self, table: str | None, name: str, value: Any) -> bool:
+        """Whether a value is nobody's to see; what is nested in it may be of another shape than we think."""
+        if table is None or not self.source.hides_some:
+            return False
+        return isinstance(value, dict) or self.source.hides(table, name)
 
     def _value(self, logical: Logical | None, value: Any) -> Any:
         if value == self.source.placeholder:
@@ -207,6 +219,12 @@ def _is_envelope(body: Row) -> bool:
 
 def _table(schema: Any, table: Any) -> str | None:
     return f"{schema}.{table}" if schema and table else None
+
+
+def _of_topic(topic: str) -> str | None:
+    """The table that a topic's name tells."""
+    parts = topic.split(".")
+    return ".".join(parts[-2:]) if len(parts) > 1 else None
 
 
 def _described(read: Callable[[Any], Any], schema: Any) -> dict[str, Logical]:

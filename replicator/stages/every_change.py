@@ -75,7 +75,9 @@ def _batch(share: Share, decoded: Decoded, feed: Feed) -> Batch:
 
 
 def _befores(share: Share, decoded: Decoded, layout: Layout) -> DataFrame | None:
-    """The images before updates and deletes, of records that have them; None where none can."""
+    """The images before updates and deletes, of records that have them; None where none can, and behind a transform."""
+    if share.declaration.transform is not None:
+        return None
     forms, _ = forms_of.read(share.rows, share.changes_in(decoded.ordered), share.declaration, decoded.stored)
     if all(form.is_flat for form in forms):
         return None

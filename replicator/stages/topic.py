@@ -43,8 +43,9 @@ def told(spark: SparkSession, at: Refinement, read: Callable[[SparkSession], Dat
     """What is ``read`` of a source (the columns of ``Source.read``, bounded) as tables, for the time of the block, in a
     session of their own with exact names. ``at`` is a refinement whose lake is empty.
 
-    A value that was not sent is NULL, and so is all that a change of a key leaves to its older records. What cannot be
-    decoded is in ``records`` alone.
+    Columns that the source's file hides are NULL, and then so are the records' texts. A value that was not sent is
+    NULL, and so is all that a change of a key leaves to its older records. What cannot be decoded is in ``records``
+    alone.
     """
     session = tuning.session_for(spark, 0, exact_names=True)
     with tuning.kept(bronze.rows(read(session), {})) as rows:
@@ -53,7 +54,7 @@ def told(spark: SparkSession, at: Refinement, read: Callable[[SparkSession], Dat
         with ticks.ticking(watch, watch.in_epochs(rows, topics), Routes("")) as tick:
             shared = ticks.shared(tick)
             tables = {share.name: _changes(share, shared.records) for share in shared.shares if share.rows}
-            yield Told(tables, _texts(shared.records))
+            yield Told(tables, _texts(shared.records, hidden=at.source.hides_some))
 
 
 def _changes(share: Share, records: DataFrame) -> DataFrame:
@@ -68,16 +69,23 @@ def _changes(share: Share, records: DataFrame) -> DataFrame:
     place = F.struct(*PLACE)
     of_kafka = ordered.select(place.alias("_place"), F.col("op").alias("_op"), F.col("timestamp").alias("_timestamp"))
     good = changed.where(F.col("_reject").isNull()).withColumn("_place", F.struct(*[F.col(f"_at.{n}") for n in PLACE]))
-    return _shown(good.join(of_kafka, "_place"), layout)
+    return _shown(good.join(of_kafka, "_place"), layout, share)
 
 
-def _shown(changed: DataFrame, layout: Layout) -> DataFrame:
-    own = [F.col(names.spark(column)).alias(names.decode(column)) for column in layout.types]
+def _shown(changed: DataFrame, layout: Layout, share: Share) -> DataFrame:
+    hides = share.at.source.hides
+    own = [
+        (F.lit(None).cast(kind) if hides(share.name, names.decode(column)) else F.col(names.spark(column))).alias(
+            names.decode(column)
+        )
+        for column, kind in layout.types.items()
+    ]
     where = [F.col(f"_place.{name}").alias(f"_{name}") for name in PLACE[1:]]
     return changed.select(*own, "_op", *where, "_timestamp", "_seq")
 
 
-def _texts(records: DataFrame) -> DataFrame:
+def _texts(records: DataFrame, *, hidden: bool) -> DataFrame:
     note = F.coalesce("rule", "reason")
+    texts = [(F.lit(None).cast("string") if hidden else F.col(name)).alias(name) for name in ("key", "value")]
     of_row = [F.when(note.isNull(), F.col(name)).alias(name) for name in ("op", "table")]
-    return records.select(*PLACE, "timestamp", "key", "value", *of_row, note.alias("note"))
+    return records.select(*PLACE, "timestamp", *texts, *of_row, note.alias("note"))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from replicator.debezium.jsontext import Number, dumps
-from replicator.debezium.spoken import UNSENT, Event, Reader, Record, Start, position
+from replicator.debezium.spoken import HIDDEN, UNSENT, Event, Reader, Record, Start, position
 from replicator.errors import BadRecording, ConfigError
 from replicator.sources import lines
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, Mask, SourceSpec, Transform
 from tests.builders import UNSENT as PLACEHOLDER
 from tests.builders import envelope, wrapped
 from tests.cli import said
@@ -112,6 +112,24 @@ def test_a_value_that_was_not_sent_is_shown_as_such() -> None:
     """The placeholder is no value (debezium.md E)."""
     event = spoken(envelope("u", {"id": 1, "long": PLACEHOLDER}))
     assert event.after == {"id": Number("1"), "long": UNSENT}
+
+
+def test_what_the_source_hides_is_not_shown() -> None:
+    """Hashed, masked, left out, kept from bronze: in rows and keys, of records that are no rows too."""
+    kept = Declaration(
+        "shop.orders", transform=Transform(masked=("note",), hashed=("id",), except_column_list=("gone",))
+    )
+    source = SourceSpec("s", "s[.].*", tables=(kept,), masks=(Mask("shop.orders", ("mail",), ("phone",)),))
+    row = {"id": 1, "note": "a", "gone": 2, "mail": "x", "phone": "y", "n": 3, "data": {"note": "a"}}
+    event = spoken(envelope("u", row | {"n": 4}, row), {"id": 1}, source=source)
+    assert event.changed() == {"n": (Number("3"), Number("4"))}
+    assert event.after is not None
+    assert {name for name, value in event.after.items() if value == HIDDEN} == set(row) - {"n"}
+    assert event.key == {"id": HIDDEN}
+    for value in (None, "{"):
+        assert spoken(value, {"id": 1}, source=source).key == {"id": HIDDEN}
+    assert spoken(None, '"plain"', source=source).key == {"key": HIDDEN}
+    assert spoken({"id": 1}, topic="orders", source=source).after is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import tail
-from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
+from replicator.spec import Column, Declaration, Progress, SourceSpec, Table, Transform
 from replicator.stages import topic
 from replicator.stages.refinement import Refinement
 from replicator.stages.topic import Told
@@ -31,18 +31,18 @@ KAFKA = (
     "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 TOPIC = "s.shop.orders"
+TYPED = Declaration("shop.orders", (Column("id", "int"), Column("total", "decimal(10,2)")))
 ROW = {"id": 1, "Name": "Ann", "total": "BOI=", "note": "x"}
 
 
 @contextmanager
-def told(spark: Any, *values: Any, name: str = TOPIC) -> Iterator[Told]:
+def told(spark: Any, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[Told]:
     """Records of a topic, one of each value."""
     records = [record(name, at, {"id": 1}, value) for at, value in enumerate(values)]
     rows = [
         (r.topic, 0, r.offset, None, (r.key or "").encode(), None if r.value is None else r.value.encode(), [])
         for r in records
     ]
-    declared = Declaration("shop.orders", (Column("id", "int"), Column("total", "decimal(10,2)")))
     memory = MemoryFormat()
     at = Refinement(SourceSpec("s", "s[.].*", tables=(declared,)), memory, memory, MemoryControl(), Lake("memory"))
     with topic.told(spark, at, lambda session: session.createDataFrame(rows, KAFKA)) as found:
@@ -85,6 +85,15 @@ def test_a_topic_without_tables_has_its_records(spark) -> None:
     with told(spark, *messages, name="test_json_topic") as found:
         query = "SELECT count(*), count(DISTINCT value) FROM records"
         assert list(TopicEngine(found).ask(query, None).texts()) == [["7", "6"]]
+
+
+def test_what_the_source_hides_is_null(spark) -> None:
+    """In its table and, since a text has it all, in the records."""
+    declared = Declaration("shop.orders", transform=Transform(masked=("Name",)))
+    with told(spark, envelope("c", ROW), declared=declared) as found:
+        engine = TopicEngine(found)
+        assert list(engine.ask("SELECT id, Name, note FROM orders", None).texts()) == [["1", None, "x"]]
+        assert list(engine.ask("SELECT key, value, op FROM records", None).texts()) == [[None, None, "c"]]
 
 
 def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> None:
