@@ -26,7 +26,7 @@ _EPOCH = "315532800"
 _PROJECT = ("pyproject.toml", "README.md", "LICENSE", "NOTICE")
 _LOCK = "requirements/emr.lock"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
-_CONF = ("sources", "models", "queries")
+_CONF = ("sources", "models", "queries", "canonical")
 _REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
 _SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
@@ -112,7 +112,8 @@ def configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) 
 
 def names(conf: Path, env: str) -> set[str]:
     """The variables that the environment's files refer to, but for those that sound like secrets."""
-    every = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*"), *(conf / "models").glob("*.yaml")]
+    every = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*")]
+    every += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
     found = {match[1] for file in every if file.is_file() for match in _REFERENCE.finditer(file.read_text("utf-8"))}
     return {name for name in found if name and not _SECRET.search(name)}
 

@@ -42,7 +42,7 @@ def show(
 
 @app.command("break")
 def break_(
-    stage: Annotated[str, typer.Argument(help="bronze, silver, gold or publish.", metavar="STAGE")],
+    stage: Annotated[str, typer.Argument(help="bronze, silver, gold, publish or canonical.", metavar="STAGE")],
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     lake: options.LakeRoot = None,

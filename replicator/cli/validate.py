@@ -35,4 +35,6 @@ def _found(settings: Settings) -> dict[str, list[str]]:
         "models": [model.name for model in settings.models],
         "checks": [f"{model.name}: {check}" for model in settings.models for check in model.checks],
         "targets": list(settings.targets),
+        "feeds": [feed.name for feed in settings.feeds],
+        "connectors": [source.connector.name for source in settings.sources if source.connector is not None],
     }

@@ -119,7 +119,7 @@ def run_continuously(
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
     """What is different as soon as there is something to do: versions of what the stages read and do not write
-    themselves, bronze's in any case; and how silver's transactions stand, which holds gold back.
+    themselves, bronze's where silver is among them; and how silver's transactions stand, which holds gold back.
     """
     at, models = pipeline.warehouse, pipeline.models
     if "silver" in stages:
@@ -134,6 +134,9 @@ def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) 
     if "publish" in stages and "gold" not in stages:
         for model in models:
             yield at.gold.version(spark, at.lake.gold(model.name))
+    if CANONICAL in stages and "silver" not in stages and pipeline.offer is not None:
+        for feed in canonical.stands(spark, pipeline.offer):
+            yield feed.newest
 
 
 def _patient(report: Report) -> Report:

@@ -12,8 +12,10 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
-from replicator.spec import Model, ModelColumn, Progress, SourceSpec, Target
+from replicator.sinks.memory_outlet import MemoryOutlet
+from replicator.spec import Feed, Model, ModelColumn, Progress, SourceSpec, Target
 from replicator.stages import cut, pipeline, tuning
+from replicator.stages.canonical import Offer
 from replicator.stages.cut import Standing
 from replicator.stages.pipeline import Line, Pipeline
 from replicator.stages.refinement import Refinement
@@ -74,3 +76,27 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
     ]
     assert sorted(sink.tables["m"]) == [(1,), (2,)]
     assert cut.shown(control, lake, "s") == whole
+
+
+def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSession) -> None:
+    """Each commit of another process is sent, without a stage before it in this run."""
+    small, tables, control, outlet = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), MemoryOutlet("t")
+    lake, stop, number = Lake("memory"), Event(), 0
+    at = Warehouse(tables, tables, control, lake)
+    feed = Feed("people", "t", "m", bootstrap_servers="memory")
+    offer = Offer((feed,), {"people": outlet}, {"m": ("k",)}, {}, at)
+    lines: list[Line] = []
+
+    def between() -> None:
+        nonlocal number
+        number += 1
+        if number % 3 == 1 and number < 6:
+            rows = small.createDataFrame([(number, "lineage", "upsert")], "k INT, _source STRING, _op STRING")
+            tables.put(rows, lake.gold("m", ("k",)), Progress("in", number))
+        elif number > 8:
+            stop.set()
+
+    made_of = Pipeline((), (), (), at, (), {}, offer)
+    pipeline.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
+    assert [line.applied for line in lines if line.error is None and line.applied] == [1, 1]
+    assert len(outlet.topics["t"]) == 2
