@@ -124,8 +124,9 @@ def _leave(verdicts: Sequence[Verdict]) -> None:
 def _tell_unasked(checks: Checks) -> None:
     for at in checks.sources:
         if at.source.name not in checks.databases:
-            name = at.source.name
-            console.narrate(f"{name} has no `database` in its file: silver is not compared with it.", style="yellow")
+            login = at.source.database
+            why = "its file has no `database`" if login is None else f"{login.kind} cannot be asked"
+            console.narrate(f"{at.source.name}: {why}, so silver is not compared with it.", style="yellow")
 
 
 def _show(marks: Marks, *, as_json: bool) -> None:

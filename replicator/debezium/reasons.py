@@ -21,7 +21,6 @@ _DECLARE = f"Declare a type that holds it, {_RETRY}."
 REASONS: Mapping[str, Reason] = {
     "invalid_utf8": Reason("The bytes of the key or the value are not UTF-8 text.", _PRODUCER),
     "malformed_json": Reason("The value is not JSON.", _PRODUCER),
-    "too_deep": Reason("The value is nested deeper than the parser goes.", _PRODUCER),
     "unknown_shape": Reason("The value is JSON, but none of the shapes that Debezium writes.", _PRODUCER),
     "unknown_op": Reason("The operation is none of c, u, r, d, t, m.", _PRODUCER),
     "unknown_table": Reason(
@@ -29,10 +28,6 @@ REASONS: Mapping[str, Reason] = {
         f"Let Debezium add the table's name to flattened records or give each table a topic of its own, {_RETRY}.",
     ),
     "after_missing": Reason("An insert, update or snapshot row without the row.", _PRODUCER),
-    "schema_missing": Reason(
-        "Neither the record nor the configuration says what types its columns have.",
-        f"Declare the table's columns, {_RETRY}.",
-    ),
     "incompatible_schema": Reason(
         "The type of a column became one that cannot hold the values of the old one.", _DECLARE
     ),
@@ -50,10 +45,6 @@ REASONS: Mapping[str, Reason] = {
     ),
     "position_missing": Reason(
         "The record has no place in the source's order, and other records of its topic do.",
-        "Take an incremental snapshot of the row at the source, then drop the letter.",
-    ),
-    "position_malformed": Reason(
-        "The record's place in the source's order is out of range.",
         "Take an incremental snapshot of the row at the source, then drop the letter.",
     ),
     "type_mismatch": Reason("A value is of another kind than its column.", _DECLARE),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
 
 _Prune = Annotated[bool, typer.Option("--prune", help="Delete Debezium's connectors that no file describes.")]
+_Counted = Annotated[bool, typer.Option("--prune", help="Count Debezium's that no file describes as differences.")]
 _CHANGES = ("connector", "then", "key", "runs", "wanted")
 
 
@@ -53,7 +54,7 @@ def validate(
 
 def diff(
     sources: reach.Sources = None,
-    prune: _Prune = False,
+    prune: _Counted = False,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
     as_json: options.Json = False,
