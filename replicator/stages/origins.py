@@ -108,6 +108,22 @@ def mark(source: SourceSpec, declared: Declaration) -> str | None:
     return hashlib.sha256(repr((told, module, key)).encode()).hexdigest()
 
 
+def tree(node: object) -> object:
+    """What a program says, in a form of all Pythons that we run on: newer ones give their nodes further fields, empty
+    where a program does not use them, 3.12 f-strings parts without text, and ``ast.unparse`` writes what it always
+    wrote in other ways.
+    """
+    if isinstance(node, ast.AST):
+        held = ((name, _said(node, value)) for name, value in ast.iter_fields(node))
+        return type(node).__name__, [(name, tree(value)) for name, value in held if value is not None and value != []]
+    return [tree(each) for each in node] if isinstance(node, list) else repr(node)
+
+
+def _said(node: ast.AST, value: Any) -> Any:
+    is_text = isinstance(node, ast.JoinedStr)
+    return [each for each in value if not (isinstance(each, ast.Constant) and each.value == "")] if is_text else value
+
+
 def function(told: str, table: str) -> Callable[..., Any]:
     """The user's function ``module:function``. Raises TableStopped where Python does not find it."""
     module, _, name = told.partition(":")
@@ -133,6 +149,6 @@ def _field(name: str, kind: DataType, layout: Layout) -> StructField:
 def _text(module: str) -> str:
     """A module's program, without its comments and its layout: once, as it is when the process loads it."""
     try:
-        return ast.dump(ast.parse(inspect.getsource(importlib.import_module(module))))
+        return repr(tree(ast.parse(inspect.getsource(importlib.import_module(module)))))
     except (ImportError, OSError, TypeError, SyntaxError):
         return module
