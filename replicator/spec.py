@@ -400,11 +400,11 @@ class SourceSpec:
         return bool(self.masks) or any(kept)
 
     def matches(self, topic: str) -> bool:
-        """Whether it reads a topic of that name, as far as its pattern is one of Python's as well."""
+        """Whether it reads a topic of that name; by the name's prefix where its pattern is none of Python's."""
         try:
             return not self.objects and re.fullmatch(self.topics, topic) is not None
         except re.error:
-            return False
+            return topic.startswith(f"{self.name}.")
 
     def declaration(self, table: str) -> Declaration:
         """What is declared about ``<database or schema>.<table>``; the source's default if nothing is."""

@@ -19,7 +19,7 @@ from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.stages.share import Share
 from replicator.transforms import decode
 from replicator.transforms.decode import Needs
-from replicator.transforms.layout import Layout
+from replicator.transforms.layout import Layout, version_of
 from replicator.transforms.letters import PLACE
 
 OURS = ("_op", "_partition", "_offset", "_timestamp", "_seq")
@@ -75,9 +75,11 @@ def _changes(share: Share, records: DataFrame) -> DataFrame:
 def _shown(changed: DataFrame, layout: Layout, share: Share) -> DataFrame:
     hides = share.at.source.hides
     own = [
-        (F.lit(None).cast(kind) if hides(share.name, names.decode(column)) else F.col(names.spark(column))).alias(
-            names.decode(column)
-        )
+        (
+            F.lit(None).cast(kind)
+            if hides(share.name, names.decode(version_of(column)[0]))
+            else F.col(names.spark(column))
+        ).alias(names.decode(column))
         for column, kind in layout.types.items()
     ]
     where = [F.col(f"_place.{name}").alias(f"_{name}") for name in PLACE[1:]]

@@ -21,7 +21,7 @@ from replicator.spec import Column, Declaration, Progress, SourceSpec, Table, Tr
 from replicator.stages import topic
 from replicator.stages.refinement import Refinement
 from replicator.stages.topic import Told
-from tests.builders import UNSENT, envelope, record
+from tests.builders import UNSENT, envelope, record, wrapped
 from tests.cli import said
 
 pytestmark = pytest.mark.spark
@@ -33,6 +33,13 @@ KAFKA = (
 TOPIC = "s.shop.orders"
 TYPED = Declaration("shop.orders", (Column("id", "int"), Column("total", "decimal(10,2)")))
 ROW = {"id": 1, "Name": "Ann", "total": "BOI=", "note": "x"}
+
+
+def _row_schema(kind: str) -> dict[str, Any]:
+    """The schema block of an envelope whose rows have a Name of that type."""
+    row = [{"type": "int32", "optional": False, "field": "id"}, {"type": kind, "optional": True, "field": "Name"}]
+    images = [{"type": "struct", "optional": True, "fields": row, "field": side} for side in ("before", "after")]
+    return {"type": "struct", "fields": [*images, {"type": "string", "optional": False, "field": "op"}]}
 
 
 @contextmanager
@@ -94,6 +101,13 @@ def test_what_the_source_hides_is_null(spark) -> None:
         engine = TopicEngine(found)
         assert list(engine.ask("SELECT id, Name, note FROM orders", None).texts()) == [["1", None, "x"]]
         assert list(engine.ask("SELECT key, value, op FROM records", None).texts()) == [[None, None, "c"]]
+    versions = [
+        wrapped(envelope("c", {"id": 1, "Name": value}, pos=at), _row_schema(kind))
+        for at, (kind, value) in enumerate((("int32", 7), ("string", "Ann")))
+    ]
+    with told(spark, *versions, declared=declared) as found:
+        rows = found.tables["shop.orders"].select("Name", "Name__v2").collect()
+        assert list(map(tuple, rows)) == [(None, None), (None, None)]
 
 
 def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> None:
