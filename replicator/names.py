@@ -34,6 +34,11 @@ def encode(name: str) -> str:
     return "".join(out)
 
 
+def in_topic(name: str) -> str:
+    """A table's name as Debezium writes it in a topic's: ``_`` for every character that such a name cannot have."""
+    return re.sub(r"[^a-zA-Z0-9._-]", "_", name)
+
+
 def decode(encoded: str) -> str:
     """The name that :func:`encode` was given."""
 

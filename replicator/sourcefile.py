@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
-from replicator import kafka_options, tablekeys
+from replicator import kafka_options, names, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.spec import Connector, Declaration, Login, Mask, SourceSpec
 from replicator.strict import Strict, check
@@ -301,9 +301,11 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
 
 
 def topics(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> str:
-    """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some."""
+    """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some, also
+    where a database stands before the schema (SQL Server).
+    """
     tables = "|".join(_literal(table) for table in include or exclude)
-    some = f"(?:{tables})" if include else f"(?!(?:{tables})$).*" if exclude else ".*"
+    some = f"(?:{tables})" if include else f"(?!(?:[^.]+[.])?(?:{tables})$).*" if exclude else ".*"
     return f"{_literal(prefix)}[.]{some}"
 
 
@@ -317,8 +319,7 @@ def reads(source: SourceSpec, table: str) -> bool:
 
 
 def _literal(name: str) -> str:
-    # Debezium puts `_` for every character that a topic's name cannot have
-    return re.sub(r"[^a-zA-Z0-9._-]", "_", name).replace(".", "[.]")
+    return names.in_topic(name).replace(".", "[.]")
 
 
 def _last_two(name: str) -> str:

@@ -6,10 +6,12 @@ REDACTED, which is no row, so that nothing passes because it looks odd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from replicator import names
 from replicator.debezium.jsontext import Number, dumps, loads
 from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Mask
@@ -18,6 +20,8 @@ REDACTED = '"not JSON, and not kept: mask_before_bronze"'
 """The value in the place of one of a masked table that cannot be read."""
 
 _IMAGES = ("before", "after")
+_CHANGED_FIELDS = "updateDescription"
+"""MongoDB's second telling of what ``after`` holds, by paths into the document: left out, no part of it is read."""
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 _BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
 _TEXT_FIELD = {"type": "string", "optional": True}
@@ -50,9 +54,25 @@ class Redaction:
         return one.text(key), one.text(value), kept
 
     def _mask(self, topic: str, value: Any) -> Mask | None:
-        """By the topic's name, or by the table that an envelope names."""
-        by_topic = self.masks.get(topic.removeprefix(f"{self.source}."))
-        return by_topic if by_topic is not None else self.masks.get(_table(value))
+        """By the topic's name, or by the table that an envelope names; of a tombstone in a topic that is named after no
+        table all masks at once, as hashes: whose key it has nobody can say.
+        """
+        table = topic.removeprefix(f"{self.source}.")
+        parts = table.split(".")
+        by_topic = self._by_topic.get(table) or self._by_topic.get(".".join(parts[-2:]))
+        if by_topic is not None:
+            return by_topic
+        is_of_a_table = table != topic and len(parts) > 1
+        return self._of_all if _is_tombstone(value) and not is_of_a_table else self.masks.get(_table(value))
+
+    @cached_property
+    def _by_topic(self) -> Mapping[str, Mask]:
+        return {names.in_topic(table): mask for table, mask in self.masks.items()}
+
+    @cached_property
+    def _of_all(self) -> Mask:
+        named = dict.fromkeys(name for mask in self.masks.values() for name in (*mask.hashed, *mask.dropped))
+        return Mask("", tuple(named))
 
 
 @dataclass(frozen=True)
@@ -76,8 +96,9 @@ class _Masking:
             return {**value, "schema": self._schema(value["schema"]), "payload": self._record(value["payload"])}
         if "specversion" in value and "data" in value:
             return {**value, "data": self._record(value["data"])}
-        if "op" in value and any(image in value for image in _IMAGES):
-            return {name: self._row(held) if name in _IMAGES else held for name, held in value.items()}
+        if _is_envelope(value):
+            told = {name: held for name, held in value.items() if name != _CHANGED_FIELDS}
+            return {name: self._row(held) if name in _IMAGES else held for name, held in told.items()}
         return self._row(value)
 
     def _row(self, row: Any) -> Any:
@@ -106,9 +127,9 @@ class _Masking:
         fields = schema.get("fields") if isinstance(schema, dict) else None
         if not isinstance(fields, list):
             return schema
-        names = {field.get("field") for field in fields if isinstance(field, dict)}
-        if "op" in names and names & {*_IMAGES}:
-            return {**schema, "fields": [self._schema(f) if f.get("field") in _IMAGES else f for f in fields]}
+        if _is_envelope({field.get("field") for field in fields if isinstance(field, dict)}):
+            told = [field for field in fields if field.get("field") != _CHANGED_FIELDS]
+            return {**schema, "fields": [self._schema(f) if f.get("field") in _IMAGES else f for f in told]}
         kept = [field for field in fields if field.get("field") not in self.mask.dropped]
         return {**schema, "fields": [self._field(field) for field in kept]}
 
@@ -125,13 +146,25 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
+def _is_envelope(members: Collection[object]) -> bool:
+    return "op" in members and any(name in members for name in (*_IMAGES, _CHANGED_FIELDS))
+
+
+def _payload(value: Any) -> Any:
+    return value.get("payload", value) if isinstance(value, dict) else value
+
+
+def _is_tombstone(value: Any) -> bool:
+    return _payload(value) is None
+
+
 def _table(value: Any) -> str:
     """``<database or schema>.<table>`` as an envelope names it; '' where it does not."""
-    payload = value.get("payload", value) if isinstance(value, dict) else None
+    payload = _payload(value)
     source = payload.get("source") if isinstance(payload, dict) else None
     if not isinstance(source, dict):
         return ""
-    return f"{source.get('schema') or source.get('db') or ''}.{source.get('table') or ''}"
+    return f"{source.get('schema') or source.get('db') or ''}.{source.get('table') or source.get('collection') or ''}"
 
 
 def _read(told: bytes) -> Any:

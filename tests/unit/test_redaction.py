@@ -108,6 +108,43 @@ def test_a_table_is_known_by_its_topic_or_by_the_envelope_and_others_keep_every_
     assert REDACTION.record("s.shop.orders", other, other, [("a", None)]) == (other, other, [("a", None)])
 
 
+@pytest.mark.parametrize("images", ['"before":null,"after":%s,', '"after":null,', ""], ids=["full", "null", "none"])
+def test_the_changed_fields_of_a_document_are_not_kept(images: str) -> None:
+    """They are the document's own values once more, by paths that no list of columns names."""
+    fields = json.dumps('{"email":"ann@x"}')
+    images = images.replace("%s", json.dumps(ROW))
+    told = redacted("{" + images + f'"updateDescription":{{"updatedFields":{fields}}},' + SOURCE + "}")
+    assert "ann@x" not in told
+    assert set(json.loads(told)) == set(json.loads("{" + images + SOURCE + "}"))
+    described = [{"type": "struct", "field": name} for name in ("after", "updateDescription", "op")]
+    value = {"schema": {"fields": described}, "payload": {"after": None, "op": "u"}}
+    assert json.loads(redacted(json.dumps(value)))["schema"]["fields"] == [described[0], described[2]]
+
+
+@pytest.mark.parametrize("value", [None, b"null", b'{"schema":null,"payload":null}'], ids=["none", "null", "wrapped"])
+@pytest.mark.parametrize("topic", ["s.crm.shop.people", "s.all", "everything", "elsewhere.shop.orders"])
+def test_the_key_of_a_tombstone_is_masked_wherever_it_may_be_of_a_masked_table(topic: str, value: bytes | None) -> None:
+    """It names no table: its topic does (SQL Server's with the database), or nothing does."""
+    key, kept, _ = REDACTION.record(topic, b'{"id":1}', value, None)
+    assert (key, kept) == (f'{{"id":"{digest("1")}"}}'.encode(), value)
+
+
+def test_a_tombstone_in_the_topic_of_another_table_keeps_its_key() -> None:
+    """Or the deletes of tables that have no policy would find no row."""
+    assert REDACTION.record("s.shop.orders", b'{"id":1}', None, None)[0] == b'{"id":1}'
+    assert REDACTION.record("s.crm.shop.orders", b'{"id":1}', None, None)[0] == b'{"id":1}'
+
+
+def test_a_table_is_known_by_the_name_that_topics_can_have_and_a_collection_by_its_envelope() -> None:
+    """Debezium puts ``_`` for what a topic's name cannot have; MongoDB's records name a collection."""
+    policy = {"shop.pe ople": Mask("shop.pe ople", ("id",))}
+    redaction = Redaction("s", policy, digest, Placeholder())
+    hidden = f'{{"id":"{digest("1")}"}}'.encode()
+    assert redaction.record("s.shop.pe_ople", b'{"id":1}', None, None)[0] == hidden
+    document = b'{"after":null,"op":"d","source":{"db":"shop","collection":"pe ople"}}'
+    assert redaction.record("elsewhere", b'{"id":1}', document, None)[0] == hidden
+
+
 def test_a_policy_is_declared_per_table(tmp_path: Path) -> None:
     """Beside the tables, with the key from the environment."""
     path = tmp_path / "declare.yaml"

@@ -9,6 +9,7 @@ import pydantic
 import pytest
 
 from replicator import settings, sourcefile
+from replicator.cli import topics
 from replicator.errors import ConfigError
 from replicator.spec import Column
 from replicator.yamlfile import Problems, leaves, read
@@ -345,12 +346,25 @@ def test_a_wrong_declare_file_names_file_and_line(tmp_path):
         sourcefile.declarations(tmp_path / "absent.yaml")
 
 
+def test_a_topic_is_known_by_its_prefix_where_only_java_reads_the_pattern(conf):
+    """A topic of nobody's would be shown in clear, whatever its source hides."""
+    told = (
+        "name: s\ntopics: 's[.]\\p{Lower}+[.].*'\nhash_key: ${SECRET}\n"
+        "mask_before_bronze: {shop.people: {hash: [email]}}\n"
+    )
+    found = conf(environment={"SECRET": "a secret of the source"}, **{"sources/s.yaml": told})
+    assert topics.needed(found, "s.shop.people", None).hides("shop.people", "email")
+    assert topics.source_of(found, "t.shop.people", None) is None
+
+
 def test_all_tables_but_some_are_read(conf):
     """An excluded table has no topic that is read, whatever others are called."""
     [source] = conf(**{"sources/s.yaml": "name: s\nexclude: [shop.audit, shop.a$b]\n"}).sources
     topics = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
     assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [True, True, False, False]
     assert [sourcefile.reads(source, table) for table in ("shop.orders", "shop.audit")] == [True, False]
+    topics = ("s.crm.shop.audit", "s.crm.shop.orders", "s.shop.audit.x")  # SQL Server's have the database as well
+    assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [False, True, True]
     assert "topics or exclude" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ntopics: x\n"})
     assert "not both" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ninclude: [a.c]\n"})
 
