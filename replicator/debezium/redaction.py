@@ -155,7 +155,9 @@ def _payload(value: Any) -> Any:
 
 
 def _is_tombstone(value: Any) -> bool:
-    return _payload(value) is None
+    return value is None or (
+        isinstance(value, dict) and set(value) == {"schema", "payload"} and value["payload"] is None
+    )
 
 
 def _table(value: Any) -> str:

@@ -133,6 +133,8 @@ def test_a_tombstone_in_the_topic_of_another_table_keeps_its_key() -> None:
     """Or the deletes of tables that have no policy would find no row."""
     assert REDACTION.record("s.shop.orders", b'{"id":1}', None, None)[0] == b'{"id":1}'
     assert REDACTION.record("s.crm.shop.orders", b'{"id":1}', None, None)[0] == b'{"id":1}'
+    row = b'{"id":1,"payload":null}'
+    assert REDACTION.record("elsewhere", row, row, None)[:2] == (row, row)
 
 
 def test_a_table_is_known_by_the_name_that_topics_can_have_and_a_collection_by_its_envelope() -> None:
