@@ -28,7 +28,6 @@ from replicator.errors import (
     SchemaRefused,
     TableMissing,
     TableStopped,
-    Unreachable,
 )
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
@@ -115,9 +114,8 @@ def promised(spark: SparkSession, offer: Offer, feed: Feed) -> dict[str, Any]:
 
 
 def deliver(spark: SparkSession, offer: Offer) -> list[Delivered]:
-    """Send what every feed has not sent. One report per feed that sent something or stopped; the others go on.
-
-    Raises Unreachable when Kafka does not answer or lacks a topic.
+    """Send what every feed has not sent. One report per feed that sent something or stopped, be it that its Kafka does
+    not answer or lacks the topic; the others go on.
     """
     found = [_delivered(spark, offer, feed) for feed in offer.feeds]
     return [each for each in found if each.events or each.error is not None or each.warnings]
@@ -131,7 +129,7 @@ def _delivered(spark: SparkSession, offer: Offer, feed: Feed) -> Delivered:
             for count, told in _sent(spark, offer, feed):
                 sent += count
                 warnings |= dict.fromkeys(told)
-    except (Unreachable, LeaseLost):
+    except LeaseLost:
         raise
     except ReplicatorError as stopped:
         error = stopped

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.spec import Feed
+from replicator.spec import Arrival, Feed
 from replicator.stages import decoding, epochs, routing, ticks
 from replicator.stages import forms as forms_of
 from replicator.stages.committed import Batch, kinds
@@ -17,11 +17,12 @@ from replicator.stages.decoding import Decoded
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING, News
+from replicator.stages.routing import BEGINNING, News, Routes
 from replicator.stages.share import Share
 from replicator.transforms import decode, events
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, described
+from replicator.transforms.letters import ADDRESS
 
 _TRUNCATED = "a truncate is no event: consumers keep the rows that it took"
 
@@ -37,8 +38,12 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
     bronze = at.lake.bronze(at.source.name)
     identity = at.bronze.identity(session, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    every = routing.everything(session, at.bronze, bronze, routes.topics(feed.source_table), upto)
-    news = News(upto, dict.fromkeys(every.after, BEGINNING if after is None else after))
+    low = BEGINNING if after is None else after
+    topics = _topics(routing.arrived(session, at.bronze, bronze, low, upto), routes, feed.source_table)
+    if not topics:
+        yield None
+        return
+    news = News(upto, dict.fromkeys(topics, low))
     watch = Watch(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(news.records(session, at.bronze, bronze), news.after)
     with ticks.ticking(watch, records, routes) as tick:
@@ -52,17 +57,25 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
             yield replace(_batch(share, decoded, feed), warnings=told)
 
 
+def _topics(arrivals: Iterable[Arrival], routes: Routes, table: str) -> list[str]:
+    """Topics that may have got records of the table: all but those that have carried others alone. Silver, which
+    learns the routes, need not have seen them yet.
+    """
+    arrived = {arrival.partition[0] for arrival in arrivals}
+    return sorted(topic for topic in arrived if table in routes.tables.get(topic, (table,)))
+
+
 def _batch(share: Share, decoded: Decoded, feed: Feed) -> Batch:
+    """Joined by the place of the record: a ``_seq`` is of one key, and repeats across partitions and topics."""
     layout = decoded.schema.plan.layout
     good = decoded.changes.where(F.col("_reject").isNull())
     images = events.images(_as_stored(good, layout), layout.keys, feed)
-    places = good.select(F.col("_seq").alias("sequence"), F.col("_at").alias("at"))
-    ops = decoded.ordered.select(F.col("_seq").alias("sequence"), F.col("op").alias("letter"))
-    told = images.join(places, "sequence").join(ops, "sequence")
+    ops = decoded.ordered.select(F.struct(*ADDRESS).alias("at"), F.col("op").alias("letter"))
+    told = images.join(ops, "at")
     before = _befores(share, decoded, layout)
     if before is not None:
-        was = events.images(before, layout.keys, feed).select("sequence", F.col("image").alias("was"))
-        told = told.join(was.withColumn("had", F.lit(True)), "sequence", how="left")
+        was = events.images(before, layout.keys, feed).select("at", F.col("image").alias("was"))
+        told = told.join(was.withColumn("had", F.lit(True)), "at", how="left")
     else:
         told = told.withColumns({"was": F.lit(None).cast(images.schema["image"].dataType), "had": F.lit(False)})
     changes = events.told(told)
@@ -83,7 +96,7 @@ def _befores(share: Share, decoded: Decoded, layout: Layout) -> DataFrame | None
         return None
     held = share.at.placeholder if share.declaration.unavailable else None
     records = decoded.ordered.where(F.col("op").isin("u", "d"))
-    images = decode.befores(records, forms, layout, share.name, Needs(held))
+    images = decode.befores(records, forms, layout, share.name, Needs(held, places=True))
     return _as_stored(images.where(F.col("_reject").isNull()), layout)
 
 
@@ -91,4 +104,4 @@ def _as_stored(changes: DataFrame, layout: Layout) -> DataFrame:
     """Changes as silver would have the rows if each stood alone: what was not sent was never seen."""
     unsent = decode.unsent()
     never = F.when(F.size(unsent) > 0, F.map_from_arrays(unsent, F.transform(unsent, lambda _: F.lit(""))))
-    return described(changes.withColumn("_column_seq", never), layout)
+    return described(changes.withColumn("_column_seq", never), layout, "_at")

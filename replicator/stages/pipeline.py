@@ -70,7 +70,9 @@ Report = Callable[[Line], None]
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """Each stage over what is there now. A table that stops is reported and the rest goes on; Unreachable is raised."""
+    """Each stage over what is there now. A table that stops, or a target or a feed's Kafka that is out of reach, is
+    reported and the rest goes on; Unreachable is raised where sources or the lake are.
+    """
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
             started = time.monotonic()
@@ -165,9 +167,9 @@ def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], repo
     try:
         _later_stages(spark, pipeline, stages, told)
     except Unreachable as error:
-        report(Line("run", "", error=error))
+        told(Line("run", "", error=error))
+    if any(isinstance(line.error, Unreachable) for line in again):
         time.sleep(1)
-        return False
     return not again
 
 
@@ -185,15 +187,24 @@ def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[st
 
 
 def _serve(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """What leaves the lake."""
+    """What leaves the lake: a target that is out of reach keeps nothing from the others."""
     if "publish" in stages:
-        for name, sink in pipeline.sinks.items():
-            mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
-            for done in publish.publish(spark, mine, pipeline.warehouse.gold, pipeline.warehouse.lake, sink):
-                report(_publish_line(done))
+        for name in pipeline.sinks:
+            for line in _published(spark, pipeline, name):
+                report(line)
     if CANONICAL in stages and pipeline.offer is not None:
         for sent in canonical.deliver(spark, pipeline.offer):
             report(_canonical_line(sent))
+
+
+def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]:
+    """The lines of the models of one connection; its own where it is out of reach, since none is published then."""
+    mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
+    gold, lake = pipeline.warehouse.gold, pipeline.warehouse.lake
+    try:
+        return [_publish_line(done) for done in publish.publish(spark, mine, gold, lake, pipeline.sinks[name])]
+    except Unreachable as error:
+        return [Line("publish", name, error=error)]
 
 
 @contextmanager

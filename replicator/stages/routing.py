@@ -290,12 +290,8 @@ def news(
     low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
     if low >= upto:
         return News(upto, {}, paused=frozenset(paused))
-    arrivals = bronze.arrivals(spark, table, low, upto)
-    if arrivals is None:
-        topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
-        arrivals = [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
     after, size = {}, 0
-    for arrival in arrivals:
+    for arrival in arrived(spark, bronze, table, low, upto):
         topic = arrival.partition[0]
         if floors is not None and topic not in floors:
             continue
@@ -304,6 +300,15 @@ def news(
             after[topic] = start
             size += arrival.size
     return News(upto, after, size, frozenset(paused))
+
+
+def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
+    """What the commits of (after, upto] appended, by topic; every topic that there is where that history is gone."""
+    arrivals = bronze.arrivals(spark, table, after, upto)
+    if arrivals is not None:
+        return arrivals
+    topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
+    return [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
 
 
 def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:

@@ -28,14 +28,16 @@ _HERE = "_replicator_"
 def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
     """Rows of a table at rest as others see them, one per key: ``key STRUCT``, ``image STRUCT`` (NULL of a row that is
     deleted or not of the feed), ``sequence STRING`` (``_seq``; NULL of gold), ``known STRING`` (where its columns are
-    from, where that is another place), ``time BIGINT``, ``complete BOOLEAN``: no column of it is unknown.
+    from, where that is another place), ``time BIGINT``, ``complete BOOLEAN``: no column of it is unknown. Single
+    changes that have ``_at`` keep it as ``at``: the record that each is, which ``sequence`` tells of a key alone.
 
     ``keys`` are the names at rest. Spark's own error where an expression names what there is not.
     """
     is_silver = "_deleted" in stored.columns
-    own = [field for field in stored.schema if not (is_silver and field.name in SYSTEM_COLUMNS)]
+    carried = [name for name in (*SYSTEM_COLUMNS, "_at") if is_silver and name in stored.columns]
+    own = [field for field in stored.schema if field.name not in carried]
     named = {field.name: shown_name(field) if is_silver else field.name for field in own}
-    system = [F.col(name).alias(f"{_HERE}{name}") for name in SYSTEM_COLUMNS if is_silver]
+    system = [F.col(name).alias(f"{_HERE}{name}") for name in carried]
     rows = stored.select(*[F.col(names.spark(at)).alias(name) for at, name in named.items()], *system)
     shown = F.lit(True) if feed.where is None else F.coalesce(F.expr(feed.where), F.lit(False))
     nothing = F.lit(None).cast("string")
@@ -49,6 +51,7 @@ def images(stored: DataFrame, keys: Sequence[str], feed: Feed) -> DataFrame:
         (nothing if known is None else F.to_json(known)).alias("known"),
         (F.col(f"{_HERE}_source_ts_ms") if is_silver else nothing.cast("bigint")).alias("time"),
         (F.lit(True) if known is None else _is_complete(known)).alias("complete"),
+        *([F.col(f"{_HERE}_at").alias("at")] if "_at" in carried else []),
     )
 
 

@@ -8,6 +8,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.errors import Unreachable, exit_code
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -100,3 +101,42 @@ def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSessi
     pipeline.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
     assert [line.applied for line in lines if line.error is None and line.applied] == [1, 1]
     assert len(outlet.topics["t"]) == 2
+
+
+def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkSession) -> None:
+    """Each is a line that may be tried again, and feeds are sent: once, and in a run that goes on, which tries again
+    without a new commit.
+    """
+
+    class Away(MemorySink):
+        def progress(self, model: Model) -> Progress | None:
+            raise Unreachable("Postgres does not answer", where=model.name)
+
+    small, tables, control, outlet = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), MemoryOutlet("t")
+    lake, stop = Lake("memory"), Event()
+    at = Warehouse(tables, tables, control, lake)
+    rows = small.createDataFrame([(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
+    here = Feed("here", "t", "m", bootstrap_servers="memory")
+    feeds = (replace(here, name="later", topic="missing"), here)
+    offer = Offer(feeds, dict.fromkeys(("here", "later"), outlet), {"m": ("k",)}, {}, at)
+    made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": Away()}, offer)
+    lines: list[Line] = []
+    pipeline.run_once(small, made_of, ("publish", "canonical"), lines.append)
+    assert [(line.stage, line.table, line.applied, type(line.error)) for line in lines] == [
+        ("publish", "warehouse", 0, Unreachable),
+        ("canonical", "later", 0, Unreachable),
+        ("canonical", "here", 1, type(None)),
+    ]
+    assert exit_code([line.error for line in lines if line.error is not None]) == 3
+    lines.clear()
+
+    def between() -> None:
+        """The topic is made after the first pass."""
+        stop.set() if "missing" in outlet.topics else outlet.topics.setdefault("missing", [])
+
+    pipeline.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
+    assert [(line.table, line.applied, type(line.error)) for line in lines] == [
+        ("later", 0, Unreachable),
+        ("later", 1, type(None)),
+    ]
