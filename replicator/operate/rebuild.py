@@ -25,7 +25,7 @@ from replicator.stages.refinement import Refinement
 from replicator.transforms import compare, history, rebuilt
 from replicator.transforms.layout import key_of, stored_name
 
-EQUAL, WRITTEN, REPLACED, FINISHED = "equal", "written", "replaced", "finished"
+EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
 SHOWN = 5
 """So many keys are named."""
 
@@ -48,8 +48,8 @@ class Rebuilt:
     the source's order than their rebuilt row. A few of them are ``named``. ``letters`` are new dead letters.
 
     ``columns`` tells what is not the same beside rows. ``verdict``: EQUAL (nothing was written), WRITTEN (the
-    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was). ``warnings``: checks of a model
-    that its rows break and that only warn. ``error``: it is as it was.
+    difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was), PAUSED (it was left as it is).
+    ``warnings``: checks of a model that its rows break and that only warn. ``error``: it is as it was.
     """
 
     table: str

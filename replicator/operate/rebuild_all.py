@@ -12,9 +12,9 @@ from replicator import names
 from replicator.errors import ConfigError
 from replicator.operate import swap
 from replicator.operate.history import find_table
-from replicator.operate.rebuild import EQUAL, How, Rebuilt, rebuild, sentences, summed, told
+from replicator.operate.rebuild import EQUAL, PAUSED, How, Rebuilt, rebuild, sentences, summed, told
 from replicator.spec import Model
-from replicator.stages import gold
+from replicator.stages import gold, pauses
 from replicator.stages.refinement import Refinement
 from replicator.stages.refresh_plan import Keys
 from replicator.stages.warehouse import Warehouse
@@ -35,7 +35,7 @@ def chosen(
 ) -> Chosen:
     """The tables and models of these names, or all that there are; ``models`` are in the order of their dependencies.
 
-    Raises ConfigError for a name that is neither, or both.
+    Raises ConfigError for a name that is neither, or both, or that of a paused table.
     """
     if wanted is None:
         return Chosen(tuple(_every_table(spark, sources)), tuple(models), gold.keys_of(models))
@@ -44,9 +44,12 @@ def chosen(
     both = sorted(set(wanted) & known.keys() & tables.keys())
     if both:
         raise ConfigError(f"{both[0]} is a model and a table", mend=f"Name the table {tables[both[0]]}.")
-    found = dict.fromkeys(name for name in wanted if name not in known)
+    found = [find_table(spark, sources, name) for name in dict.fromkeys(wanted) if name not in known]
+    paused = [table for at, table in found if _is_paused(at, table)]
+    if paused:
+        raise ConfigError(f"{paused[0]} is paused", mend=f"Resume it first: `replicator tables resume {paused[0]}`.")
     return Chosen(
-        tuple(find_table(spark, sources, name) for name in found),
+        tuple(found),
         tuple(model for model in models if model.name in wanted),
         gold.keys_of(models),
     )
@@ -54,7 +57,8 @@ def chosen(
 
 def carry_out(spark: SparkSession, what: Chosen, at: Warehouse, how: How) -> Iterator[Rebuilt]:
     """One report each, in turn. One that stops has its error in it, and the others go on; of one column the error is
-    raised. Raises ConfigError where a column is asked for of anything but one table.
+    raised. A table that is paused is left as it is. Raises ConfigError where a column is asked for of anything but one
+    table.
     """
     if how.column is not None:
         if len(what.tables) != 1 or what.models:
@@ -63,7 +67,8 @@ def carry_out(spark: SparkSession, what: Chosen, at: Warehouse, how: How) -> Ite
         return
     for where, table in what.tables:
         name = where.lake.silver(where.source.name, table).name
-        yield told(name, partial(rebuild, spark, where, table, how))
+        is_paused = _is_paused(where, table)
+        yield Rebuilt(name, verdict=PAUSED) if is_paused else told(name, partial(rebuild, spark, where, table, how))
     for model in what.models:
         yield told(model.name, partial(rebuild_model, spark, model, at, how, what.keys))
 
@@ -88,6 +93,10 @@ def rebuild_model(spark: SparkSession, model: Model, at: Warehouse, how: How, ke
 def _is_key(rows: DataFrame, key: Sequence[str]) -> bool:
     """Whether each row has a key of its own by these columns."""
     return set(key) <= set(rows.columns) and transform.keys(rows, key).where("broken").isEmpty()
+
+
+def _is_paused(at: Refinement, table: str) -> bool:
+    return table in pauses.load(at.control, at.lake, at.source.name)
 
 
 def _every_table(spark: SparkSession, sources: Sequence[Refinement]) -> list[tuple[Refinement, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -72,4 +72,9 @@ def _held_by(first: Row | None, routes: Routes, at: Refinement) -> tuple[str, ..
     source = at.source.name
     if not first["is_told"]:
         return (transactions.topic(source),)
-    return tuple(sorted({t for table in first["tables"] for t in routes.topics(table) or (f"{source}.{table}",)}))
+    return tuple(sorted({topic for table in first["tables"] for topic in _topics(table, routes, source)}))
+
+
+def _topics(table: str, routes: Routes, source: str) -> Iterable[str]:
+    """Those of a table as an end names it: with its database, where the connector does."""
+    return routes.topics(table) or routes.topics(".".join(table.split(".")[-2:])) or (f"{source}.{table}",)

@@ -83,11 +83,12 @@ def standing(at: Refinement, bronze: str) -> Standing | None:
     return Standing(bronze) if at.source.whole_transactions else None
 
 
-def is_settled(at: Refinement, stood: Standing) -> bool:
-    """Whether nothing is to be done without news: it is known what waits, every table has the rest, and what waits
-    shall.
+def is_settled(at: Refinement, stood: Standing, paused: Collection[str]) -> bool:
+    """Whether nothing is to be done without news: it is known what waits, every table that is not paused has the rest,
+    and what waits shall.
     """
-    return at.source.whole_transactions and stood.version != BEGINNING and stood.behind == ()
+    is_taken = stood.behind is not None and set(stood.behind) <= set(paused)
+    return at.source.whole_transactions and stood.version != BEGINNING and is_taken
 
 
 def with_waiting(news: News, stood: Standing) -> News:

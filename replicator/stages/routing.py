@@ -277,15 +277,16 @@ def news(
     routes: Routes,
     progress: Mapping[str, int],
     upto: int,
-    paused: Collection[str] = (),
+    paused: Mapping[str, int] | None = None,
     floors: Mapping[str, int | None] | None = None,
 ) -> News:
     """Which topics to read, from where: those with a commit newer than what some table of theirs has applied.
 
-    ``paused`` tables need nothing. With ``floors`` only these topics are looked at; up to there it is known of each
-    that nothing is to be read (None: that is not known).
+    ``paused`` tables need nothing up to these versions. With ``floors`` only these topics are looked at; up to there it
+    is known of each that nothing is to be read (None: that is not known).
     """
-    progress = {**progress, **dict.fromkeys(paused, upto)}
+    paused = paused or {}
+    progress = {**progress, **paused}
     known = _Starts(routes, progress, floors or {})
     low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
     if low >= upto:

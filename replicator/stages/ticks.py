@@ -63,8 +63,10 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     paused = pauses.load(at.control, at.lake, at.source.name)
     stood = cut.standing(at, identity)
     is_first = stood is not None and stood.version == routing.BEGINNING
-    progress, news = _news(spark, at, routes, upto, paused, every=is_first)
-    if not news.after and (stood is None or cut.is_settled(at, stood)):
+    # the cut counts the records of paused tables that came since it was drawn
+    seen = dict.fromkeys(paused, upto if stood is None else stood.version)
+    progress, news = _news(spark, at, routes, upto, seen, every=is_first)
+    if not news.after and (stood is None or cut.is_settled(at, stood, paused)):
         at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
         return
@@ -81,9 +83,20 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     if stood is not None:
         begins = is_first and bool(progress)
         passage = stood, cutting.begun(watch, stood) if begins else cutting.drawn(watch, records, stood)
-        records = cut.before(records, passage[1].cut)
+        watch, records = _unpaused(watch, cut.before(records, passage[1].cut), routes)
     with ticking(watch, records, routes) as tick:
         yield replace(tick, existing=progress, cut=passage)
+
+
+def _unpaused(watch: Watch, records: DataFrame, routes: Routes) -> tuple[Watch, DataFrame]:
+    """The news and the records of topics that carry some table that is not paused: of the others only the cut is to
+    know, and their order is watched once they go on.
+    """
+    paused = {topic for topic, tables in routes.tables.items() if watch.news.paused.issuperset(tables)}
+    if paused.isdisjoint(watch.news.after):
+        return watch, records
+    after = {topic: start for topic, start in watch.news.after.items() if topic not in paused}
+    return replace(watch, news=replace(watch.news, after=after)), records.where(~F.col("topic").isin(*sorted(paused)))
 
 
 def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
@@ -92,7 +105,7 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
 
 
 def _news(
-    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Collection[str], *, every: bool
+    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Mapping[str, int], *, every: bool
 ) -> tuple[dict[str, int], News]:
     """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
     that there was nothing else; of ``every`` table where that is wanted. Idle tables cost nothing.

@@ -37,7 +37,7 @@ def tagged(described: DataFrame) -> DataFrame:
 def ends(records: DataFrame, is_read: Column) -> DataFrame:
     """Records of the transaction topic -> ``topic, partition, offset, _tx, ended BIGINT`` (epoch ms), ``table`` and
     ``expected``: one row per end and table of it for which ``is_read``, a condition on ``table``, holds; both are NULL
-    for a transaction without any.
+    for a transaction without any. SQL Server and Oracle name the database before schema and table.
     """
     told = records.select("topic", "partition", "offset", F.from_json("value", _END).alias("_told"))
 
@@ -116,18 +116,24 @@ def lacking(changes: DataFrame, told: DataFrame) -> DataFrame:
 
 
 def _by_table(changes: DataFrame, told: DataFrame) -> DataFrame:
-    """One row per transaction and table: ``_tx, table, is_short, is_told, place, ended``."""
-    here = changes.groupBy("_tx", "table").agg(
+    """One row per transaction and last two parts of a table's name: ``_tx, table, is_short, is_told, place, ended``."""
+    last_two = F.substring_index("table", ".", -2).alias("_name")
+    here = changes.groupBy("_tx", last_two).agg(
+        F.min("table").alias("_here"),
         # a repetition has the numbers of what it repeats
         F.count_distinct(F.coalesce("_nth", F.concat_ws("/", "topic", "partition", "offset"))).alias("seen"),
         F.min("place").alias("place"),
     )
     # a repeated end may tell less than the first: 0 after a crash
-    expected = told.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
-    both = here.join(expected.withColumn("is_told", F.lit(True)), ["_tx", "table"], "full")
+    each = told.groupBy("_tx", "table").agg(F.max("expected").alias("expected"), F.min("ended").alias("ended"))
+    expected = each.groupBy("_tx", last_two).agg(
+        F.min("table").alias("_told"), F.sum("expected").alias("expected"), F.min("ended").alias("ended")
+    )
+    both = here.join(expected.withColumn("is_told", F.lit(True)), ["_tx", "_name"], "full")
     is_short = F.coalesce(F.col("expected"), F.lit(0)) > F.coalesce(F.col("seen"), F.lit(0))
     is_told = F.coalesce("is_told", F.lit(False))
-    return both.select("_tx", "table", is_short.alias("is_short"), is_told.alias("is_told"), "place", "ended")
+    table = F.coalesce("_here", "_told").alias("table")
+    return both.select("_tx", table, is_short.alias("is_short"), is_told.alias("is_told"), "place", "ended")
 
 
 def _transaction(said: Column) -> Column:

@@ -16,14 +16,17 @@ from random import Random
 import pytest
 from pyspark.sql import functions as F
 
-from replicator.errors import AtWork, TableStopped
+from replicator.errors import AtWork, ConfigError, TableStopped
 from replicator.formats.memory import MemoryFormat
+from replicator.operate import pause, rebuild_all
 from replicator.operate.explain import explain
-from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
+from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.operate.waiting import Waiting, waiting
 from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
+from replicator.stages.warehouse import Warehouse
+from replicator.transforms import transactions
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -281,3 +284,67 @@ def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: 
     orders, lines = visible(run)
     assert 4 in orders
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
+
+
+def test_a_paused_table_holds_back_no_other(exact, tmp_path: Path) -> None:
+    """Its records count for the cut as they come, and are not its rows before it is resumed; a rebuild of everything
+    leaves it out, and one of it is refused.
+    """
+    log, run = Log(6, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    log.transaction(1)
+    run.take(log.arrives(all_of_it=True))
+    paused, number = [(run.at, "shop.orders")], 1
+    pause.pause(paused, "now")
+    for turn in range(2):
+        number += 1
+        log.transaction(number)
+        while not log.written()[number]:
+            number += 1
+            log.transaction(number)
+        arrived = log.arrives(all_of_it=True)
+        late = LINES if turn else ORDERS
+        run.take([record for record in arrived if record["topic"] != late])
+        assert number not in visible(run)[1], "its order or its lines are late"
+        run.take([record for record in arrived if record["topic"] == late])
+        orders, lines = visible(run)
+        assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
+        assert orders.keys() == {1}
+    row = run.at.control.get(run.at.lake.cut("s"))
+    assert silver.refine(exact, run.at) == []
+    assert run.at.control.get(run.at.lake.cut("s")) == row
+    with pytest.raises(TableStopped, match=r"shop\.orders stopped, or is paused"):
+        cut.shown(run.at.control, run.at.lake, "s")
+    with pytest.raises(ConfigError, match=r"replicator tables resume shop\.orders"):
+        rebuild_all.chosen(exact, [run.at], (), ["orders"])
+    every, at = rebuild_all.chosen(exact, [run.at], (), None), run.at
+    done = rebuild_all.carry_out(exact, every, Warehouse(at.silver, at.silver, at.control, at.lake), How())
+    assert {each.table: each.verdict for each in done} == {"s/shop.orders": PAUSED, "s/shop.lines": EQUAL}
+    pause.resume(paused)
+    run.accounts += silver.refine(exact, run.at)
+    assert max(visible(run)[0]) == number
+    stands = cut.shown(run.at.control, run.at.lake, "s")
+    assert stands is not None
+    assert stands.cut.offsets == {}
+
+
+def test_ends_may_name_a_table_with_its_database(exact) -> None:
+    """SQL Server and Oracle do, and two databases may have a table of one name. A name may have a dot of its own."""
+    named = "_tx STRING, table STRING, "
+    told = [("1", "db.dbo.t", 2, 5), ("1", "db.dbo.t", 0, 9), ("2", "db.dbo.t", 1, 6), ("2", "other.dbo.t", 1, 6)]
+    told += [("3", "public.my.t", 1, 7), ("3", "db.dbo.late", 1, 7)]
+    ends = exact.createDataFrame(told, f"{named} expected BIGINT, ended BIGINT")
+    here = [("1", "dbo.t", "1"), ("1", "dbo.t", "2"), ("2", "dbo.t", "1"), ("3", "public.my.t", "1")]
+    rows = [(*row, "topic", 0, number, f"{number:04}") for number, row in enumerate(here)]
+    changes = exact.createDataFrame(
+        rows, f"{named} _nth STRING, topic STRING, partition INT, offset BIGINT, place STRING"
+    )
+    assert {(row["_tx"], row["whole"], row["ended"]) for row in transactions.states(changes, ends).collect()} == {
+        ("1", True, 5),
+        ("2", False, 6),
+        ("3", False, 7),
+    }
+    assert {row["_tx"]: row["tables"] for row in transactions.lacking(changes, ends).collect()} == {
+        "1": [],
+        "2": ["dbo.t"],
+        "3": ["db.dbo.late"],
+    }
