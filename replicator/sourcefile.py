@@ -178,6 +178,8 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         every: list[ShapeKeys] = [self, *self.tables.values()]
         if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
             raise ValueError("consistency: transaction counts events: what compaction removed is never whole")
+        if self.consistency == "transaction" and any(table.shards is not None for table in self.tables.values()):
+            raise ValueError("consistency: transaction counts events by table: shards in one table have other names")
         return self
 
     @model_validator(mode="after")

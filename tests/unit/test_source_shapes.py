@@ -108,6 +108,10 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("tables: {a.b: {compacted_topic: true, sequence_by: source.ts_ms}}", "compacted_topic of a.b needs positions"),
         ("include: [a.b]\nconsistency: transaction", "s.transaction: give topics"),
         ("tables: {a.b: {compacted_topic: true}}\nconsistency: transaction", "what compaction removed is never whole"),
+        (
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s, k], truncate: fail}}\nconsistency: transaction",
+            "shards in one table have other names",
+        ),
         ("consistency: strict", "'eventual' or 'transaction'"),
         ("avro_bytes: utf8", "'base64' or 'latin1'"),
         ("signal_data_collection: signals", "<database or schema>.<table>"),
