@@ -109,7 +109,7 @@ def test_shapes_are_declared_per_table(tmp_path: Path) -> None:
         ("include: [a.b]\nconsistency: transaction", "s.transaction: give topics"),
         ("tables: {a.b: {compacted_topic: true}}\nconsistency: transaction", "what compaction removed is never whole"),
         (
-            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s, k], truncate: fail}}\nconsistency: transaction",
+            "tables: {a.b: {shards: 'a[0-9].b', shard_column: s, keys: [s], truncate: fail}}\nconsistency: transaction",
             "shards in one table have other names",
         ),
         ("consistency: strict", "'eventual' or 'transaction'"),
