@@ -1,4 +1,5 @@
-"""Every command of README.md is run, in its order, as a reader would copy it into a shell.
+"""Every command of README.md is run, in its order, as a reader would copy it into a shell; and those of docs/tables.md
+and docs/operate.md that go on with the README's events.
 
 Left out are ``make test``, which would run itself, and what a sentence only mentions.
 """
@@ -114,21 +115,23 @@ def test_the_demo_ends_equal_and_its_lake_answers(
 def test_your_own_events_become_tables_without_any_configuration(
     spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four records: two rows and a dead letter, which the commands of "Where everything lies" show and try again; and
-    an epoch for what may follow.
+    """Four records: two rows and a dead letter, which the commands of docs/operate.md show and try again; and an epoch
+    for what may follow.
     """
     assert spark
     monkeypatch.chdir(checkout)
     (checkout / "declare.yaml").write_text(readme.file("declare.yaml"), encoding="utf-8")
     sections = (
-        "Your own captured events",
-        "When the source's columns change",
-        "When a source starts anew",
-        "Make a table again",
-        "Where everything lies",
-        "A page for the wall",
+        ("README.md", "Your own captured events"),
+        ("docs/tables.md", "When the source's columns change"),
+        ("docs/operate.md", "When a source starts anew"),
+        ("docs/operate.md", "Make a table again"),
+        ("README.md", "Where everything lies"),
+        ("docs/operate.md", "Dead letters"),
+        ("docs/operate.md", "Why is a row as it is?"),
+        ("docs/operate.md", "A page for the wall"),
     )
-    told = typed(shell, [command for section in sections for command in readme.commands(section)])
+    told = typed(shell, [command for page, section in sections for command in readme.commands(section, page)])
     assert "bronze ends here" in told
     assert told.count("equal") == 2
     assert "decimal(10,2)" in told
