@@ -94,14 +94,15 @@ def run_continuously(
     """Bronze streams beside a loop that takes each new version of what the stages read through silver, gold and publish
     until ``stop``, looks for new objects, and calls ``between`` after each look.
 
-    A target that is out of reach is reported and tried again with the next pass; a bronze stream that fails ends the
-    run with its error, after the others were stopped.
+    A target that is out of reach is reported and tried again with the next pass, and reported when it is back; a bronze
+    stream that fails ends the run with its error, after the others were stopped.
     """
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     with _streams(spark, pipeline, stages) as streams:
         seen: dict[str, int] = {}
         read: list[Any] | None = None
+        away: set[tuple[str, str]] = set()
         while not stop.is_set():
             for stream in streams:
                 stream.check()
@@ -114,7 +115,7 @@ def run_continuously(
                 look.if_due(spark, report)
             newest = list(_versions(spark, pipeline, stages))
             if newest != read:
-                read = newest if _pass(spark, pipeline, stages, report) else None
+                read = newest if _pass(spark, pipeline, stages, report, away) else None
             between()
             stop.wait(_PAUSE_SECONDS)
 
@@ -156,19 +157,30 @@ def _patient(report: Report) -> Report:
     return told
 
 
-def _pass(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> bool:
-    """One pass of the later stages; False if something must be tried again: it was out of reach, or being written."""
-    again: list[Line] = []
+def _pass(
+    spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report, away: set[tuple[str, str]]
+) -> bool:
+    """One pass of the later stages; False if something must be tried again: it was out of reach, or being written.
+    ``away`` is what was out of reach before, by stage and name, and then what is now.
+    """
+    lines: list[Line] = []
 
     def told(line: Line) -> None:
-        again.extend([line] if line.error is not None and line.error.retry else [])
+        lines.append(line)
         report(line)
 
     try:
         _later_stages(spark, pipeline, stages, told)
     except Unreachable as error:
         told(Line("run", "", error=error))
-    if any(isinstance(line.error, Unreachable) for line in again):
+    again = [line for line in lines if line.error is not None and line.error.retry]
+    lost = {(line.stage, line.table) for line in again if isinstance(line.error, Unreachable)}
+    if ("run", "") not in lost:
+        for stage, name in sorted(away - {(line.stage, line.table) for line in lines}):
+            report(Line(stage, name, how="within reach again"))
+        away.clear()
+    away |= lost
+    if lost:
         time.sleep(1)
     return not again
 

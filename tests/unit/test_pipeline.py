@@ -140,3 +140,34 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
         ("later", 0, Unreachable),
         ("later", 1, type(None)),
     ]
+
+
+def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkSession) -> None:
+    """What was out of reach is told of when it is back: the last word on it, by which a run ends with 0."""
+
+    class Back(MemorySink):
+        looked = 0
+
+        def progress(self, model: Model) -> Progress | None:
+            self.looked += 1
+            if self.looked == 1:
+                raise Unreachable("Postgres does not answer", where=model.name)
+            return super().progress(model)
+
+    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Back()
+    lake, stop = Lake("memory"), Event()
+    at = Warehouse(tables, tables, control, lake)
+    rows = small.createDataFrame([(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
+    made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": sink})
+    lines: list[Line] = []
+    pipeline.run_continuously(
+        small, made_of, ("publish",), lines.append, stop, lambda: stop.set() if sink.tables else None
+    )
+    assert [(line.table, line.applied, type(line.error), line.how) for line in lines] == [
+        ("warehouse", 0, Unreachable, ""),
+        ("m", 1, type(None), ""),
+        ("warehouse", 0, type(None), "within reach again"),
+    ]
+    last = {(line.stage, line.table): line.error for line in lines}
+    assert set(last.values()) == {None}
