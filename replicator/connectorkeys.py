@@ -37,6 +37,7 @@ def _several(value: Any) -> Any:
 
 Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several)]
 Name = Annotated[str, Field(min_length=1)]
+Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 
 class ConnectorKeys(Strict):
@@ -47,8 +48,10 @@ class ConnectorKeys(Strict):
     ``form: flattened`` sends rows with their position, ``outbox`` what the event router makes of an outbox table.
     ``schemas: false`` leaves the schema out of the records; decimals are texts then. ``slot`` and ``publication``
     (PostgreSQL) are called as the source unless said; ``server_id`` (MySQL, MariaDB) is a number that no other client
-    of the binlog has. ``bootstrap_servers`` is Kafka as Connect reaches it, where that differs from here. ``config``
-    has any other key of the connector.
+    of the binlog has. ``signals`` is a topic that the connector reads signals from, beside the source's signal table,
+    ``notifications`` one where it tells how far a snapshot is; neither may look like one of its tables'.
+    ``bootstrap_servers`` is Kafka as Connect reaches it, where that differs from here. ``config`` has any other key of
+    the connector.
     """
 
     kind: Kind
@@ -69,6 +72,8 @@ class ConnectorKeys(Strict):
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Name | None = None
     server_id: int | None = Field(default=None, ge=1, le=2**32 - 1)
+    signals: Topic | None = None
+    notifications: Topic | None = None
     bootstrap_servers: Name | None = None
     config: dict[str, Text] = Field(default_factory=dict)
 
@@ -128,6 +133,8 @@ class ConnectorKeys(Strict):
             slot=slot if is_postgres else "",
             publication=(self.publication or slot) if is_postgres else "",
             server_id=self.server_id,
+            signal_topic=self.signals or "",
+            notifications=self.notifications or "",
             bootstrap_servers=self.bootstrap_servers or bootstrap_servers,
             config=self.config,
         )

@@ -183,6 +183,14 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         return self
 
     @model_validator(mode="after")
+    def _signalled(self) -> SourceKeys:
+        told = self.connector
+        for key, topic in (("signals", told and told.signals), ("notifications", told and told.notifications)):
+            if topic and topic.startswith(f"{self.name}."):
+                raise ValueError(f"{key}: {topic} looks like the topic of a table: call it {self.name}-{key}")
+        return self
+
+    @model_validator(mode="after")
     def _in_objects(self) -> SourceKeys:
         if self.objects is None:
             return self

@@ -283,7 +283,8 @@ class Connector:
     those with ``.<column>``; none: all. ``form`` is ``envelope``, ``flattened`` (``deletes`` says how deletes come) or
     ``outbox``. ``schemas``: every record carries its schema. ``heartbeat``: seconds, 0 for none. ``slot`` and
     ``publication`` are PostgreSQL's, ``server_id`` MySQL's and MariaDB's. ``bootstrap_servers`` are Kafka's as Connect
-    reaches them. ``signals`` is the ``signal.data.collection``. ``config`` holds further keys, which win.
+    reaches them. ``signals`` is the ``signal.data.collection``, ``signal_topic`` and ``notifications`` are topics that
+    it reads signals from and writes notifications to. ``config`` holds further keys, which win.
     """
 
     name: str
@@ -308,6 +309,8 @@ class Connector:
     server_id: int | None = None
     bootstrap_servers: str = ""
     signals: str = ""
+    signal_topic: str = ""
+    notifications: str = ""
     placeholder: str = ""
     transactions: bool = False
     config: Mapping[str, str] = field(default_factory=dict)

@@ -62,10 +62,22 @@ def _shared(of: Connector) -> dict[str, str]:
         "decimal.handling.mode": "precise" if of.schemas else "string",
         "heartbeat.interval.ms": str(of.heartbeat * 1000) if of.heartbeat else "",
         "provide.transaction.metadata": "true" if of.transactions else "",
-        "signal.data.collection": of.signals,
+        **_signals(of),
         "skipped.operations": "none",
         "snapshot.mode": of.snapshot,
         "unavailable.value.placeholder": of.placeholder,
+    }
+
+
+def _signals(of: Connector) -> dict[str, str]:
+    channels = [*(["source"] if of.signals else []), "kafka"] if of.signal_topic else []
+    return {
+        "signal.data.collection": of.signals,
+        "signal.enabled.channels": ",".join(channels),
+        "signal.kafka.topic": of.signal_topic,
+        "signal.kafka.bootstrap.servers": of.bootstrap_servers if of.signal_topic else "",
+        "notification.enabled.channels": "sink" if of.notifications else "",
+        "notification.sink.topic.name": of.notifications,
     }
 
 

@@ -48,7 +48,7 @@ def _postgresql(login: Login) -> Any:
     try:
         opened = psycopg2.connect(
             host=login.host, port=login.port, dbname=login.dbname, user=login.user, password=login.password or None,
-            sslmode=login.sslmode, connect_timeout=10, application_name="replicator connect check",
+            sslmode=login.sslmode, connect_timeout=10, application_name="replicator connect",
         )  # fmt: skip
     except psycopg2.OperationalError as error:
         reason = str(error).strip().partition("\n")[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +37,13 @@ class Topic:
 
         Raises Unreachable when Kafka does not answer or has no such topic.
         """
+        for batch in self.batches(jvm, start, follow=follow):
+            yield from batch
+
+    def batches(self, jvm: Any, start: Start, *, follow: bool) -> Generator[list[Record], None, None]:
+        """The same records as they are fetched; an empty batch where none came for half a second. Where to begin is
+        settled before the first one.
+        """
         brokers.must_listen(self.bootstrap_servers)
         with self._consumer(jvm) as consumer:
             places = self._places(jvm, consumer)
@@ -48,9 +55,8 @@ class Topic:
             upto = {int(place.partition()): int(ends[place]) for place in places}
             left = list(places)
             while follow or left:
-                for each in map(_record, _each(consumer.poll(wait))):
-                    if follow or each.offset < upto[each.partition]:
-                        yield each
+                fetched = map(_record, _each(consumer.poll(wait)))
+                yield [each for each in fetched if follow or each.offset < upto[each.partition]]
                 left = [place for place in left if consumer.position(place) < upto[place.partition()]]
 
     def _places(self, jvm: Any, consumer: Any) -> Any:

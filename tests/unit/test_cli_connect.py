@@ -40,7 +40,7 @@ def conf(tmp_path):
 @pytest.mark.parametrize(
     "verb",
     ["plugins", "list", "status", "validate", "diff", "apply", "pause x", "resume x", "restart x", "stop x", "delete x",
-     "offsets show x", "offsets reset x"],
+     "offsets show x", "offsets reset x", "snapshot shop a.b"],
 )  # fmt: skip
 def test_every_verb_says_that_kafka_connect_is_out_of_reach(conf, closed, verb):
     """Exit code 3, with the address."""

@@ -73,6 +73,8 @@ def test_more_keys_win_over_the_template(tmp_path):
         (f"connector: {{{LEAST}, form: outbox}}", "go together"),
         (f"outbox: router\nconnector: {{{LEAST}}}", "go together"),
         (f"database: {{kind: mariadb, host: h, user: u}}\nconnector: {{{LEAST}}}", "the same kind"),
+        (f"connector: {{{LEAST}, signals: s.signals}}", "looks like the topic of a table: call it s-signals"),
+        (f"connector: {{{LEAST}, notifications: s.told}}", "looks like the topic of a table: call it s-notifications"),
         (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from replicator.cli.connect import files, life, offsets, ready
+from replicator.cli.connect import files, life, offsets, ready, snapshot
 
 app = typer.Typer(help="The connectors that capture the sources.", no_args_is_help=True)
 app.add_typer(offsets.app, name="offsets")
@@ -20,3 +20,4 @@ app.command()(life.restart)
 app.command()(life.stop)
 app.command()(life.delete)
 app.command()(ready.check)
+app.command()(snapshot.snapshot)

@@ -1,0 +1,163 @@
+"""``replicator connect snapshot``: tables are read once more while everything goes on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from replicator.cli import console, options
+from replicator.cli.connect import reach
+from replicator.errors import ConfigError, ConnectorFailed
+
+if TYPE_CHECKING:
+    from replicator.connect.notices import Notice
+    from replicator.connect.rest import Connect
+    from replicator.connect.signals import Asked, Signal
+    from replicator.connect.told import Status
+    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
+
+_PATIENCE_SECONDS = 60.0
+_COLUMNS = ("table", "then", "rows")
+
+
+@dataclass(frozen=True)
+class _Order:
+    """A signal to a connector that runs with ``config``."""
+
+    name: str
+    source: SourceSpec
+    config: Mapping[str, str]
+    signal: Signal
+
+
+def snapshot(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="The source: its topic prefix.", metavar="SOURCE")],
+    tables: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Argument(help="Tables as silver calls them; with --stop all of them without a name.", metavar="TABLE..."),
+    ] = None,
+    where: Annotated[str, typer.Option("--where", help="Only the rows for which this holds.", metavar="SQL")] = "",
+    blocking: Annotated[bool, typer.Option("--blocking", help="Let the stream wait for it.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="End the incremental one that is under way.")] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Say how far it is, and end when it is over.")] = True,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Let a connector read tables again while changes go on, by a signal. Exit 1 if one was not read.
+
+    Rows that the source does not have any more are not mentioned: they stay in silver.
+    """
+    from replicator.connect import signals
+
+    settings = options.settings(env, conf)
+    connect = reach.cluster(settings)
+    asked = signals.Asked(tuple(tables or ()), where, blocking, stop)
+    order = _order(reach.described(settings, [source]), connect, asked)
+    answers = signals.notifications(order.name, order.config) if wait and not stop else ""
+    jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
+    if not answers:
+        _send(order, jvm)
+        console.narrate(f"{order.name} was told.")
+        return
+    found = _watched(order, connect, answers, jvm, asked.tables)
+    _print(found, as_json=as_json)
+    if any(each.failed for each in found):
+        raise typer.Exit(ConnectorFailed.exit_code)
+
+
+def _order(described: Mapping[str, SourceSpec], connect: Connect, asked: Asked) -> _Order:
+    """Raises ConfigError for what the connector cannot do as it runs, ConnectorFailed where it does not run."""
+    from replicator.connect import signals
+
+    [(name, source)] = described.items()
+    known = reach.existing(connect, [name])[name]
+    signals.must_listen(name, known.config)
+    signal = signals.signal(asked, known.config)
+    _must_run(name, known.status)
+    return _Order(name, source, known.config, signal)
+
+
+def _must_run(name: str, status: Status | None) -> None:
+    if status is not None and status.failed:
+        raise ConnectorFailed(f"connector {name} failed: {status.trace}", mend="Mend the cause, then restart it.")
+    if status is not None and status.held:
+        mend = f"replicator connect resume {name}"
+        raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=f"{mend}.")
+
+
+def _jvm(context: typer.Context, settings: Settings) -> Any:
+    from replicator import session
+
+    return session.jvm(settings, debug=options.debugging(context))
+
+
+def _send(order: _Order, jvm: Any) -> None:
+    """By the topic, where there is one: it needs no login to the database."""
+    from replicator.connect import signal_topic, signals
+    from replicator.databases import signals as signal_table
+
+    source, login = order.source, order.source.database
+    if topic := signals.topic(order.config):
+        client = (source.bootstrap_servers, source.options)
+        signal_topic.send(jvm, *client, topic, order.config["topic.prefix"], order.signal)
+    elif login is None:
+        mend = "Give the source's file a block `database` that may INSERT there, or its connector a topic: `signals`."
+        raise ConfigError(f"nothing says how a row gets into {signals.table(order.config)}", mend=mend)
+    else:
+        signal_table.send(login, signals.quoted(login.kind, signals.table(order.config)), order.signal.row())
+
+
+def _watched(order: _Order, connect: Connect, answers: str, jvm: Any, tables: tuple[str, ...]) -> list[Notice]:
+    """Send the signal, tell what comes of it, and give back what there is to say of each table in the end."""
+    from replicator.connect import notices
+    from replicator.debezium.spoken import Start
+    from replicator.sources.consumer import Topic
+
+    topic = Topic(answers, order.source.bootstrap_servers, order.source.options)
+    with closing(topic.batches(jvm, Start(last=0), follow=True)) as batches:
+        next(batches)  # from here on nothing that is said is missed
+        _send(order, jvm)
+        read = partial(notices.notice, of=order.signal, prefix=order.config["topic.prefix"])
+        values = ([each.value for each in batch] for batch in batches)
+        told, tell = [], _teller(order.name)
+        for each in notices.follow(values, read, lambda: _look(connect, order.name), patience=_PATIENCE_SECONDS):
+            tell(each)
+            told.append(each)
+    return notices.outcomes(told, tables)
+
+
+def _look(connect: Connect, name: str) -> None:
+    _must_run(name, connect.status(name))
+
+
+def _teller(name: str) -> Callable[[Notice], None]:
+    """Narrates notices: of chunks only now and then."""
+    last = time.monotonic()
+
+    def tell(notice: Notice) -> None:
+        nonlocal last
+        if notice.is_progress and time.monotonic() - last >= console.LINE_SECONDS:
+            last = time.monotonic()
+            of = f": chunk {notice.chunk:,} of {notice.chunks:,}" if notice.chunk and notice.chunks else ""
+            console.narrate(f"{name}: {notice.table} is being read{of}")
+        elif notice.is_scan:
+            console.narrate(f"{name}: {notice.table} is read, {notice.rows or 0:,} rows")
+
+    return tell
+
+
+def _print(found: list[Notice], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([{"table": each.table, "then": each.status, "rows": each.rows} for each in found])
+    else:
+        rows = [(each.table, each.status, None if each.rows is None else f"{each.rows:,}") for each in found]
+        console.print_table(_COLUMNS, rows)

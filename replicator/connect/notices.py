@@ -1,0 +1,127 @@
+"""What a connector says of a snapshot that it was asked for, until it is over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from replicator.connect.signals import Signal
+from replicator.errors import Unreachable
+
+_STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
+_COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
+_DONE = ("SUCCEEDED", "EMPTY")
+_LOOK_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Notice:
+    """One notification: ``type`` is Debezium's. ``table`` is the one at hand, ``status`` and ``rows`` belong to a table
+    that was read, ``chunk`` of ``chunks`` to one that is being read; '' and None where nothing is said.
+    """
+
+    type: str
+    table: str = ""
+    status: str = ""
+    rows: int | None = None
+    chunk: int | None = None
+    chunks: int | None = None
+
+    @property
+    def is_last(self) -> bool:
+        """Nothing comes after it."""
+        return self.type in (_COMPLETED, _ABORTED)
+
+    @property
+    def is_scan(self) -> bool:
+        """A table was read, or could not be."""
+        return self.type == _SCANNED
+
+    @property
+    def is_progress(self) -> bool:
+        """A table is being read."""
+        return self.type == _IN_PROGRESS
+
+    @property
+    def failed(self) -> bool:
+        """A table was not read."""
+        return self.is_scan and self.status not in _DONE
+
+
+def notice(value: bytes | None, of: Signal, prefix: str) -> Notice | None:
+    """The notification in a record's value, with or without a schema, if it is about what the signal asked for.
+
+    An incremental snapshot carries the signal's id. A blocking one does not: it looks as the connector's initial one,
+    so that whatever such a snapshot says after the signal counts.
+    """
+    told = _object(value)
+    more = told.get("additional_data") or {}
+    ours = told.get("aggregate_type") == "Initial Snapshot" if of.is_blocking else told.get("id") == of.id
+    if not ours or more.get("connector_name", prefix) != prefix:
+        return None
+    table = more.get("scanned_collection") or more.get("current_collection_in_progress") or ""
+    numbers = (_number(more.get(name)) for name in ("total_rows_scanned", "chunk_index", "total_chunks"))
+    return Notice(str(told.get("type", "")), table, more.get("status", ""), *numbers)
+
+
+def follow(
+    batches: Iterable[Iterable[bytes | None]],
+    read: Callable[[bytes | None], Notice | None],
+    look: Callable[[], None],
+    *,
+    patience: float,
+) -> Iterator[Notice]:
+    """The notices among batches of values, an empty batch where nothing came for a moment, up to the last one.
+
+    ``look`` is called every few seconds and raises what makes waiting vain. Raises Unreachable when nothing is said of
+    the snapshot in ``patience`` seconds: no sign that the signal was read.
+    """
+    began = looked = time.monotonic()
+    heard = False
+    for batch in batches:
+        for found in filter(None, map(read, batch)):
+            heard = True
+            yield found
+            if found.is_last:
+                return
+        now = time.monotonic()
+        if now - looked >= _LOOK_SECONDS:
+            looked = now
+            look()
+        if not heard and now - began > patience:
+            mend = (
+                "A connector reads signals only once its first snapshot is over, those of a table only where that is "
+                "captured, in PostgreSQL published as well."
+            )
+            raise Unreachable(f"the connector does not answer the signal after {patience:.0f} s", mend=mend)
+
+
+def outcomes(told: Iterable[Notice], tables: Iterable[str]) -> list[Notice]:
+    """What became of each table that was asked for, in the end: read with so many rows; not read, with the reason;
+    ABORTED where the snapshot was stopped before, NOT_FOUND where nothing was said of it.
+    """
+    every = list(told)
+    scans = {each.table.casefold(): each for each in every if each.is_scan}
+    otherwise = _ABORTED if any(each.type == _ABORTED for each in every) else "NOT_FOUND"
+    found = []
+    for table in tables:
+        name = table.casefold()
+        own = [scan for full, scan in scans.items() if full == name or full.endswith(f".{name}")]
+        found += own or [Notice(_SCANNED, table, otherwise)]
+    return found
+
+
+def _object(value: bytes | None) -> Mapping[str, Any]:
+    try:
+        told = json.loads(value or b"")
+    except ValueError:
+        return {}
+    told = told.get("payload", told) if isinstance(told, dict) else {}
+    return told if isinstance(told, dict) else {}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None

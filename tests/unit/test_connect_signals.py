@@ -1,0 +1,199 @@
+"""What a connector is told by a signal, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pytest
+
+from replicator.connect import notices, signals
+from replicator.connect.configuration import CLASSES
+from replicator.connect.notices import Notice
+from replicator.connect.signals import Asked
+from replicator.errors import ConfigError, ConnectorFailed, Unreachable
+
+PG = {
+    "connector.class": CLASSES["postgresql"],
+    "topic.prefix": "shop",
+    "table.include.list": r"sales\.(orders|lines),other.x{1\,2}",
+    "signal.data.collection": "sales.signals",
+}
+
+
+def config(kind="postgresql", **more):
+    """A configuration that runs; a key without a value is left out."""
+    made = {**PG, "connector.class": CLASSES[kind], **{key.replace("__", "."): value for key, value in more.items()}}
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def test_an_incremental_snapshot_names_its_tables_and_nothing_else():
+    """Names are regular expressions to Debezium: a dot is one."""
+    signal = signals.signal(Asked(("sales.orders", "sales.lines")), config())
+    assert signal.type == "execute-snapshot"
+    assert signal.data == {"data-collections": [r"sales\.orders", r"sales\.lines"], "type": "INCREMENTAL"}
+    assert json.loads(signal.message()) == {"id": signal.id, "type": signal.type, "data": dict(signal.data)}
+    assert (signal.row()[0], json.loads(signal.row()[2])) == (signal.id, dict(signal.data))
+    assert signals.signal(Asked(("sales.orders",)), config()).id != signal.id
+
+
+def test_a_condition_is_a_filter_or_a_whole_query():
+    """An incremental snapshot takes a condition, a blocking one a SELECT, quoted as its database does."""
+
+    def filter_of(kind, blocking, table="sales.orders", **more):
+        asked = Asked((table,), where="id < 10", blocking=blocking)
+        [condition] = signals.signal(asked, config(kind, **more)).data["additional-conditions"]
+        return condition["data-collection"], condition["filter"]
+
+    assert filter_of("postgresql", blocking=False) == (r"sales\.orders", "id < 10")
+    assert filter_of("postgresql", blocking=True)[1] == 'SELECT * FROM "sales"."orders" WHERE id < 10'
+    assert filter_of("mariadb", blocking=True)[1] == "SELECT * FROM `sales`.`orders` WHERE id < 10"
+    servers = {"database__names": "prod"}
+    assert filter_of("sqlserver", blocking=False, **servers) == (r"prod\.sales\.orders", "id < 10")
+    assert filter_of("oracle", blocking=True, database__dbname="C", database__pdb__name="P") == (
+        r"P\.sales\.orders",
+        'SELECT * FROM "sales"."orders" WHERE id < 10',
+    )
+
+
+def test_what_is_under_way_can_be_stopped_whole_or_in_part():
+    """Without tables the list is empty, which means all of them; a connector without a signal table can be told too."""
+    assert signals.signal(Asked((), stop=True), config()).data == {"data-collections": [], "type": "INCREMENTAL"}
+    part = signals.signal(Asked(("sales.orders",), stop=True), config(signal__data__collection=None))
+    assert (part.type, part.data["data-collections"]) == ("stop-snapshot", [r"sales\.orders"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "said"),
+    [
+        (Asked(()), {}, "needs the names of tables"),
+        (Asked(("orders",)), {}, "'orders' is no table"),
+        (Asked(("sales.order",)), {}, r"sales.order is not captured: table\.include\.list is .*connect apply"),
+        (Asked(("sales.orders",)), {"table__include__list": None, "table__exclude__list": "sales.o.*"}, "exclude.list"),
+        (Asked(("sales.orders",)), {"kind": "mariadb", "database__include__list": "shop"}, "database.include.list"),
+        (Asked(("sales.orders",)), {"schema__include__list": "public"}, "schema.include.list is public"),
+        (Asked(("sales.orders",)), {"signal__data__collection": None}, "needs a signal table.*--blocking"),
+        (Asked(("sales.orders", "sales.lines"), where="x"), {}, "--where is about one table"),
+        (Asked((), stop=True, blocking=True), {}, "--stop ends incremental snapshots"),
+        (Asked(("sales.orders",)), {"kind": "sqlserver", "database__names": "a,b"}, "<database>.<schema>.<table>"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_a_sentence(asked, more, said):
+    """Before anything is sent, with the way out."""
+    with pytest.raises(ConfigError, match=said):
+        signals.signal(asked, config(**more))
+
+
+def test_captured_is_what_debezium_reads():
+    """Case does not count, a comma may be part of an expression, one that only Java reads is believed; a blocking
+    snapshot and a ``read.only`` connector need no signal table.
+    """
+    for name in ("Sales.ORDERS", "other.xx"):
+        assert signals.signal(Asked((name,)), config()).data["data-collections"] == [name.replace(".", r"\.")]
+    assert signals.signal(Asked(("a.b",)), config(table__include__list=r"a\.\p{Lower}"))
+    without = {"signal__data__collection": None}
+    assert signals.signal(Asked(("sales.orders",), blocking=True), config(**without)).is_blocking
+    assert signals.signal(Asked(("sales.orders",)), config(**without, read__only="true"))
+
+
+def test_channels_are_those_that_run():
+    """The table unless said otherwise, a topic by name or Debezium's own; none at all is refused, so is silence."""
+    assert (signals.table(config()), signals.topic(config())) == ("sales.signals", "")
+    by_topic = config(signal__enabled__channels="kafka")
+    assert (signals.table(by_topic), signals.topic(by_topic)) == ("", "shop-signal")
+    both = config(signal__enabled__channels="source, kafka", signal__kafka__topic="t")
+    assert (signals.table(both), signals.topic(both)) == ("sales.signals", "t")
+    with pytest.raises(ConfigError, match="the connector c reads no signals .*signal_data_collection.*signals: TOPIC"):
+        signals.must_listen("c", config(signal__data__collection=None))
+    told = {"notification__enabled__channels": "log, sink", "notification__sink__topic__name": "n"}
+    assert signals.notifications("c", config(**told)) == "n"
+    with pytest.raises(ConfigError, match="does not say how far .*--no-wait"):
+        signals.notifications("c", config(**{**told, "notification__enabled__channels": "log"}))
+
+
+def value(type_, id_, aggregate="Incremental Snapshot", *, wrapped=False, **more):
+    """A notification as Debezium 3.7 writes it, recorded from a real snapshot."""
+    told = {
+        "id": id_,
+        "type": type_,
+        "aggregate_type": aggregate,
+        "additional_data": {"connector_name": "shop", **more},
+    }
+    return json.dumps({"schema": {}, "payload": told} if wrapped else told).encode()
+
+
+def heard(signal, *values):
+    """The notices of values that come in one batch each."""
+    read = partial(notices.notice, of=signal, prefix="shop")
+    return list(notices.follow([[each] for each in values], read, lambda: None, patience=60))
+
+
+def test_a_snapshot_is_followed_to_its_end():
+    """Chunks, tables with their rows, the end; what others' snapshots say is not ours, with a schema or without."""
+    signal = signals.signal(Asked(("sales.orders",)), config())
+    scanned = {"scanned_collection": "sales.orders", "total_rows_scanned": "1467", "status": "SUCCEEDED"}
+    found = heard(
+        signal,
+        value("COMPLETED", "another"),
+        None,
+        b"no json",
+        value("STARTED", signal.id, data_collections="sales.orders"),
+        value(
+            "IN_PROGRESS", signal.id, current_collection_in_progress="sales.orders", chunk_index="2", total_chunks="9"
+        ),
+        value("TABLE_SCAN_COMPLETED", signal.id, wrapped=True, **scanned),
+        value("COMPLETED", signal.id),
+        value("STARTED", signal.id),
+    )
+    assert found == [
+        Notice("STARTED"),
+        Notice("IN_PROGRESS", "sales.orders", chunk=2, chunks=9),
+        Notice("TABLE_SCAN_COMPLETED", "sales.orders", "SUCCEEDED", 1467),
+        Notice("COMPLETED"),
+    ]
+    [outcome] = notices.outcomes(found, ["Sales.Orders"])
+    assert (outcome.rows, outcome.failed) == (1467, False)
+
+
+def test_a_blocking_snapshot_looks_as_a_first_one():
+    """It has no id of ours: what such a snapshot of this connector says after the signal counts."""
+    signal = signals.signal(Asked(("sales.orders",), blocking=True), config())
+    other = json.dumps(
+        {"id": "1", "type": "STARTED", "aggregate_type": "Initial Snapshot", "additional_data": {"connector_name": "x"}}
+    )
+    found = heard(
+        signal, other.encode(), value("STARTED", "2", "Initial Snapshot"), value("COMPLETED", "3", "Initial Snapshot")
+    )
+    assert [each.type for each in found] == ["STARTED", "COMPLETED"]
+
+
+def test_a_table_that_was_not_read_is_told():
+    """With the plugin's reason; stopped before; or not a word of it. Names of three parts are found by their last two."""
+    failed = Notice("TABLE_SCAN_COMPLETED", "db.dbo.a", "NO_PRIMARY_KEY", 0)
+    done = Notice("TABLE_SCAN_COMPLETED", "db.dbo.b", "EMPTY", 0)
+    told = [
+        (each.table, each.status, each.failed) for each in notices.outcomes([failed, done], ["dbo.a", "dbo.b", "dbo.c"])
+    ]
+    assert told == [
+        ("db.dbo.a", "NO_PRIMARY_KEY", True),
+        ("db.dbo.b", "EMPTY", False),
+        ("dbo.c", "NOT_FOUND", True),
+    ]
+    [stopped] = notices.outcomes([Notice("ABORTED")], ["dbo.a"])
+    assert (stopped.status, stopped.failed) == ("ABORTED", True)
+
+
+def test_waiting_ends_when_it_is_vain(monkeypatch):
+    """Nothing said in time: try again, with the causes; a connector that failed meanwhile is told by its own error."""
+    signal = signals.signal(Asked(("sales.orders",)), config())
+    read = partial(notices.notice, of=signal, prefix="shop")
+
+    def failing():
+        raise ConnectorFailed("it failed")
+
+    silence = [[] for _ in range(3)]
+    with pytest.raises(Unreachable, match="does not answer the signal after 0 s.*published"):
+        list(notices.follow(silence, read, lambda: None, patience=0))
+    monkeypatch.setattr(notices, "_LOOK_SECONDS", 0)
+    with pytest.raises(ConnectorFailed):
+        list(notices.follow([[value("STARTED", signal.id)], *silence], read, failing, patience=0))
