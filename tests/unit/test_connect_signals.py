@@ -103,11 +103,11 @@ def test_channels_are_those_that_run():
     assert (signals.table(by_topic), signals.topic(by_topic)) == ("", "shop-signal")
     both = config(signal__enabled__channels="source, kafka", signal__kafka__topic="t")
     assert (signals.table(both), signals.topic(both)) == ("sales.signals", "t")
-    with pytest.raises(ConfigError, match="the connector c reads no signals .*signal_data_collection.*signals: TOPIC"):
+    with pytest.raises(ConfigError, match=r"the connector c reads no signals .*signal_data_collection.*signals: TOPIC"):
         signals.must_listen("c", config(signal__data__collection=None))
     told = {"notification__enabled__channels": "log, sink", "notification__sink__topic__name": "n"}
     assert signals.notifications("c", config(**told)) == "n"
-    with pytest.raises(ConfigError, match="does not say how far .*--no-wait"):
+    with pytest.raises(ConfigError, match=r"does not say how far .*--no-wait"):
         signals.notifications("c", config(**{**told, "notification__enabled__channels": "log"}))
 
 
@@ -168,7 +168,7 @@ def test_a_blocking_snapshot_looks_as_a_first_one():
 
 
 def test_a_table_that_was_not_read_is_told():
-    """With the plugin's reason; stopped before; or not a word of it. Names of three parts are found by their last two."""
+    """With the plugin's reason; stopped before; or not a word of it. The end of a name is enough."""
     failed = Notice("TABLE_SCAN_COMPLETED", "db.dbo.a", "NO_PRIMARY_KEY", 0)
     done = Notice("TABLE_SCAN_COMPLETED", "db.dbo.b", "EMPTY", 0)
     told = [
@@ -192,7 +192,7 @@ def test_waiting_ends_when_it_is_vain(monkeypatch):
         raise ConnectorFailed("it failed")
 
     silence = [[] for _ in range(3)]
-    with pytest.raises(Unreachable, match="does not answer the signal after 0 s.*published"):
+    with pytest.raises(Unreachable, match=r"does not answer the signal after 0 s.*published"):
         list(notices.follow(silence, read, lambda: None, patience=0))
     monkeypatch.setattr(notices, "_LOOK_SECONDS", 0)
     with pytest.raises(ConnectorFailed):
