@@ -68,6 +68,7 @@ def signal(asked: Asked, config: Mapping[str, str]) -> Signal:
     _refuse(asked, config)
     kind = next((kind for kind, name in CLASSES.items() if name == config["connector.class"]), "")
     for table in asked.tables:
+        _refuse_nameless(table, kind)
         _refuse_uncaptured(table, config)
     names = {table: _full_name(table, kind, config) for table in asked.tables}
     data: dict[str, Any] = {
@@ -128,10 +129,14 @@ def _refuse(asked: Asked, config: Mapping[str, str]) -> None:
         raise ConfigError("an incremental snapshot needs a signal table for its watermarks", mend=mend)
 
 
+def _refuse_nameless(table: str, kind: str) -> None:
+    parts = table.split(".")
+    if len(parts) not in ((2, 3) if kind in _THREE_PARTS else (2,)) or not all(parts):
+        raise ConfigError(f"{table!r} is no table", mend="Write <database or schema>.<table>.")
+
+
 def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
     parts = table.split(".")
-    if len(parts) not in (2, 3) or not all(parts):
-        raise ConfigError(f"{table!r} is no table", mend="Write <database or schema>.<table>.")
     name = ".".join(parts[-2:])
     lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
     for what, asked in lists:
@@ -164,7 +169,7 @@ def _full_name(table: str, kind: str, config: Mapping[str, str]) -> str:
 
 def _literal(name: str) -> str:
     """A regular expression of Java's that means this name only."""
-    return re.sub(r"([^\w])", r"\\\1", name, flags=re.ASCII)
+    return re.sub(r"([^\w])", r"\\\1", name)
 
 
 def _filter(asked: Asked, kind: str, name: str) -> str:

@@ -68,6 +68,7 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part():
     [
         (Asked(()), {}, "needs the names of tables"),
         (Asked(("orders",)), {}, "'orders' is no table"),
+        (Asked(("shop.sales.orders",)), {}, "'shop.sales.orders' is no table"),
         (Asked(("sales.order",)), {}, r"sales.order is not captured: table\.include\.list is .*connect apply"),
         (Asked(("sales.orders",)), {"table__include__list": None, "table__exclude__list": "sales.o.*"}, "exclude.list"),
         (Asked(("sales.orders",)), {"kind": "mariadb", "database__include__list": "shop"}, "database.include.list"),
