@@ -77,7 +77,7 @@ def signal(asked: Asked, config: Mapping[str, str]) -> Signal:
     }
     if asked.where:
         [name] = names.values()
-        data["additional-conditions"] = [{"data-collection": _literal(name), "filter": _filter(asked, kind, name)}]
+        data["additional-conditions"] = [_condition(asked, kind, name)]
     return Signal(str(uuid4()), STOP if asked.stop else EXECUTE, data)
 
 
@@ -172,11 +172,14 @@ def _literal(name: str) -> str:
     return re.sub(r"([^\w])", r"\\\1", name)
 
 
-def _filter(asked: Asked, kind: str, name: str) -> str:
-    """A condition of an incremental snapshot, the whole query of a blocking one."""
+def _condition(asked: Asked, kind: str, name: str) -> dict[str, str]:
+    """An incremental snapshot takes a condition for what an expression means; a blocking one the whole query, under the
+    very name: an expression is not found there, and all rows are read.
+    """
     if not asked.blocking:
-        return asked.where
-    return f"SELECT * FROM {quoted(kind, name)} WHERE {asked.where}"  # noqa: S608 - the user's own SQL, at the source
+        return {"data-collection": _literal(name), "filter": asked.where}
+    query = f"SELECT * FROM {quoted(kind, name)} WHERE {asked.where}"  # noqa: S608 - the user's own SQL, at the source
+    return {"data-collection": name, "filter": query}
 
 
 def _channels(config: Mapping[str, str], key: str, otherwise: str) -> Sequence[str]:

@@ -38,7 +38,9 @@ def test_an_incremental_snapshot_names_its_tables_and_nothing_else():
 
 
 def test_a_condition_is_a_filter_or_a_whole_query():
-    """An incremental snapshot takes a condition, a blocking one a SELECT, quoted as its database does."""
+    """An incremental snapshot takes a condition, a blocking one a SELECT, quoted as its database does; only under its
+    very name, not by an expression, is that one found (seen with Debezium 3.7: all rows were read).
+    """
 
     def filter_of(kind, blocking, table="sales.orders", **more):
         asked = Asked((table,), where="id < 10", blocking=blocking)
@@ -46,12 +48,13 @@ def test_a_condition_is_a_filter_or_a_whole_query():
         return condition["data-collection"], condition["filter"]
 
     assert filter_of("postgresql", blocking=False) == (r"sales\.orders", "id < 10")
-    assert filter_of("postgresql", blocking=True)[1] == 'SELECT * FROM "sales"."orders" WHERE id < 10'
+    whole = ("sales.orders", 'SELECT * FROM "sales"."orders" WHERE id < 10')
+    assert filter_of("postgresql", blocking=True) == whole
     assert filter_of("mariadb", blocking=True)[1] == "SELECT * FROM `sales`.`orders` WHERE id < 10"
     servers = {"database__names": "prod"}
     assert filter_of("sqlserver", blocking=False, **servers) == (r"prod\.sales\.orders", "id < 10")
     assert filter_of("oracle", blocking=True, database__dbname="C", database__pdb__name="P") == (
-        r"P\.sales\.orders",
+        "P.sales.orders",
         'SELECT * FROM "sales"."orders" WHERE id < 10',
     )
 
