@@ -47,12 +47,7 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
     """Everything that the configuration names, which writes while the ``fence`` lets it."""
     lake, delta, control = Lake(settings.lake.root), _delta(fence), _control(spark, fence)
     silver = tables(settings, fence)
-    kafka, objects = registry.load("source", "kafka"), registry.load("source", "objects")
-    keys = settings.bronze
-
-    def reader(source: SourceSpec) -> Source:
-        made: Source = kafka(source.bootstrap_servers, source.topics, source.options, keys.max_offsets_per_trigger)
-        return made
+    objects, keys = registry.load("source", "objects"), settings.bronze
 
     def intake(source: SourceSpec) -> Intake:
         landing: Landing = objects(source.objects, source.topics)
@@ -60,7 +55,9 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
 
     return Pipeline(
         ingestions=tuple(
-            Ingestion(source.name, reader(source), delta, lake, keys.trigger_seconds, source)
+            Ingestion(
+                source.name, reader(source, keys.max_offsets_per_trigger), delta, lake, keys.trigger_seconds, source
+            )
             for source in settings.sources
             if not source.objects
         ),
@@ -74,6 +71,14 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
         sinks={name: targets.sink(name, target, fence) for name, target in settings.targets.items()},
         offer=offer(spark, settings, fence),
     )
+
+
+def reader(source: SourceSpec, max_offsets: int | None = None) -> Source:
+    """A source's topics in Kafka."""
+    made: Source = registry.load("source", "kafka")(
+        source.bootstrap_servers, source.topics, source.options, max_offsets
+    )
+    return made
 
 
 def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Offer | None:

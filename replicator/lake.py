@@ -119,6 +119,10 @@ class Lake:
         """Control row of a source: which of its tables are paused."""
         return self._join("_replicator", "pauses", f"{names.encode(source)}.json")
 
+    def snapshots(self, source: str) -> str:
+        """Control row of a source: whole snapshots that were taken again so that what they do not mention goes."""
+        return self._join("_replicator", "snapshots", f"{names.encode(source)}.json")
+
     def truncates(self, source: str, table: str) -> str:
         """Control row of a table: its truncate watermark."""
         return self._join("_replicator", "truncates", names.encode(source), f"{names.encode_table(table)}.json")

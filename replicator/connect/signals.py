@@ -51,12 +51,15 @@ class Signal:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is wanted of tables, which are called as silver calls them; ``where`` is SQL, '' for all rows."""
+    """What is wanted of tables, which are called as silver calls them; ``where`` is SQL, '' for all rows. ``whole``:
+    what is not mentioned shall go.
+    """
 
     tables: tuple[str, ...]
     where: str = ""
     blocking: bool = False
     stop: bool = False
+    whole: bool = False
 
 
 def signal(asked: Asked, config: Mapping[str, str]) -> Signal:
@@ -117,6 +120,9 @@ def quoted(kind: str, name: str) -> str:
 
 
 def _refuse(asked: Asked, config: Mapping[str, str]) -> None:
+    if asked.whole and (asked.where or asked.blocking or asked.stop):
+        mend = "Leave --where, --blocking and --stop out: only an incremental snapshot says which end is its own."
+        raise ConfigError("--remove-missing needs an incremental snapshot of all rows", mend=mend)
     if asked.stop and (asked.where or asked.blocking):
         raise ConfigError("--stop ends incremental snapshots", mend="Leave --where and --blocking out.")
     if asked.where and len(asked.tables) != 1:

@@ -105,6 +105,12 @@ def place(seq_text: Column) -> Column:
     return F.substring(seq_text, 1, _BEFORE_OFFSET)
 
 
+def behind(seq_text: Column) -> Column:
+    """The ``_seq`` right behind one: the same place, one offset later."""
+    offset = F.conv(F.substring(seq_text, _BEFORE_OFFSET + 1, 16), 16, 10).cast("bigint")
+    return F.concat(place(seq_text), _hex(offset + 1, 16))
+
+
 def is_copy(one: Column, other: Column) -> Column:
     """Whether two ``_seq`` are of one place in the source: what a connector sends again has it too (J1)."""
     return (place(one) == place(other)) & ~is_by_offset(other)

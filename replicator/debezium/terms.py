@@ -53,6 +53,11 @@ def parse(seq: str) -> Terms:
     return Terms(int(epoch, 16), major, minor, int(offset, 16), bool(cleared))
 
 
+def behind(seq: str) -> str:
+    """The ``_seq`` right behind one, as ``position.behind`` makes it."""
+    return f"{seq[:-16]}{int(seq[-16:], 16) + 1:016x}"
+
+
 def told(seq: str, connector: str | None, order: str = BY_POSITION) -> str:
     """``_seq`` as one line: ``file 3, pos 1819, offset 41``; '' (a value never seen) as ``never``."""
     if not seq:

@@ -13,9 +13,12 @@ from replicator.operate import history, key, life
 from replicator.operate.history import History, Place
 from replicator.operate.life import Event, Lived, Verdict
 from replicator.stages.refinement import Refinement
+from replicator.transforms.registers import State
 
 DEAD, IGNORED, WAITING, OTHER_KEY = "dead letter", "ignored", "waiting", "other key"
 _WAITS = Verdict(WAITING, "silver has not read it yet: the next run does")
+_UNSEEN = "the row was removed: a snapshot that was taken again did not mention it"
+_OTHERWISE = "silver's row is not what these records make: it was built from others as well"
 _MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this one before")
 
 
@@ -153,9 +156,14 @@ def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived
         for stored, column in told.columns.items()
     )
     agrees = state is not None and (state.seq, state.deleted) == (row["_seq"], row["_deleted"])
-    warnings = () if agrees else ("silver's row is not what these records make: it was built from others as well",)
+    warnings = () if agrees else (_UNSEEN if _is_unseen(row, state) else _OTHERWISE,)
     position = terms.told(row["_seq"], told.connector, told.order)
     return Life(name, told.wanted, entries, row["_seq"], position, row["_deleted"], cells, warnings)
+
+
+def _is_unseen(row: Row, state: State | None) -> bool:
+    """Whether it was deleted right behind its newest change, as ``stages/gone.py`` does."""
+    return bool(row["_deleted"]) and state is not None and row["_seq"] == terms.behind(state.seq)
 
 
 def _name(place: Place) -> str:

@@ -20,7 +20,7 @@ from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
 from replicator.spec import Table
-from replicator.stages import engine, horizons, tuning
+from replicator.stages import engine, gone, horizons, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import compare, history, rebuilt
 from replicator.transforms.layout import key_of, stored_name
@@ -104,6 +104,8 @@ def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
     silver = begun.at.silver
     if not shadow.is_made(spark, begun):
         shadow.make(spark, begun)
+    if gone.is_done(spark, begun.at, begun.name):
+        gone.remove(spark, begun.aside, begun.name)
     size = silver.size(spark, begun.table) + silver.size(spark, begun.made)
     spark = tuning.session_for(spark, size, exact_names=True)
     with _table(spark, begun) as table, _history(spark, begun) as past:

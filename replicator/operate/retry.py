@@ -1,8 +1,9 @@
 """Dead letters once more, through the same decoding and the same merge as a batch of silver (debezium.md R4).
 
-Effects, in this order: 1. the tables' merges, 2. letters that could be applied, or that a rule ignores now, leave the
-table of dead letters; those with another reason than before get it. Changes join at their own ``_seq``, so a crash
-between the two is repaired by the next retry. No silver progress is moved.
+Effects, in this order: 1. the tables' merges, 2. rows that came back so go again where a snapshot has found them gone
+(``stages/gone.py``), 3. letters that could be applied, or that a rule ignores now, leave the table of dead letters;
+those with another reason than before get it. Changes join at their own ``_seq``, so a crash in between is repaired by
+the next retry. No silver progress is moved.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
 from replicator.operate.dead_letters import Choice, letters, write
-from replicator.stages import dead_letters, epochs, routing, silver, tuning
+from replicator.stages import dead_letters, epochs, gone, routing, silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -52,6 +53,8 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
         learned = routing.load_routes(at.control, path, identity)
         held = _topics_of(at, learned, stopped)
         found = described.select(*PLACE).where(~F.col("topic").isin(*held))
+        joined = {account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is None}
+        accounts += gone.removed(spark, at, joined)
         _settle(session, at, chosen, found, again)
     return accounts
 
@@ -94,7 +97,7 @@ def _topics_of(at: Refinement, routes: Routes, stopped: set[str]) -> list[str]:
 
 
 def _settle(spark: SparkSession, at: Refinement, chosen: DataFrame, found: DataFrame, again: list[DataFrame]) -> None:
-    """Effect 2."""
+    """Effect 3."""
     place = list(PLACE)
     leaving = chosen.join(found, place, how="left_semi")
     difference = leaving.withColumn("_op", F.lit("delete"))

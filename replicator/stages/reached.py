@@ -92,7 +92,8 @@ class Reached:
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
     knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
-    raised itself. ``settled`` says what need not be asked.
+    raised itself. ``settled`` says what need not be asked. ``removed`` has by table the number of the last whole
+    snapshot that this process has seen to (``gone.py``).
     """
 
     bronze: str = ""
@@ -104,6 +105,7 @@ class Reached:
     plain: set[str] = field(default_factory=set)
     live: set[str] = field(default_factory=set)
     settled: Settled | None = None
+    removed: dict[str, int] = field(default_factory=dict)
 
     def open(self, control: Control, path: str, bronze: str) -> None:
         """Take the control row for known, once for each bronze."""

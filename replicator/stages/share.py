@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.debezium import headers
 from replicator.errors import TableStopped
-from replicator.spec import Declaration, Progress, Table
+from replicator.spec import BY_POSITION, Declaration, Progress, Table
 from replicator.stages import routing, shaping
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
@@ -82,6 +82,12 @@ class Share:
         return replace(
             self.table, keys=layout.keys, partition_by=parts, format=told.format, merge_on_read=told.merge_on_read
         )
+
+    def target(self, layout: Layout) -> Table:
+        """The same with what is noted at the table beside its rows."""
+        order = self.at.source.order(self.name)
+        told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
+        return replace(self.made_as(layout), complete=self.name not in self.routes.partial, properties=told)
 
     @property
     def declaration(self) -> Declaration:

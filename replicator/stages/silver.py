@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import cut, dead_letters, epochs, regained, rewind, routing, ticks, tuning
+from replicator.stages import cut, dead_letters, epochs, gone, regained, rewind, routing, ticks, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -26,10 +26,15 @@ _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions:
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
-    """One tick: every table with news goes to bronze's newest version. One account per table that read something.
+    """One tick: every table with news goes to bronze's newest version, and loses the rows that a snapshot taken again
+    has found gone. One account per table that read something, or was to lose something.
 
     A table that stops is in the list with its error; the others go on.
     """
+    return [*_refined(spark, at), *gone.removed(spark, at)]
+
+
+def _refined(spark: SparkSession, at: Refinement) -> list[Account]:
     with ticks.unread(spark, at) as tick:
         if tick is None:
             return []

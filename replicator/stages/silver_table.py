@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
-from replicator.spec import BY_POSITION, Table
+from replicator.spec import Table
 from replicator.stages import (
     dead_letters,
     engine,
@@ -160,10 +160,7 @@ def _settled(account: Account, batch: Batch) -> Account:
 def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
-    complete = share.name not in share.routes.partial
-    order = at.source.order(share.name)
-    told = (("replicator.sequence_by", order),) if order != BY_POSITION else ()
-    table = replace(share.made_as(batch.layout), complete=complete, properties=told)
+    table = share.target(batch.layout)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
@@ -24,12 +24,17 @@ def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
     columns.
     """
     reached = stored.where(((F.col("_seq") < mark) & ~F.col("_deleted")) | F.col("_column_seq").isNotNull())
-    return reached.select(
+    return deleted(reached, layout, F.lit(mark))
+
+
+def deleted(rows: DataFrame, layout: Layout, seq: Column) -> DataFrame:
+    """A change for each of these rows of silver that deletes it at ``seq``."""
+    return rows.select(
         *[
             (F.col(names.spark(column)) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
             for column, kind in layout.types.items()
         ],
-        F.lit(mark).alias("_seq"),
+        seq.alias("_seq"),
         F.lit(True).alias("_deleted"),
         F.lit(None).cast("bigint").alias("_source_ts_ms"),
         F.lit(None).cast("array<string>").alias("_unavailable"),

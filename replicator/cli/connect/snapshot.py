@@ -47,6 +47,9 @@ def snapshot(
     where: Annotated[str, typer.Option("--where", help="Only the rows for which this holds.", metavar="SQL")] = "",
     blocking: Annotated[bool, typer.Option("--blocking", help="Let the stream wait for it.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="End the incremental one that is under way.")] = False,
+    remove_missing: Annotated[
+        bool, typer.Option("--remove-missing", help="Rows that it does not mention shall go from silver.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Say how far it is, and end when it is over.")] = True,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
@@ -54,15 +57,19 @@ def snapshot(
 ) -> None:
     """Let a connector read tables again while changes go on, by a signal. Exit 1 if one was not read.
 
-    Rows that the source does not have any more are not mentioned: they stay in silver.
+    Rows that the source does not have any more are not mentioned: they stay in silver, unless --remove-missing says
+    that they shall go, with the next run after it.
     """
     from replicator.connect import signals
 
     settings = options.settings(env, conf)
     connect = reach.cluster(settings)
-    asked = signals.Asked(tuple(tables or ()), where, blocking, stop)
+    asked = signals.Asked(tuple(tables or ()), where, blocking, stop, remove_missing)
+    if remove_missing and not wait:
+        raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
     order = _order(reach.described(settings, [source]), connect, asked)
     answers = signals.notifications(order.name, order.config) if wait and not stop else ""
+    finish = _removal(context, settings, order.source, asked.tables) if remove_missing else None
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
     if not answers:
         _send(order, jvm)
@@ -72,6 +79,8 @@ def snapshot(
     _print(found, as_json=as_json)
     if any(each.failed for each in found):
         raise typer.Exit(ConnectorFailed.exit_code)
+    if finish is not None:
+        finish()
 
 
 def _order(described: Mapping[str, SourceSpec], connect: Connect, asked: Asked) -> _Order:
@@ -92,6 +101,24 @@ def _must_run(name: str, status: Status | None) -> None:
     if status is not None and status.held:
         mend = f"replicator connect resume {name}"
         raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=f"{mend}.")
+
+
+def _removal(
+    context: typer.Context, settings: Settings, source: SourceSpec, tables: tuple[str, ...]
+) -> Callable[[], None]:
+    """Take note of where Kafka ends before the signal; to be called once every table was read."""
+    from replicator import assemble
+    from replicator.operate import missing
+
+    spark, [at] = options.opened(context, settings, source.name, brief=True)
+    reader = assemble.reader(source)
+    begun = missing.begin(spark, at, reader, tables)
+
+    def finish() -> None:
+        missing.finish(spark, at, reader, begun, int(time.time() * 1000))
+        console.narrate("The next run removes from silver what the source does not have any more.")
+
+    return finish
 
 
 def _jvm(context: typer.Context, settings: Settings) -> Any:

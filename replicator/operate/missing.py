@@ -1,0 +1,68 @@
+"""``replicator connect snapshot --remove-missing``: what a whole snapshot does not mention shall go from silver.
+
+Effects: 1. the snapshot, between :func:`begin` and :func:`finish`, 2. a control row that says where it lies in Kafka.
+Without the row, as after a crash, nothing goes; the rest is silver's (``stages/gone.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from replicator.errors import ConfigError
+from replicator.operate import pause
+from replicator.protocols import Source
+from replicator.stages import routing, snapshots
+from replicator.stages.refinement import Refinement
+from replicator.stages.snapshots import Place, Whole
+
+
+@dataclass(frozen=True)
+class Begun:
+    """Where the topics of a source ended before a snapshot of some of its ``tables`` was asked for."""
+
+    tables: tuple[str, ...]
+    ends: Mapping[Place, int]
+
+
+def begin(spark: SparkSession, at: Refinement, reader: Source, tables: Sequence[str]) -> Begun:
+    """Before the signal is sent. Raises ConfigError for a table that silver does not have, or of which a snapshot does
+    not say which rows are gone, and Unreachable.
+    """
+    pause.named(spark, [at], [f"{at.source.name}/{table}" for table in tables])
+    for table in tables:
+        _refuse(at, table)
+    return Begun(tuple(tables), reader.end_offsets(spark))
+
+
+def finish(spark: SparkSession, at: Refinement, reader: Source, begun: Begun, now_ms: int) -> None:
+    """Once all tables were read to their ends, at ``now_ms`` (ms since 1970, UTC). Raises Unreachable."""
+    ends = reader.end_offsets(spark)
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze)
+    taken = {}
+    for table in begun.tables:
+        before, after = (_of(routes.topics(table), offsets) for offsets in (begun.ends, ends))
+        taken[table] = Whole(now_ms, before, after)
+    snapshots.add(at.control, at.lake.snapshots(at.source.name), taken)
+
+
+def _of(topics: frozenset[str], offsets: Mapping[Place, int]) -> dict[Place, int]:
+    return {place: offset for place, offset in offsets.items() if place[0] in topics}
+
+
+def _refuse(at: Refinement, table: str) -> None:
+    """Where rows are kept that the source's table need not have, or more is to be said of an end than that it came."""
+    told = at.source.declaration(table)
+    reasons = {
+        "its records come from objects, whose places are not Kafka's": bool(at.source.objects),
+        "it takes the rows of several tables (`shards`)": bool(told.shards),
+        "it keeps events that their outbox has lost": told.outbox is not None,
+        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            mend = "Leave --remove-missing out: the snapshot alone mends rows that differ."
+            raise ConfigError(f"what is missing cannot be told: {reason}", where=f"{at.source.name}/{table}", mend=mend)

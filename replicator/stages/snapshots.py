@@ -1,0 +1,94 @@
+"""Snapshots of whole tables that were taken again so that rows which they do not mention go (debezium.md D7).
+
+A control row per source, written once such a snapshot is over. Like an epoch it is about places in Kafka and lasts:
+what is gone is the same whenever silver is built from bronze.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator.protocols import Control
+
+Place = tuple[str, int]
+"""A topic and its partition."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The last such snapshot of a table; ``number`` rises with each.
+
+    ``begun`` has the first offset that came after it was asked for, of each partition of the table's topics; one that
+    is not named there is all of that time. ``ended`` has the offset behind its last record.
+    """
+
+    number: int
+    begun: Mapping[Place, int]
+    ended: Mapping[Place, int]
+
+    def since(self) -> Column:
+        """Whether a record came after it was asked for, from ``topic``, ``partition`` and ``offset``."""
+        earlier = [
+            (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") < offset)
+            for (topic, partition), offset in sorted(self.begun.items())
+        ]
+        return ~reduce(or_, earlier, F.lit(False))
+
+    def is_in(self, records: DataFrame) -> bool:
+        """Whether these records, all of the table's topics, have the last of it."""
+        rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
+        last: Mapping[Place, int] = {(row["topic"], row["partition"]): row["last"] for row in rows}
+        told = {place: end for place, end in self.ended.items() if end > self.begun.get(place, 0)}
+        return all(last.get(place, -1) >= end - 1 for place, end in told.items())
+
+    def after(self, before: Whole | None) -> Whole:
+        """This one where there was one before: no partition goes back, whichever of the two was over first."""
+        if before is None:
+            return self
+        begun, ended = (_later(one, other) for one, other in ((before.begun, self.begun), (before.ended, self.ended)))
+        return Whole(max(before.number + 1, self.number), begun, ended)
+
+    def value(self) -> dict[str, Any]:
+        """As part of a control row."""
+        return {"number": self.number, "begun": _by_topic(self.begun), "ended": _by_topic(self.ended)}
+
+
+def load(control: Control, path: str) -> dict[str, Whole]:
+    """The last one of each table of a source that had one."""
+    row = control.get(path) or {"tables": {}}
+    return {
+        table: Whole(told["number"], _by_place(told["begun"]), _by_place(told["ended"]))
+        for table, told in row["tables"].items()
+    }
+
+
+def add(control: Control, path: str, taken: Mapping[str, Whole]) -> None:
+    """Write the row with these, by table."""
+    known = load(control, path)
+    every = {**known, **{table: whole.after(known.get(table)) for table, whole in taken.items()}}
+    control.put(path, {"tables": {table: whole.value() for table, whole in sorted(every.items())}})
+
+
+def _later(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
+    return {place: max(one.get(place, 0), other.get(place, 0)) for place in {*one, *other}}
+
+
+def _by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def _by_place(told: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+    pairs: Iterable[tuple[Place, int]] = (
+        ((topic, int(partition)), offset) for topic, found in told.items() for partition, offset in found.items()
+    )
+    return dict(pairs)
