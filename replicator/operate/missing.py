@@ -59,7 +59,7 @@ def _refuse(at: Refinement, table: str) -> None:
     reasons = {
         "its records come from objects, whose places are not Kafka's": bool(at.source.objects),
         "it takes the rows of several tables (`shards`)": bool(told.shards),
-        "it keeps events that their outbox has lost": told.outbox is not None,
+        "it keeps events that their outbox has lost": told.outbox is not None and told.outbox.mode != "current",
         "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
     }
     for reason, holds in reasons.items():

@@ -60,7 +60,13 @@ def removed(spark: SparkSession, at: Refinement, again: Collection[str] = ()) ->
         for name, whole in sorted(known.items())
         if name not in paused and (name in again or at.reached.removed.get(name) != whole.number)
     ]
-    return [account for name in due if (account := _told(spark, at, name, known[name], again=name in again))]
+    accounts = []
+    for name in due:
+        if name not in again and is_done(spark, at, name):
+            at.reached.removed[name] = known[name].number
+        elif account := _told(spark, at, name, known[name], again=name in again):
+            accounts.append(account)
+    return accounts
 
 
 def is_done(spark: SparkSession, at: Refinement, name: str) -> bool:

@@ -86,3 +86,10 @@ def test_a_database_that_cannot_be_asked_is_told_by_check(conf, closed):
         said("connect", "check", "away", *flags, code=3)
     with pytest.raises(ConfigError, match=r"Oracle is asked with no-such, which is not installed.*pip install no-such"):
         logins.client("no_such_module", "no-such", "Oracle")
+
+
+def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(conf, closed):
+    """So that nobody removes rows without having seen it."""
+    flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
+    with pytest.raises(ConfigError, match="--remove-missing needs to see the end"):
+        said("connect", "snapshot", "shop", "a.b", "--remove-missing", "--no-wait", *flags, code=2)

@@ -79,6 +79,8 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part():
         (Asked(("sales.orders",)), {"signal__data__collection": None}, "needs a signal table.*--blocking"),
         (Asked(("sales.orders", "sales.lines"), where="x"), {}, "--where is about one table"),
         (Asked((), stop=True, blocking=True), {}, "--stop ends incremental snapshots"),
+        (Asked(("sales.orders",), whole=True, where="x"), {}, "--remove-missing needs an incremental snapshot"),
+        (Asked(("sales.orders",), whole=True, blocking=True), {}, "--remove-missing needs an incremental snapshot"),
         (Asked(("sales.orders",)), {"kind": "sqlserver", "database__names": "a,b"}, "<database>.<schema>.<table>"),
     ],
 )

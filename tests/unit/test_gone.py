@@ -1,0 +1,267 @@
+"""Rows that a whole snapshot taken again does not mention go from silver where it is asked for (debezium.md D7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import position, terms
+from replicator.errors import ConfigError, TableStopped
+from replicator.formats.control import JsonControl, MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import missing, pause
+from replicator.operate.dead_letters import Choice
+from replicator.operate.explain import explain
+from replicator.operate.rebuild import EQUAL, How, rebuild
+from replicator.operate.retry import retry
+from replicator.sources.recorded import RecordedSource
+from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table
+from replicator.stages import silver, snapshots
+from replicator.stages.account import Account
+from replicator.stages.refinement import Refinement
+from replicator.stages.snapshots import Whole
+from tests.builders import UNSENT, Record, bronze, envelope, made, record
+
+pytestmark = pytest.mark.spark
+
+ORDERS, NAME = "s.shop.orders", "shop.orders"
+COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
+BIG = 1 << 40
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+class Dying(MemoryFormat):
+    """Ends its process at the next commit of a snapshot's deletes, before or after that counts."""
+
+    when = ""
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        is_here = progress.input.endswith("/snapshot")
+        if is_here and self.when == "before":
+            raise Killed
+        done = super().apply(changes, table, progress)
+        if is_here and self.when == "after":
+            raise Killed
+        return done
+
+
+@dataclass
+class World:
+    """A source's silver."""
+
+    spark: SparkSession
+    folder: Path
+    format: Any = field(default_factory=Dying)
+    control: Any = field(default_factory=MemoryControl)
+    told: Declaration = field(default=Declaration(NAME, COLUMNS))
+
+    def __post_init__(self) -> None:
+        self.declare()
+
+    def declare(self, **told: Any) -> None:
+        """Another declaration of the table, and another process."""
+        self.told = replace(self.told, **told)
+        spec = SourceSpec("s", ".*", tables=(self.told,))
+        self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
+
+    @property
+    def table(self) -> Table:
+        """In silver."""
+        return self.at.lake.silver("s", NAME, ("id",))
+
+    def take(self, *records: Record) -> list[Account]:
+        """One tick, over new records if there are some."""
+        if records:
+            self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        return silver.refine(self.spark, self.at)
+
+    def finish(self, begun: dict[int, int], ended: dict[int, int], number: int = 1) -> None:
+        """A whole snapshot is over: where it began and ended, by partition."""
+        places = ({(ORDERS, partition): offset for partition, offset in each.items()} for each in (begun, ended))
+        snapshots.add(self.control, self.at.lake.snapshots("s"), {NAME: Whole(number, *places)})
+
+    def live(self) -> dict[int, Any]:
+        """Live rows: v by key."""
+        rows = self.format.read(self.spark, self.table).where("NOT _deleted").collect()
+        return {row["id"]: row["v"] for row in rows}
+
+    def version(self) -> int:
+        """Of the table."""
+        return int(self.format.version(self.spark, self.table))
+
+
+def change(offset: int, op: str, key: int, v: Any = 1, partition: int = 0, pos: int = 0, **more: Any) -> Record:
+    """A change at ``pos`` of the binlog, ten times its offset if not given."""
+    image = {"id": key, "v": v, "t": more.pop("t", "x")}
+    images = {"before": image} if op == "d" else {"after": image}
+    told = envelope(op, pos=pos or 10 * offset, **images, **more)
+    return record(ORDERS, offset, {"id": key}, told, partition=partition)
+
+
+BEFORE = [
+    change(0, "c", 1, pos=10),
+    change(1, "c", 2, pos=20),
+    change(0, "c", 3, partition=1, pos=30),
+    change(1, "c", 4, partition=1, pos=40),
+    change(2, "c", 5, partition=1, pos=50, t="far older than its row"),
+    change(3, "u", 5, 55, partition=1, pos=55, t=UNSENT),
+]
+"""Then the connector is away, and 2, 4 and 5 are deleted."""
+
+SEEN = [
+    change(2, "r", 1, 11, pos=60, snapshot="incremental"),
+    change(3, "c", 6, pos=70),
+]
+CHANGED = [
+    change(4, "u", 3, 33, partition=1, pos=65),  # in the window: its row of the snapshot is left out
+    change(5, "c", 7, partition=1, pos=66),
+    change(6, "d", 7, partition=1, pos=67),
+]
+"""The snapshot, with what happens meanwhile."""
+
+BEGUN, ENDED = {0: 2, 1: 4}, {0: 4, 1: 7}
+
+
+@pytest.mark.parametrize("kind", ["memory", "delta"])
+def test_rows_that_nothing_mentions_since_go(exact: SparkSession, tmp_path: Path, kind: str) -> None:
+    """Once bronze has the end, in one commit that shows their keys only; what came meanwhile stays. Nothing is done
+    twice, also by another process; a table made once more loses the same; what comes back later lives.
+    """
+    world = World(exact, tmp_path)
+    if kind == "delta":
+        world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
+    world.take(*BEFORE)
+    world.finish(BEGUN, ENDED)
+    [account] = world.take(*SEEN)
+    assert (account.applied, set(world.live())) == (2, {1, 2, 3, 4, 5, 6})  # the end is not there yet
+    read, removed = world.take(*CHANGED)
+    assert (read.applied, removed.read, removed.residue, removed.error) == (2, 0, 0, None)
+    assert removed.warnings[0].startswith("3 rows were removed: the source does not have them any more")
+    assert world.live() == {1: 11, 3: 33, 6: 1}
+    after = world.version()
+    keys = world.format.changed_keys(exact, world.table, after - 1, after).collect()
+    assert {row["id"] for row in keys} == {2, 4, 5}
+    deleted = world.format.read(exact, world.table).where("_deleted").collect()
+    assert [row["_column_seq"] for row in deleted] == [None] * 4
+    assert {row["id"]: terms.told(row["_seq"], "mariadb") for row in deleted} == {
+        2: "file 1, pos 20, offset 2",
+        4: "file 1, pos 40, offset 2",
+        5: "file 1, pos 55, offset 4",
+        7: "file 1, pos 67, offset 6",
+    }
+    assert world.take() == []
+    world.declare()
+    assert world.take() == []
+    assert world.version() == after
+    assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
+    assert explain(exact, world.at, NAME, "5").warnings[0].startswith("the row was removed: a snapshot")
+    again = change(4, "c", 2, 22, pos=80), change(7, "r", 4, 44, partition=1, pos=40, snapshot="true")
+    assert [each.applied for each in world.take(*again)] == [2]
+    assert world.live() == {1: 11, 2: 22, 3: 33, 4: 44, 6: 1}
+    assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_death_at_the_commit_is_gone_on_with(exact: SparkSession, tmp_path: Path, when: str) -> None:
+    """The deletes and that they were made are one commit: the next process makes them, or sees that they are there."""
+    world = World(exact, tmp_path)
+    world.take(*BEFORE)
+    world.finish(BEGUN, ENDED)
+    world.format.when = when
+    with pytest.raises(Killed):
+        world.take(*SEEN, *CHANGED)
+    world.format.when = ""
+    world.declare()
+    assert len(world.take()) == (when == "before")
+    assert world.live() == {1: 11, 3: 33, 6: 1}
+
+
+def test_an_empty_table_loses_all_its_rows_once_it_is_not_paused(exact: SparkSession, tmp_path: Path) -> None:
+    """No record since means that no row is there; a paused table stays as it is. A later snapshot counts anew, one that
+    began before another of which we knew already changes nothing.
+    """
+    world = World(exact, tmp_path)
+    world.take(*BEFORE)
+    pause.pause([(world.at, NAME)], "now")
+    world.finish(BEGUN, BEGUN)
+    assert world.take() == []
+    assert len(world.live()) == 5
+    pause.resume([(world.at, NAME)])
+    [account] = world.take()
+    assert account.warnings[0].startswith("5 rows")
+    assert world.live() == {}
+    world.take(change(2, "c", 1, pos=100), change(4, "c", 3, partition=1, pos=110))
+    world.finish({0: 3, 1: 4}, {0: 3, 1: 5}, number=2)
+    assert [each.error for each in world.take()] == [None]
+    assert world.live() == {3: 1}
+    world.finish({0: 0, 1: 0}, {0: 0, 1: 0}, number=1)
+    assert [each.warnings for each in world.take()] == [()]
+    world.take(change(3, "u", 1, 7, pos=120), change(5, "c", 4, partition=1, pos=130))
+    assert world.live() == {1: 7, 3: 1, 4: 1}
+    assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
+
+
+def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, tmp_path: Path) -> None:
+    """It may be about any row: the table says so each time. A letter from before that is tried once more brings no row
+    back that is gone.
+    """
+    world = World(exact, tmp_path)
+    world.take(*BEFORE, change(2, "u", 2, BIG, pos=25), change(4, "u", 3, BIG, partition=1, pos=65))
+    world.finish({0: 3, 1: 4}, {0: 4, 1: 5})
+    read, stopped = world.take(change(3, "r", 1, 11, pos=60, snapshot="incremental"))
+    assert (read.error, isinstance(stopped.error, TableStopped)) == (None, True)
+    assert "1 records since the snapshot was asked for are dead letters" in str(stopped.error)
+    assert set(world.live()) == {1, 2, 3, 4, 5}
+    world.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
+    assert [each.error for each in retry(exact, world.at, Choice())] == [None, None]
+    assert world.live() == {1: 11, 3: BIG}
+
+    other = World(exact, tmp_path)
+    other.take(*BEFORE, change(2, "u", 2, BIG, pos=25))
+    other.finish({0: 3, 1: 4}, {0: 4, 1: 4})
+    other.take(change(3, "r", 1, 11, pos=60, snapshot="incremental"))
+    assert other.live() == {1: 11}
+    other.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
+    assert [each.error for each in retry(exact, other.at, Choice())] == [None, None]
+    assert other.live() == {1: 11}
+
+
+def test_the_place_behind_a_change_is_newer_than_it_alone(exact: SparkSession) -> None:
+    """One offset later, in Spark and for people alike, and in every mode (Q1, Q8)."""
+    seqs = [f"{0:04x}{major:020x}{minor:016x}{offset:016x}" for major, minor, offset in
+            ((0, 0, 9), (7, 3, 0xFFFF), (1 << 60, 0, (1 << 60) - 1))]  # fmt: skip
+    found = made(exact, [(seq,) for seq in seqs], "seq STRING").select(position.behind(F.col("seq"))).collect()
+    assert [row[0] for row in found] == [terms.behind(seq) for seq in seqs]
+    assert all(seq < terms.behind(seq) and len(terms.behind(seq)) == len(seq) for seq in seqs)
+
+
+@pytest.mark.parametrize(
+    ("told", "objects", "reason"),
+    [
+        ({"shards": "shop[.]orders_.*"}, "", "the rows of several tables"),
+        ({"outbox": Outbox("log")}, "", "events that their outbox has lost"),
+        ({"stored_as_scd_type": 2}, "", "nobody knows when a row of its history ended"),
+        ({}, "s3a://b/x", "its records come from objects"),
+    ],
+)
+def test_a_table_of_which_nobody_can_tell_what_is_missing_is_refused(
+    exact: SparkSession, tmp_path: Path, told: dict[str, Any], objects: str, reason: str
+) -> None:
+    """Before anything is asked for; a table that there is not, too."""
+    world = World(exact, tmp_path)
+    world.declare(**told)
+    at = replace(world.at, source=replace(world.at.source, objects=objects))
+    with pytest.raises(ConfigError, match=reason):
+        missing.begin(exact, at, RecordedSource(()), [NAME])
+    with pytest.raises(ConfigError, match=r"there is no table 's/shop.ordres'; did you mean"):
+        missing.begin(exact, at, RecordedSource(()), ["shop.ordres"])
