@@ -61,7 +61,14 @@ class Side:
         """What the table has."""
         with closing(self.session()) as session, session.cursor() as cursor:
             cursor.execute(f"SELECT id, n FROM {self.table} ORDER BY id")
-            return list(cursor.fetchall())
+            return [tuple(row) for row in cursor.fetchall()]
+
+    def dropped(self) -> bool:
+        """Whether its replication slot, which nobody reads any more, is gone."""
+        with suppress(psycopg2.errors.ObjectInUse):
+            self.run(f"SELECT pg_drop_replication_slot('{self.name}')")
+            return True
+        return False
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -168,29 +175,21 @@ def test_a_snapshot_amid_changes_ends_equal(
     signals and notifications left behind is no row; conditions hold for both ways; what is not captured
     and a connector that rests are refused.
     """
-    with ExitStack() as opened:
-        topics = [opened.enter_context(closing(Topics(endpoints.kafka, f"{side.name}.{side.name}."))) for side in sides]
-        for number, side in enumerate(sides):
-            with side.busy():
-                [told] = json.loads(said("connect", "snapshot", side.name, side.table, *flags, "--json"))
-            assert (told["table"], told["then"]) == (side.table, "SUCCEEDED")
-            assert told["rows"] > ROWS / 4
-            for way, end in (("--wait", 20), ("--blocking", 40)):  # few: what they read again is not shown to be right
-                asked = ("connect", "snapshot", side.name, side.table, way, "--where", f"id <= {end} AND n >= 0")
-                [told] = json.loads(said(*asked, *flags, "--json"))
-                count = sum(row[0] <= end for row in side.rows())
-                assert told == {"table": side.table, "then": "SUCCEEDED", "rows": count}, way
-            side.run(f"INSERT INTO {side.name}.{MARKS} VALUES ({number})")
-            wait(lambda topic=topics[number], number=number: topic.has_mark(number))
-            topics[number].ends()
-        said("run", "bronze", "silver", *flags)
+    for side in sides:
+        with side.busy():
+            [told] = json.loads(said("connect", "snapshot", side.name, side.table, *flags, "--json"))
+        assert (told["table"], told["then"]) == (side.table, "SUCCEEDED")
+        assert told["rows"] > ROWS / 4
+        for way, end in (("--wait", 20), ("--blocking", 40)):  # few: what they read again is not shown to be right
+            asked = ("connect", "snapshot", side.name, side.table, way, "--where", f"id <= {end} AND n >= 0")
+            [told] = json.loads(said(*asked, *flags, "--json"))
+            count = sum(row[0] <= end for row in side.rows())
+            assert told == {"table": side.table, "then": "SUCCEEDED", "rows": count}, way
+    run(sides, flags, endpoints, 0)
     lake = Lake(str(tmp_path / "lake"))
     for side in sides:
-        silver = Source(lake, side.name)
-        assert sorted((row["id"], row["n"]) for row in silver.rows(spark, side.table)) == [
-            tuple(r) for r in side.rows()
-        ]
-        assert not Path(lake.dead_letters(side.name).location).exists() or silver.letters() == []
+        assert silver(spark, lake, side) == side.rows()
+        assert not Path(lake.dead_letters(side.name).location).exists() or Source(lake, side.name).letters() == []
     with pytest.raises(ConfigError, match=f"{PG}.others is not captured"):
         said("connect", "snapshot", PG, f"{PG}.others", *flags, code=2)
     said("connect", "snapshot", PG, "--stop", *flags)
@@ -198,6 +197,56 @@ def test_a_snapshot_amid_changes_ends_equal(
     wait(lambda: Connect(endpoints.connect).status(PG).connector == "PAUSED")
     with pytest.raises(ConfigError, match=f"PAUSED and reads no signals .*connect resume {PG}"):
         said("connect", "snapshot", PG, f"{PG}.items", *flags, code=2)
+
+
+def test_rows_that_went_unseen_go_on_request(
+    sides: list[Side], flags: tuple[str, ...], endpoints: Any, spark: Any, tmp_path: Path
+) -> None:
+    """A connector has lost its offsets and its slot, and rows were deleted meanwhile: a snapshot amid changes, with
+    --remove-missing, ends equal to the source (debezium.md D7).
+    """
+    lake = Lake(str(tmp_path / "lake"))
+    for side in sides:
+        said("connect", "snapshot", side.name, side.table, *flags)
+    run(sides, flags, endpoints, 10)
+    gone = {}
+    for side in sides:
+        Connect(endpoints.connect).forget(side.name)
+        gone[side.name] = {row[0] for row in side.rows() if row[0] % 7 == 0}
+        assert gone[side.name] < {row[0] for row in silver(spark, lake, side)}
+        side.run(
+            f"DELETE FROM {side.table} WHERE id % 7 = 0",
+            f"UPDATE {side.table} SET n = n + 1 WHERE id % 11 = 0",
+            f"INSERT INTO {side.table} VALUES (5001, 1), (5002, 2)",
+        )
+    wait(sides[0].dropped)
+    said("connect", "apply", *flags)
+    for side in sides:
+        with side.busy():
+            asked = ("connect", "snapshot", side.name, side.table, "--remove-missing")
+            [told] = json.loads(said(*asked, *flags, "--json"))
+        assert (told["table"], told["then"]) == (side.table, "SUCCEEDED")
+    run(sides, flags, endpoints, 20)
+    for side in sides:
+        assert silver(spark, lake, side) == side.rows()
+        assert gone[side.name] - {row[0] for row in side.rows()}
+    assert json.loads(said("run", "silver", *flags, "--json")) == []
+
+
+def run(sides: list[Side], flags: tuple[str, ...], endpoints: Any, first: int) -> None:
+    """Bring silver to where the databases are now; marks are numbered from ``first``."""
+    with ExitStack() as opened:
+        for number, side in enumerate(sides, first):
+            topics = opened.enter_context(closing(Topics(endpoints.kafka, f"{side.name}.{side.name}.")))
+            side.run(f"INSERT INTO {side.name}.{MARKS} VALUES ({number})")
+            wait(lambda topics=topics, number=number: topics.has_mark(number))
+            topics.ends()
+        said("run", "bronze", "silver", *flags)
+
+
+def silver(spark: Any, lake: Lake, side: Side) -> list[tuple[Any, ...]]:
+    """What silver has of the table."""
+    return sorted((row["id"], row["n"]) for row in Source(lake, side.name).rows(spark, side.table))
 
 
 def wait(happened: Callable[[], Any], times: int = 150) -> None:
