@@ -63,8 +63,19 @@ class Side:
             cursor.execute(f"SELECT id, n FROM {self.table} ORDER BY id")
             return [tuple(row) for row in cursor.fetchall()]
 
-    def dropped(self) -> bool:
-        """Whether its replication slot, which nobody reads any more, is gone."""
+    def loses_its_place(self, endpoints: Any) -> set[int]:
+        """The connector, its offsets and its slot go, then rows of the table and some change; the ids that went."""
+        unseen = {row[0] for row in self.rows() if row[0] % 7 == 0}
+        Connect(endpoints.connect).forget(self.name)
+        wait(self._dropped)
+        self.run(
+            f"DELETE FROM {self.table} WHERE id % 7 = 0",
+            f"UPDATE {self.table} SET n = n + 1 WHERE id % 11 = 0",
+            f"INSERT INTO {self.table} VALUES (5001, 1), (5002, 2)",
+        )
+        return unseen
+
+    def _dropped(self) -> bool:
         with suppress(psycopg2.errors.ObjectInUse):
             self.run(f"SELECT pg_drop_replication_slot('{self.name}')")
             return True
@@ -172,24 +183,32 @@ def test_a_snapshot_amid_changes_ends_equal(
     sides: list[Side], flags: tuple[str, ...], endpoints: Any, spark: Any, tmp_path: Path
 ) -> None:
     """Rows from before the connector come by the snapshot, newer changes of theirs win (debezium.md D5, Q5), and what
-    signals and notifications left behind is no row; conditions hold for both ways; what is not captured
-    and a connector that rests are refused.
+    signals and notifications left behind is no row; so do rows go that were deleted while a connector had lost its
+    offsets and its slot (D7). Conditions hold; what is not captured and a connector that rests are refused.
     """
     for side in sides:
         with side.busy():
-            [told] = json.loads(said("connect", "snapshot", side.name, side.table, *flags, "--json"))
+            [told] = snapshot(side, flags)
         assert (told["table"], told["then"]) == (side.table, "SUCCEEDED")
         assert told["rows"] > ROWS / 4
-        for way, end in (("--wait", 20), ("--blocking", 40)):  # few: what they read again is not shown to be right
-            asked = ("connect", "snapshot", side.name, side.table, way, "--where", f"id <= {end} AND n >= 0")
-            [told] = json.loads(said(*asked, *flags, "--json"))
-            count = sum(row[0] <= end for row in side.rows())
-            assert told == {"table": side.table, "then": "SUCCEEDED", "rows": count}, way
+    for side, way, end in zip(sides, ("--wait", "--blocking"), (20, 40), strict=True):
+        [told] = snapshot(side, flags, way, "--where", f"id <= {end} AND n >= 0")
+        count = sum(row[0] <= end for row in side.rows())
+        assert told == {"table": side.table, "then": "SUCCEEDED", "rows": count}, way
     run(sides, flags, endpoints, 0)
     lake = Lake(str(tmp_path / "lake"))
     for side in sides:
         assert silver(spark, lake, side) == side.rows()
         assert not Path(lake.dead_letters(side.name).location).exists() or Source(lake, side.name).letters() == []
+    pg = sides[0]
+    unseen = pg.loses_its_place(endpoints)
+    said("connect", "apply", PG, *flags)
+    with pg.busy():
+        [told] = snapshot(pg, flags, "--remove-missing")
+    assert told["then"] == "SUCCEEDED"
+    run([pg], flags, endpoints, 10)
+    assert silver(spark, lake, pg) == pg.rows()
+    assert unseen - {row[0] for row in pg.rows()}
     with pytest.raises(ConfigError, match=f"{PG}.others is not captured"):
         said("connect", "snapshot", PG, f"{PG}.others", *flags, code=2)
     said("connect", "snapshot", PG, "--stop", *flags)
@@ -199,38 +218,9 @@ def test_a_snapshot_amid_changes_ends_equal(
         said("connect", "snapshot", PG, f"{PG}.items", *flags, code=2)
 
 
-def test_rows_that_went_unseen_go_on_request(
-    sides: list[Side], flags: tuple[str, ...], endpoints: Any, spark: Any, tmp_path: Path
-) -> None:
-    """A connector has lost its offsets and its slot, and rows were deleted meanwhile: a snapshot amid changes, with
-    --remove-missing, ends equal to the source (debezium.md D7).
-    """
-    lake = Lake(str(tmp_path / "lake"))
-    for side in sides:
-        said("connect", "snapshot", side.name, side.table, *flags)
-    run(sides, flags, endpoints, 10)
-    gone = {}
-    for side in sides:
-        Connect(endpoints.connect).forget(side.name)
-        gone[side.name] = {row[0] for row in side.rows() if row[0] % 7 == 0}
-        assert gone[side.name] < {row[0] for row in silver(spark, lake, side)}
-        side.run(
-            f"DELETE FROM {side.table} WHERE id % 7 = 0",
-            f"UPDATE {side.table} SET n = n + 1 WHERE id % 11 = 0",
-            f"INSERT INTO {side.table} VALUES (5001, 1), (5002, 2)",
-        )
-    wait(sides[0].dropped)
-    said("connect", "apply", *flags)
-    for side in sides:
-        with side.busy():
-            asked = ("connect", "snapshot", side.name, side.table, "--remove-missing")
-            [told] = json.loads(said(*asked, *flags, "--json"))
-        assert (told["table"], told["then"]) == (side.table, "SUCCEEDED")
-    run(sides, flags, endpoints, 20)
-    for side in sides:
-        assert silver(spark, lake, side) == side.rows()
-        assert gone[side.name] - {row[0] for row in side.rows()}
-    assert json.loads(said("run", "silver", *flags, "--json")) == []
+def snapshot(side: Side, flags: tuple[str, ...], *how: str) -> Any:
+    """What the verb says of the table."""
+    return json.loads(said("connect", "snapshot", side.name, side.table, *how, *flags, "--json"))
 
 
 def run(sides: list[Side], flags: tuple[str, ...], endpoints: Any, first: int) -> None:
