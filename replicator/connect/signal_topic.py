@@ -32,7 +32,7 @@ def send(jvm: Any, bootstrap_servers: str, options: Mapping[str, str], topic: st
     as_text = jvm.org.apache.kafka.common.serialization.StringSerializer
     producer = jvm.org.apache.kafka.clients.producer.KafkaProducer(settings, as_text(), as_text())
     try:
-        record = jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, prefix, signal.message())
+        record = jvm.org.apache.kafka.clients.producer.ProducerRecord(topic, 0, prefix, signal.message())
         producer.send(record).get()
     except Py4JJavaError as error:
         raise brokers.unanswered(bootstrap_servers) from error
