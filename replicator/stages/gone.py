@@ -105,14 +105,18 @@ def _has(spark: SparkSession, at: Refinement, name: str, whole: Whole, bronze: s
 
 
 def _told(spark: SparkSession, at: Refinement, name: str, whole: Whole, *, again: bool) -> Account | None:
-    """What became of one table; None where it waits."""
+    """What became of one table; None where it waits. What stops it is told once by a process, what may cure itself is
+    tried again with each tick.
+    """
     started, account = time.monotonic(), Account(at.lake.silver(at.source.name, name).name)
     try:
         count = remove(spark, at, name, again=again)
-    except ReplicatorError as error:
-        account, count = replace(account, error=error), 0
     except engine.FAILURES as error:
-        account, count = replace(account, error=engine.failure(error, account.table)), 0
+        return replace(account, error=engine.failure(error, account.table))
+    except ReplicatorError as error:
+        if not error.retry:
+            at.reached.removed[name] = whole.number
+        return replace(account, error=error)
     if count is None:
         return None
     at.reached.removed[name] = whole.number
