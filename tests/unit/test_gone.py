@@ -166,8 +166,8 @@ def test_rows_that_nothing_mentions_since_go(exact: SparkSession, tmp_path: Path
 
 
 def test_an_empty_table_loses_all_its_rows_once_it_is_not_paused(exact: SparkSession, tmp_path: Path) -> None:
-    """No record since means that no row is there; a paused table stays as it is. The deletes and that they were made are
-    one commit: who dies before it leaves them to the next process, who dies behind it has made them.
+    """No record since means that no row is there; a paused table stays as it is. The deletes and that they were
+    made are one commit: who dies before it leaves them to the next process, who dies behind it has made them.
     """
     world = World(exact, tmp_path)
     world.take(*BEFORE)
