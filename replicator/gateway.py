@@ -108,6 +108,21 @@ def _root(java: Any) -> Any:
     return java
 
 
+def beside(spark: SparkSession) -> SparkSession:
+    """A session with the settings of this one; what it is told from now on is its own."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - `--help` loads no pyspark
+
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+
+
+def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
+    """The same rows in another session: what is made of them runs in that one, by its settings."""
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - `--help` loads no pyspark
+
+    plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
+    return DataFrame(of(spark).org.apache.spark.sql.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
+
+
 @contextmanager
 def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan."""

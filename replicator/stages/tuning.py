@@ -45,6 +45,11 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
     return session
 
 
+def is_small(spark: SparkSession) -> bool:
+    """Whether the session is one for small work."""
+    return str(spark.conf.get(_IS_SMALL, "false")) == "true"
+
+
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows that several jobs read, computed once and kept for the time of the block.
@@ -52,7 +57,7 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
     Small ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which costs
     more than the rows do. Large ones are cached, in columns.
     """
-    if rows.sparkSession.conf.get(_IS_SMALL, "false") == "true":
+    if is_small(rows.sparkSession):
         with gateway.checkpointed(rows) as kept_rows:
             yield kept_rows
         return
