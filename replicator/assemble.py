@@ -63,8 +63,7 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
         ),
         intakes=tuple(intake(source) for source in settings.sources if source.objects),
         refinements=tuple(
-            Refinement(source, delta, silver, control, lake, settings.dead_letter.max_share)
-            for source in settings.sources
+            Refinement(source, delta, silver, control, lake, *_batch_keys(settings)) for source in settings.sources
         ),
         warehouse=Warehouse(silver, delta, control, lake),
         models=settings.models,
@@ -110,11 +109,10 @@ def recorded(
     for topic, source in sorted(sources_of(reader.read(spark)).items()):
         by_source.setdefault(source, []).append(topic)
     specs = [replace(declared, name=name, topics="") for name in by_source]
-    share = settings.dead_letter.max_share
     made = Pipeline(
         ingestions=(),
         intakes=(),
-        refinements=tuple(Refinement(spec, delta, silver, control, lake, share) for spec in specs),
+        refinements=tuple(Refinement(spec, delta, silver, control, lake, *_batch_keys(settings)) for spec in specs),
         warehouse=Warehouse(silver, delta, control, lake),
         models=(),
         sinks={},
@@ -141,9 +139,8 @@ def refinements(
     configured = {source.name: source for source in settings.sources}
     present = [names.decode(folder) for folder in delta.tables(spark, lake.bronze_root())]
     others = {name: replace(declared, name=name, topics="") for name in present if name not in configured}
-    share, silver = settings.dead_letter.max_share, tables(settings, fence)
-    every = sorted((configured | others).items())
-    return tuple(Refinement(source, delta, silver, control, lake, share) for _, source in every)
+    silver, every = tables(settings, fence), sorted((configured | others).items())
+    return tuple(Refinement(source, delta, silver, control, lake, *_batch_keys(settings)) for _, source in every)
 
 
 def warehouse(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Warehouse:
@@ -229,3 +226,8 @@ def _format(name: str, fence: Fence) -> TableFormat:
 def _control(spark: SparkSession, fence: Fence) -> Control:
     made: Control = registry.load("control", "json")(spark)
     return FencedControl(made, fence)
+
+
+def _batch_keys(settings: Settings) -> tuple[float, int]:
+    """What the configuration says of a batch of silver."""
+    return settings.dead_letter.max_share, settings.silver.tables_at_once

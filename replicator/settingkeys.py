@@ -140,6 +140,12 @@ class BronzeKeys(Strict):
     max_objects_per_batch: int = Field(default=5_000, ge=1)
 
 
+class SilverKeys(Strict):
+    """Bronze -> silver. ``tables_at_once``: of a small batch so many tables are worked on at a time."""
+
+    tables_at_once: int = Field(default=3, ge=1, le=32)
+
+
 class DeadLetterKeys(Strict):
     """When rejects stop a table: ``max_share`` is a share of one batch, 0 to 1 (debezium.md R5)."""
 
@@ -170,6 +176,7 @@ class Keys(Strict):
     athena: AthenaKeys = AthenaKeys()
     catalog: CatalogKeys = CatalogKeys()
     bronze: BronzeKeys = BronzeKeys()
+    silver: SilverKeys = SilverKeys()
     dead_letter: DeadLetterKeys = DeadLetterKeys()
     maintenance: MaintenanceKeys = MaintenanceKeys()
     runtime: Literal["own", "emr"] = "own"

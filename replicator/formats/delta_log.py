@@ -81,7 +81,10 @@ class State:
 
 
 class Log:
-    """The log of the table at one location. Commits never change, so those read once are kept."""
+    """The log of the table at one location. Commits never change, so those read once are kept.
+
+    Several threads may ask: what is remembered is put in place whole, and each answers from what it read itself.
+    """
 
     def __init__(self, location: str) -> None:
         self._location = location
@@ -97,9 +100,10 @@ class Log:
 
     def partition_by(self, spark: SparkSession) -> tuple[str, ...]:
         """The columns that part the table; asked for once, and again after a commit that tells of the table itself."""
-        if self._partition_by is None:
-            self._partition_by = partitions(self.snapshot(spark))
-        return self._partition_by
+        known = self._partition_by
+        if known is None:
+            known = self._partition_by = partitions(self.snapshot(spark))
+        return known
 
     def state(self, spark: SparkSession) -> State | None:
         """The newest state, None if there is no table.
@@ -108,26 +112,28 @@ class Log:
         from commit to commit, and Delta is asked only where that cannot be done.
         """
         snapshot = self.snapshot(spark)
-        return None if snapshot is None else self._at(spark, snapshot)
+        return None if snapshot is None else self.at(spark, snapshot)
 
-    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
-        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
-        no feature that says otherwise what is in them. None where Delta must read it.
-        """
-        state = self._at(spark, snapshot)
-        if not state.files or not delta_files.are_plain(snapshot):
-            return None
-        files = tuple(state.files.values())
-        return None if any(file.has_vector for file in files) else files
-
-    def _at(self, spark: SparkSession, snapshot: Any) -> State:
+    def at(self, spark: SparkSession, snapshot: Any) -> State:
+        """The state at a snapshot that is the newest one, or was a moment ago."""
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
         known = self._state
         if known is None or known.identity != identity or known.version > version:
             known = State(identity, -1, 0, {}, {}) if version < _FIRST_CHECKPOINT else None
             self._partition_by = None
-        self._state = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
-        return self._state
+        found = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
+        self._state = found
+        return found
+
+    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
+        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
+        no feature that says otherwise what is in them. None where Delta must read it.
+        """
+        state = self.at(spark, snapshot)
+        if not state.files or not delta_files.are_plain(snapshot):
+            return None
+        files = tuple(state.files.values())
+        return None if any(file.has_vector for file in files) else files
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
         if known is None or version - known.version > _FIRST_CHECKPOINT:
@@ -155,14 +161,15 @@ class Log:
 
         What is not after ``after`` is forgotten: callers move forward.
         """
-        self._known = {version: commit for version, commit in self._known.items() if version > after}
-        missing = [version for version in range(after + 1, upto + 1) if version not in self._known]
+        known = {version: commit for version, commit in self._known.items() if version > after}
+        missing = [version for version in range(after + 1, upto + 1) if version not in known]
         if missing:
             try:
-                self._known |= {commit.version: commit for commit in self._read(spark, missing[0], upto)}
+                known |= {commit.version: commit for commit in self._read(spark, missing[0], upto)}
             except Py4JJavaError:
                 return None
-        found = [self._known[version] for version in range(after + 1, upto + 1) if version in self._known]
+        self._known = known
+        found = [known[version] for version in range(after + 1, upto + 1) if version in known]
         return found if len(found) == upto - after else None
 
     def _read(self, spark: SparkSession, start: int, end: int) -> Iterator[Commit]:

@@ -21,8 +21,13 @@ _MOST = 1000
 def bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
     """Append dead letters that are not there yet, so that repeating a batch does not double them (K-S5).
 
-    One that was dropped stays so, unless there is another reason now.
+    One that was dropped stays so, unless there is another reason now. Tables bury theirs one after the other.
     """
+    with at.turn:
+        _bury(spark, at, letters)
+
+
+def _bury(spark: SparkSession, at: Refinement, letters: DataFrame) -> None:
     table, dropped = at.lake.dead_letters(at.source.name), at.lake.dropped_letters(at.source.name)
     if at.bronze.version(spark, table) is not None:
         complete(spark, at)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import cut, engine, model_checks, refresh_plan, tuning
+from replicator.stages import cut, engine, model_checks, refresh_plan, side_by_side, tuning
 from replicator.stages.cut import Standing
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
@@ -60,9 +59,8 @@ def refresh(spark: SparkSession, models: Iterable[Model], at: Warehouse) -> list
     models = list(models)
     keys = keys_of(models)
     reports: list[Built | None] = []
-    with ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="gold") as pool:
-        for wave in waves(models):
-            reports += pool.map(lambda model: _timed(spark, model, at, keys), wave)
+    for wave in waves(models):
+        reports += side_by_side.each(lambda model: _timed(spark, model, at, keys), wave, _SIDE_BY_SIDE, "gold")
     return [report for report in reports if report is not None]
 
 

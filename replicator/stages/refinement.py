@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 
 from replicator.debezium.unavailable import Placeholder
 from replicator.lake import Lake
@@ -15,7 +16,8 @@ from replicator.stages.reached import Reached
 class Refinement:
     """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5).
 
-    ``reached`` is what the process remembers of the order so far.
+    Of a small batch so many ``tables_at_once`` are worked on. ``reached`` is what the process remembers of the order so
+    far. Who writes what tables share (dead letters, routes) takes his ``turn``.
     """
 
     source: SourceSpec
@@ -24,7 +26,9 @@ class Refinement:
     control: Control
     lake: Lake
     dead_letter_share: float = 0.01
+    tables_at_once: int = 3
     reached: Reached = field(default_factory=Reached, compare=False, repr=False)
+    turn: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     @property
     def placeholder(self) -> Placeholder:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.spec import Progress, Table
 from replicator.stages import cut, history_table, routing, schema_change
+from replicator.stages.routing import Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt
 from replicator.transforms.layout import Layout, version_of
@@ -45,8 +46,7 @@ def everything(share: Share, wanted: frozenset[str]) -> Iterator[tuple[Share, Da
     bronze = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
     stood = cut.standing(at, share.routes.bronze)
     bronze = bronze if stood is None else cut.before(bronze, stood.cut)
-    routes = share.routes.learned((), {}, {}, [share.name])
-    at.control.put(at.lake.routes(at.source.name), routes.value())
+    routes = _noted(share)
     with share.described(bronze) as described:
         records = exempt.by_declaration(share.routed(described), at.source).where(F.col("table") == share.name)
         groups = tuple(changes.survey(records, at.placeholder).collect())
@@ -69,6 +69,15 @@ def forget(share: Share, layout: Layout) -> None:
     for table in tables:
         if share.at.silver.version(share.spark, table) is not None:
             _forget(share, table, flagged)
+
+
+def _noted(share: Share) -> Routes:
+    """The routes with the table among those that have unknown columns, and others of the tick that say so too."""
+    at, path = share.at, share.at.lake.routes(share.at.source.name)
+    with at.turn:
+        routes = routing.load_routes(at.control, path, share.routes.bronze).learned((), {}, {}, [share.name])
+        at.control.put(path, routes.value())
+    return routes
 
 
 def _forget(share: Share, table: Table, flagged: Sequence[str]) -> None:

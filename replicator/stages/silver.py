@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from queue import SimpleQueue
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints
+from replicator import failpoints, gateway
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import cut, dead_letters, epochs, gone, regained, rewind, routing, ticks, tuning
+from replicator.stages import cut, dead_letters, epochs, gone, regained, rewind, routing, side_by_side, ticks, tuning
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
 from replicator.stages.silver_table import apply, foresee
-from replicator.stages.ticks import Tick
+from replicator.stages.ticks import Shared, Tick
 from replicator.transforms import changes, exempt
 from replicator.transforms.evolve import Plan
 
@@ -98,7 +99,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
 
 
 def _applied(tick: Tick) -> list[Account]:
-    """Take the tables one after the other."""
+    """Take the tables, then note what was read."""
     watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
     shared = ticks.shared(tick)
     failpoints.hit("silver.range_read")
@@ -107,10 +108,7 @@ def _applied(tick: Tick) -> list[Account]:
     orders, stops = shared.orders, {}
     if tick.again is None:
         stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
-    done = {
-        share.name: _stopped(share, stops[share.name]) if share.name in stops else _taken(share, shared.records)
-        for share in shared.shares
-    }
+    done = _accounts(watch, shared, stops)
     if tick.again is None:
         failpoints.hit("silver.tables_done")
         failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
@@ -124,6 +122,30 @@ def _keep_routes(at: Refinement, learned: Routes, known: Routes) -> None:
     if learned != known:
         at.control.put(at.lake.routes(at.source.name), learned.value())
         failpoints.hit("silver.routes_saved")
+
+
+def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
+    """The account of each table with news, in the order of the shares.
+
+    Those of a small batch are taken side by side, no two in one session: what a commit tells of itself stands in the
+    session's settings. A large batch keeps all cores busy with one table, and its rows in memory.
+    """
+    threads = min(watch.at.tables_at_once, len(shared.shares)) if tuning.is_small(watch.spark) else 1
+    free = SimpleQueue[SparkSession]()
+    for spark in (watch.spark, *(gateway.beside(watch.spark) for _ in range(1, threads))):
+        free.put(spark)
+
+    def account(share: Share) -> Account:
+        if share.name in stops:
+            return _stopped(share, stops[share.name])
+        spark = free.get()
+        try:
+            return _taken(replace(share, spark=spark), gateway.moved(shared.records, spark))
+        finally:
+            free.put(spark)
+
+    accounts = side_by_side.each(account, shared.shares, threads, "silver")
+    return {share.name: account for share, account in zip(shared.shares, accounts, strict=True)}
 
 
 def _taken(share: Share, records: DataFrame) -> Account:

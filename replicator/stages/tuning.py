@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from replicator import gateway
 
@@ -45,6 +45,11 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
     return session
 
 
+def is_small(spark: SparkSession) -> bool:
+    """Whether the session is one for small work."""
+    return str(spark.conf.get(_IS_SMALL, "false")) == "true"
+
+
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows that several jobs read, computed once and kept for the time of the block.
@@ -52,7 +57,7 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
     Small ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which costs
     more than the rows do. Large ones are cached, in columns.
     """
-    if rows.sparkSession.conf.get(_IS_SMALL, "false") == "true":
+    if is_small(rows.sparkSession):
         with gateway.checkpointed(rows) as kept_rows:
             yield kept_rows
         return
@@ -61,3 +66,16 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
         yield cached
     finally:
         cached.unpersist(blocking=False)
+
+
+@contextmanager
+def tallied(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int] | None]]:
+    """:func:`kept`, and for how many of the rows each condition holds, counted on the way; None of large ones, which
+    nothing has computed yet.
+    """
+    if is_small(rows.sparkSession):
+        with gateway.counted(rows, conditions) as counted:
+            yield counted
+        return
+    with kept(rows) as cached:
+        yield cached, None

@@ -12,6 +12,7 @@ lake: {{root: {lake}}}
 kafka: {{bootstrap_servers: "{kafka}"}}
 spark: {{spark.master: "local[2]", spark.driver.extraJavaOptions: {jvm}}}
 formats: [{formats}]
+silver: {{tables_at_once: {at_once}}}
 {targets}
 """
 _TARGET = "targets: {{warehouse: {{host: {0.host}, port: {0.port}, database: {0.database}, user: {0.user}, password: \
@@ -64,7 +65,9 @@ publish: {target: warehouse, schema: torture, table: fact_sales}
 """
 
 
-def sources(*, lake: Path, objects: Path, kafka: str, postgres: Any, mixed: bool, whole: bool) -> dict[str, str]:
+def sources(
+    *, lake: Path, objects: Path, kafka: str, postgres: Any, mixed: bool, whole: bool, at_once: int
+) -> dict[str, str]:
     """The environment and both sources, by file."""
     shop = {
         "customers": ", format: hudi" if mixed else "",
@@ -77,6 +80,7 @@ def sources(*, lake: Path, objects: Path, kafka: str, postgres: Any, mixed: bool
             kafka=kafka,
             jvm=BRIEF_JVM,
             formats="delta, hudi" if mixed else "delta",
+            at_once=at_once,
             targets="" if postgres is None else _TARGET.format(postgres),
         ),
         "sources/shop.yaml": _SHOP.format(**shop),

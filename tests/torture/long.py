@@ -157,13 +157,15 @@ def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
 
 def _in_delta(sweep: Sweep) -> bool:
     at = sweep.servers.up(["postgres"], owner=os.getpid())
-    world = sweep.world("delta", whole=True, postgres=at.postgres)
+    world = sweep.world("delta", whole=True, postgres=at.postgres, at_once=1)
     return _by_number(sweep, world, ("delta",), LAYERS, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS, *OF_FEEDS))
 
 
 def _in_hudi(sweep: Sweep) -> bool:
     but = tuple(name for name in POINTS if not name.startswith(OF_HUDI))
-    return _by_number(sweep, sweep.world("hudi", mixed=True), ("delta", "hudi"), ("bronze", "silver", "upkeep"), but)
+    return _by_number(
+        sweep, sweep.world("hudi", mixed=True, at_once=1), ("delta", "hudi"), ("bronze", "silver", "upkeep"), but
+    )
 
 
 def _by_number(

@@ -2,8 +2,9 @@
 
 Death in the process of the tests is an exception that nobody catches. Blocks that hold something end, which they would
 not do in a real death, but none of them writes to a lake or a target: they unpersist rows, give a lock back, unset a
-setting of a session, close a connection (as the server does for a client that is gone). Another model of gold that is
-being built at the time comes to its next point and no further. The JVM lives on; ``World.driver`` kills it too.
+setting of a session, close a connection (as the server does for a client that is gone). Another table of silver or
+model of gold that is at work at the time comes to its next point and no further. The JVM lives on; ``World.driver``
+kills it too.
 """
 
 from __future__ import annotations

@@ -38,8 +38,9 @@ LAYERS = ("bronze", "silver", "gold", "publish", "upkeep")
 @dataclass
 class World:
     """``kafka``: a broker's address; without one, files stand for it. ``postgres``: where gold is published; without
-    one there is no gold. ``mixed``: tables and twins in Hudi beside Delta. ``rebuilds`` is what the layer ``rebuild``
-    makes once more, ``rebuilt`` what it said last.
+    one there is no gold. ``mixed``: tables and twins in Hudi beside Delta. So many tables of silver are worked on
+    ``at_once``: with one, the n-th hit of a run is always the same. ``rebuilds`` is what the layer ``rebuild`` makes
+    once more, ``rebuilt`` what it said last.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class World:
     kafka: str = ""
     postgres: Any = None
     mixed: bool = False
+    at_once: int = 3
     rebuilds: Sequence[str] = ("orders", "dim_buyers", "fact_sales")
     toll: Toll = field(default_factory=Toll)
     rebuilt: list[Rebuilt] = field(default_factory=list)
@@ -205,7 +207,8 @@ class World:
 
     def _source_files(self) -> dict[str, str]:
         places = {"lake": self.folder / "lake", "objects": self._objects}
-        return sources(**places, kafka=self.kafka, postgres=self.postgres, mixed=self.mixed, whole=self.origin.whole)
+        told = {"kafka": self.kafka, "postgres": self.postgres, "mixed": self.mixed, "at_once": self.at_once}
+        return sources(**places, **told, whole=self.origin.whole)
 
     def _stream(self) -> FileStream:
         tables = [f"shop.{table}" for table in SOURCE_OF if SOURCE_OF[table] == "shop"]
