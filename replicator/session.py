@@ -80,6 +80,9 @@ _S3A = {
     "attempts.maximum": "4",
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
+    # one that is silent, or has no time (503), in minutes: Hadoop's own patience is an hour, and a day
+    "connection.timeout": "60000",
+    "retry.throttle.limit": "8",
 }
 BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""

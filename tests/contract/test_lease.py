@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -28,6 +29,8 @@ from replicator.operate import lock
 from replicator.operate.lock import Terms, exclusive
 from replicator.protocols import UNFENCED
 from tests.contract.lease_place import Place
+from tests.contract.s3_keys import keys
+from tests.contract.s3_proxy import S3Proxy
 from tests.contract.s3_server import BUCKET, CARELESS, S3Server
 
 
@@ -301,6 +304,18 @@ def test_a_store_without_conditions_keeps_no_lease(s3: S3Server) -> None:
     assert s3.client.list_objects_v2(Bucket=CARELESS)["KeyCount"] == 0
     with exclusive(lake, ("a",), replace(terms, length=None)) as fence:
         assert fence is UNFENCED
+
+
+def test_leases_are_taken_from_a_store_that_often_does_not_answer(s3: S3Server) -> None:
+    """Every fifth request is refused, cut off, or its answer lost; tokens are drawn once each all the same."""
+    with S3Proxy(s3.endpoint, 0.2) as proxy:
+        lake, terms = Lake(f"s3a://{BUCKET}/{uuid4().hex}"), Terms(s3=keys(proxy.endpoint))
+        for number in range(1, 6):
+            with exclusive(lake, ("gold", "silver"), terms) as fence:
+                fence.check()
+                assert fence.token.number == number
+    assert proxy.retries
+    assert proxy.faults.keys() >= {"slow_down", "dropped", "lost", "cut"}
 
 
 def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:

@@ -69,6 +69,18 @@ def test_s3_is_set_only_where_it_is_configured(tmp_path):
     assert "spark.hadoop.fs.s3a.access.key" not in conf
 
 
+def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
+    """Hadoop waits twice as long before each try of a throttled request, up to half as long again; its own twenty tries
+    would take a day.
+    """
+    conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x"}), {})
+    tries = int(conf["spark.hadoop.fs.s3a.retry.throttle.limit"])
+    seconds = sum(0.1 * 2**turn * 1.5 for turn in range(tries))
+    assert 20 < seconds < 120
+    silent = int(conf["spark.hadoop.fs.s3a.connection.timeout"]) / 1000
+    assert silent <= 60
+
+
 def test_no_secret_goes_to_a_command_line(tmp_path):
     """The JVM's arguments are seen by every user of the machine."""
     own = bare(tmp_path, s3={"access_key": "canary", "secret_key": "canary"}, spark={"spark.x.password": "canary"})
