@@ -22,6 +22,7 @@ from replicator.cli import (
     config,
     connect,
     dead_letters,
+    demo_source,
     diff,
     doctor,
     epoch,
@@ -60,6 +61,7 @@ app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
 app.add_typer(connect.app, name="connect")
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(demo_source.app, name="demo-source")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
 app.add_typer(lease.app, name="lease")
