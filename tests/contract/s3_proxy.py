@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -149,6 +150,10 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def _answer(self) -> None:
+        with suppress(ConnectionError):  # the client has given up
+            self._answered()
+
+    def _answered(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         asked = Asked(self.command, self.path)
         fault = self.server.proxy.fault(asked)

@@ -112,7 +112,11 @@ class World:
             ) as session_,
             session_.cursor() as cursor,
         ):
-            cursor.execute(sql.SQL("SELECT * FROM {} ORDER BY 1").format(sql.Identifier(self.schema, "orders")))
+            cursor.execute(
+                sql.SQL("SELECT order_key, customer, total, said FROM {} ORDER BY 1").format(
+                    sql.Identifier(self.schema, "orders")
+                )
+            )
             return cursor.fetchall()
 
 

@@ -60,8 +60,13 @@ def test_the_answer_is_complete(tmp_path):
 
 
 def test_s3_is_set_only_where_it_is_configured(tmp_path):
-    """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain."""
+    """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain. A lake
+    there with nothing but its address has the pool, and the patience, all the same.
+    """
     assert not [key for key in session.configuration(bare(tmp_path), {}) if "s3a" in key]
+    alone = session.configuration(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
+    assert alone["spark.hadoop.fs.s3a.connection.maximum"] == "500"
+    assert "spark.hadoop.fs.s3a.endpoint" not in alone
     conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://x"
     assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
