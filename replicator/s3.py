@@ -55,7 +55,7 @@ def content(client: Any, bucket: str, key: str) -> tuple[str, str]:
 @contextmanager
 def answering(where: str, what: str, mend: str) -> Iterator[None]:
     """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
-    *mend*), Unreachable for what it may do later.
+    *mend*) and where nothing says who we are, Unreachable for what it may do later.
     """
     import botocore.exceptions  # noqa: PLC0415 - as above
 
@@ -67,6 +67,9 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
             told = f"The object store does not answer: {code}."
             raise Unreachable(told, where=where, mend="Try again later.") from error
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
+    except (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError) as error:
+        keys = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
+        raise ConfigError("There are no credentials for the object store.", where=where, mend=keys) from error
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -329,6 +330,18 @@ def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:
             pytest.fail("nothing is held")
     away_ = s3.keys.model_copy(update={"endpoint": "http://127.0.0.1:9"})
     with pytest.raises(Unreachable, match="does not answer"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=away_)):
+        pytest.fail("nothing is held")
+
+
+def test_who_has_no_credentials_is_told_so(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again would not help: it is the configuration."""
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    nobody = s3.keys.model_copy(update={"access_key": None, "secret_key": None})
+    with pytest.raises(ConfigError, match="no credentials"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=nobody)):
         pytest.fail("nothing is held")
 
 
