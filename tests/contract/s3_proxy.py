@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import cycle
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,7 +44,7 @@ class Asked:
 
 @dataclass
 class S3Proxy:
-    """Passes requests on to ``server`` (a URL); to a ``share`` of them one fault after the other happens instead.
+    """Passes requests on to ``server`` (a URL); to a ``share`` of them a fault happens instead, the rarest so far.
 
     ``requests`` counts them all, ``faults`` what happened to some, ``retries`` those that were asked again after that;
     ``uploads`` the uploads in parts that were completed, with how many parts each.
@@ -60,7 +59,7 @@ class S3Proxy:
     uploads: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._random, self._next = random.Random(self.seed), cycle(FAULTS)
+        self._random, self._drawn_of = random.Random(self.seed), Counter[str]()
         self._lock, self._over = threading.Lock(), threading.Event()
         self._failed: Counter[Asked] = Counter()
         self._parts: Counter[str] = Counter()
@@ -115,7 +114,9 @@ class S3Proxy:
             return None
         if not self.faults["stalled"] and asked.method == "GET" and "/_replicator/" not in asked.path:
             return "stalled"
-        return next(fault for fault in self._next if asked.suits(fault))
+        rarest = min((fault for fault in FAULTS if asked.suits(fault)), key=self._drawn_of.__getitem__)
+        self._drawn_of[rarest] += 1
+        return rarest
 
     def passed(self, asked: Asked, status: int) -> None:
         """Take note of what the server did."""

@@ -95,11 +95,11 @@ def test_northwind_is_loaded_from_a_terminal_and_never_twice(trader: Database) -
     sessions finds 2,152 lines and 829 orders in the outbox. A refusal, the server's words and its exit code 1 leave
     what is there.
     """
-    declined, _ = typed(trader, {"Password": trader.password, "create database": "n"})
+    declined, _ = typed(trader, {"Password: ": trader.password, "[y/N]: ": "n"})
     refused, out, told = ended(trader, "--password", "wrong", "--create")
     assert (declined, refused, out) == (0, 1, "")
     assert "password authentication failed" in told
-    code, seen = typed(trader, {"Password": trader.password, "create database": "y"})
+    code, seen = typed(trader, {"Password: ": trader.password, "[y/N]: ": "y"})
     assert code == 0, seen
     assert trader.password not in seen
     assert "Database connection created" in seen

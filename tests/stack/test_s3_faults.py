@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,10 +34,12 @@ from tests.kafka import create, produce
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
+SHUT = ((["bronze"], ("/lake/bronze/", ".parquet")), (["bronze", "silver"], ("/lake/silver/", "_delta_log")))
+"""Stages, and the words of the first PUT from which on the store answers nothing but 503."""
 TOPIC, TABLE = "busy.shop.orders", "shop.orders"
-LONG, NOTE_BYTES = 16, 600_000
+LONG, NOTE_BYTES = 14, 600_000
 """So many orders have a note of so many bytes that nothing makes smaller: more than one part of an upload."""
-HASTE = {"multipart.size": "5M", "connection.timeout": "3000", "attempts.maximum": "2", "retry.throttle.limit": "3"}
+HASTE = {"multipart.size": "5M", "connection.timeout": "2000", "attempts.maximum": "1", "retry.throttle.limit": "3"}
 """Of the object store's client: the smallest parts, and a patience for tests."""
 SQL = "SELECT id AS order_key, customer, total, length(note) AS said FROM {orders}\n"
 MODEL = {
@@ -200,43 +203,44 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     checkpoint among them. 503s that do not end are exit code 3 with one sentence, in bronze's stream and in silver's
     commit; then the next run goes on where the last one was.
     """
-    shop, proxy, began = Shop(), world.proxy, time.monotonic()
+    shop, proxy, laps = Shop(), world.proxy, [time.monotonic()]
     create(world.endpoints.kafka, TOPIC)
     for key in range(60):
         shop.put(key, long=key < LONG)
     shop.drop(50)
     shop.deliver(world.endpoints.kafka)
     assert ended(monkeypatch, capsys, "run", *world.at)[0] == 0
-    whole = time.monotonic() - began
+    laps.append(time.monotonic())
     equal(spark, world, shop)
     for key in (3, 20, 70):
         shop.put(key)
     shop.drop(4)
     shop.deliver(world.endpoints.kafka)
     share, proxy.share = proxy.share, 0.0
-    for stage, words in (("bronze", ("/lake/bronze/", ".parquet")), ("silver", ("/lake/silver/", "_delta_log"))):
+    for stages, words in SHUT:
         proxy.close_at(*words)
-        code, told = ended(monkeypatch, capsys, "run", stage, *world.at)
+        code, told = ended(monkeypatch, capsys, "run", *stages, *world.at)
         assert (proxy.is_closed, code) == (True, 3), told
         [error] = [line for line in told.splitlines() if line.startswith("error: ")]
         assert "does not answer" in error
         assert "Status Code: 503" in error
         proxy.open()
-        said("lease", "break", stage, *world.at)  # its holder, this process, could not give it back
-        assert ended(monkeypatch, capsys, "run", "bronze", *world.at)[0] == 0
+        for stage in stages:
+            said("lease", "break", stage, *world.at)  # its holder, this process, could not give it back
+        laps.append(time.monotonic())
     proxy.share = share
     assert ended(monkeypatch, capsys, "run", *world.at)[0] == 0
+    laps.append(time.monotonic())
     equal(spark, world, shop)
     objects = stored(world)
-    assert {place.split("/")[4] for place in objects if place.startswith("lake/_replicator/checkpoints/busy/")} >= {
-        "commits",
-        "offsets",
-    }
+    checkpoint = {key.split("/")[4] for key in objects if key.startswith("lake/_replicator/checkpoints/busy/")}
+    assert checkpoint >= {"commits", "offsets"}
     in_parts = [key for key, tag in objects.items() if tag.endswith("-2")]
     assert {key.split("/")[1] for key in in_parts} == {"bronze", "silver"}, proxy.uploads
     assert set(proxy.uploads) == {2}
     assert proxy.faults.keys() >= {*FAULTS, "stalled"}
+    seconds = ", ".join(f"{end - begin:.0f}" for begin, end in pairwise(laps))
     sys.stdout.write(
-        f"\n{proxy.requests:,} requests, of them {share:.0%} faulty: {dict(proxy.faults)}; {proxy.retries:,} asked "
-        f"again; {len(proxy.uploads)} uploads in parts; first run {whole:.0f} s; all layers equal\n"
+        f"\n{proxy.requests:,} requests, {share:.0%} of them faulty: {dict(proxy.faults)}; {proxy.retries:,} asked again; "
+        f"{len(proxy.uploads)} uploads in parts; seconds of the whole, shut, shut, whole: {seconds}; all layers equal\n"
     )
