@@ -241,6 +241,6 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     assert proxy.faults.keys() >= {*FAULTS, "stalled"}
     seconds = ", ".join(f"{end - begin:.0f}" for begin, end in pairwise(laps))
     sys.stdout.write(
-        f"\n{proxy.requests:,} requests, {share:.0%} of them faulty: {dict(proxy.faults)}; {proxy.retries:,} asked again; "
+        f"\n{proxy.requests:,} requests, {share:.0%} faulty: {dict(proxy.faults)}; {proxy.retries:,} asked again; "
         f"{len(proxy.uploads)} uploads in parts; seconds of the whole, shut, shut, whole: {seconds}; all layers equal\n"
     )
