@@ -12,7 +12,7 @@ from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 FAULTS = ("slow_down", "dropped", "late", "cut", "lost", "error")
 """``slow_down``: 503 and nothing done. ``error``: 500, nothing done. ``dropped``: the connection ends before the server
@@ -22,7 +22,7 @@ client waits.
 """
 LATE_SECONDS = 0.5
 _ERRORS = {"slow_down": (503, "SlowDown", "Please reduce your request rate."), "error": (500, "InternalError", "Oops.")}
-_NO_CONTENT = 204
+_NO_CONTENT, _OF_AN_OBJECT = 204, (200, 206)
 _OF_THE_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
 
 
@@ -62,7 +62,7 @@ class S3Proxy:
         self._random, self._drawn_of = random.Random(self.seed), Counter[str]()
         self._lock, self._over = threading.Lock(), threading.Event()
         self._failed: Counter[Asked] = Counter()
-        self._parts: Counter[str] = Counter()
+        self._parts: dict[str, set[str]] = {}
         self._closes_at: tuple[str, ...] | None = None
         self._closed = False
         self._http = _Server(self)
@@ -120,14 +120,22 @@ class S3Proxy:
 
     def passed(self, asked: Asked, status: int) -> None:
         """Take note of what the server did."""
-        upload = asked.path.partition("uploadId=")[2].partition("&")[0]
-        if not upload or status != 200:
+        query = parse_qs(urlsplit(asked.path).query)
+        if "uploadId" not in query or status != 200:
             return
+        [upload] = query["uploadId"]
         with self._lock:
             if asked.method == "PUT":
-                self._parts[upload] += 1
+                self._parts.setdefault(upload, set()).update(query["partNumber"])
             elif asked.method == "POST":
-                self.uploads.append(self._parts.pop(upload))
+                self.uploads.append(len(self._parts.pop(upload)))
+
+    def spared(self, asked: Asked, fault: str) -> None:
+        """There was nothing to do that to."""
+        with self._lock:
+            self._failed[asked] -= 1
+            for counted in (self.faults, self._drawn_of):
+                counted[fault] -= 1
 
     def silence(self, fault: str) -> None:
         """Of a stalled request until all is over, or nobody can be listening any more."""
@@ -165,6 +173,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             answer, content = self._passed_on(asked, body)
+            if fault == "cut" and answer.status not in _OF_AN_OBJECT:
+                fault = self.server.proxy.spared(asked, fault)
             time.sleep(LATE_SECONDS if fault == "late" else 0)
             self.close_connection = fault in {"lost", "cut"}
             if fault != "lost":

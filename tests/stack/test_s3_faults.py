@@ -7,9 +7,10 @@ import json
 import random
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,29 @@ def stored(world: World) -> Mapping[str, str]:
     return {each["Key"]: each["ETag"].strip('"') for page in pages for each in page.get("Contents", ())}
 
 
+def refused(world: World, stages: list[str], words: tuple[str, ...], run: Callable[..., tuple[int, str]]) -> None:
+    """A run that meets 503 and nothing else from such a PUT on: exit code 3, one sentence."""
+    world.proxy.close_at(*words)
+    code, told = run("run", *stages, *world.at)
+    assert (world.proxy.is_closed, code) == (True, 3), told
+    [error] = [line for line in told.splitlines() if line.startswith("error: ")]
+    assert "does not answer" in error
+    assert "Status Code: 503" in error
+    world.proxy.open()
+    for stage in stages:
+        said("lease", "break", stage, *world.at)  # its holder, this process, could not give it back
+
+
+def in_parts(world: World) -> None:
+    """The stream's checkpoint is in the bucket, and files of bronze and silver that went up in two parts."""
+    objects = stored(world)
+    checkpoint = {key.split("/")[4] for key in objects if key.startswith("lake/_replicator/checkpoints/busy/")}
+    assert checkpoint >= {"commits", "offsets"}
+    large = [key for key, tag in objects.items() if tag.endswith("-2")]
+    assert {key.split("/")[1] for key in large} == {"bronze", "silver"}
+    assert set(world.proxy.uploads) == {2}
+
+
 def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     spark: Any, world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,12 +228,13 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     commit; then the next run goes on where the last one was.
     """
     shop, proxy, laps = Shop(), world.proxy, [time.monotonic()]
+    run = partial(ended, monkeypatch, capsys)
     create(world.endpoints.kafka, TOPIC)
     for key in range(60):
         shop.put(key, long=key < LONG)
     shop.drop(50)
     shop.deliver(world.endpoints.kafka)
-    assert ended(monkeypatch, capsys, "run", *world.at)[0] == 0
+    assert run("run", *world.at)[0] == 0
     laps.append(time.monotonic())
     equal(spark, world, shop)
     for key in (3, 20, 70):
@@ -218,27 +243,14 @@ def test_a_lake_on_a_busy_store_ends_equal_and_one_that_stays_shut_is_told(
     shop.deliver(world.endpoints.kafka)
     share, proxy.share = proxy.share, 0.0
     for stages, words in SHUT:
-        proxy.close_at(*words)
-        code, told = ended(monkeypatch, capsys, "run", *stages, *world.at)
-        assert (proxy.is_closed, code) == (True, 3), told
-        [error] = [line for line in told.splitlines() if line.startswith("error: ")]
-        assert "does not answer" in error
-        assert "Status Code: 503" in error
-        proxy.open()
-        for stage in stages:
-            said("lease", "break", stage, *world.at)  # its holder, this process, could not give it back
+        refused(world, stages, words, run)
         laps.append(time.monotonic())
     proxy.share = share
-    assert ended(monkeypatch, capsys, "run", *world.at)[0] == 0
+    assert run("run", *world.at)[0] == 0
     laps.append(time.monotonic())
     equal(spark, world, shop)
-    objects = stored(world)
-    checkpoint = {key.split("/")[4] for key in objects if key.startswith("lake/_replicator/checkpoints/busy/")}
-    assert checkpoint >= {"commits", "offsets"}
-    in_parts = [key for key, tag in objects.items() if tag.endswith("-2")]
-    assert {key.split("/")[1] for key in in_parts} == {"bronze", "silver"}, proxy.uploads
-    assert set(proxy.uploads) == {2}
-    assert proxy.faults.keys() >= {*FAULTS, "stalled"}
+    in_parts(world)
+    assert all(proxy.faults[each] for each in (*FAULTS, "stalled")), proxy.faults
     seconds = ", ".join(f"{end - begin:.0f}" for begin, end in pairwise(laps))
     sys.stdout.write(
         f"\n{proxy.requests:,} requests, {share:.0%} faulty: {dict(proxy.faults)}; {proxy.retries:,} asked again; "
