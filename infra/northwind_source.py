@@ -14,27 +14,19 @@ import psycopg2
 from infra.local import Stack
 from infra.sample_source import delivered, described, wait_delivered
 from infra.sources.northwind import load, rows
+from infra.sources.northwind.load import log_in
 from infra.sources.northwind.trade import ORDERS
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
 from replicator.errors import ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
-    from psycopg2.extensions import connection as Connection
-
-    from infra.local.endpoints import Database, Endpoints
+    from infra.local.endpoints import Endpoints
 
 CONNECTOR = "demo"
 """Name of the connector, of its slot, and prefix of its topic."""
 
 _CONF = Path(__file__).parents[1] / "conf" / "northwind"
-
-
-def log_in(server: Database) -> Connection:
-    """A connection to PostgreSQL; the caller closes it."""
-    return psycopg2.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, dbname=server.database
-    )
 
 
 def topic(prefix: str = CONNECTOR) -> str:

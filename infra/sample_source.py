@@ -15,14 +15,14 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from infra.local import Stack
 from infra.sources.classicmodels import load, rows
-from infra.sources.classicmodels.load import DATABASE
+from infra.sources.classicmodels.load import DATABASE, log_in
 from replicator import settings
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
-    from infra.local.endpoints import Database, Endpoints
+    from infra.local.endpoints import Endpoints
     from replicator.spec import Connector
 
 CONNECTOR = "dbserver1"
@@ -30,13 +30,6 @@ CONNECTOR = "dbserver1"
 
 _PATIENCE_SECONDS = 120
 _CONF = Path(__file__).parents[1] / "conf"
-
-
-def log_in(server: Database) -> pymysql.Connection:
-    """A connection to MariaDB without autocommit, in no database; the caller closes it."""
-    return pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, charset="utf8mb4"
-    )
 
 
 def described(endpoints: Endpoints, source: str, conf: Path = _CONF) -> Connector:

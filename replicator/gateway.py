@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _OFTEN = ("functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
 _COUNTED = "replicator.counted"
+_NO_ANSWER = re.compile(
+    r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
+    r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
+    r"|AWSStatus500Exception)\b|Unable to execute HTTP request"
+)
 
 
 class _Known:
@@ -101,6 +106,13 @@ def shortened(error: Exception) -> str:
     name = type(cause).__name__
     told = first if java is not None else f"{name}: {first}" if first else name
     return told.rstrip(".")
+
+
+def is_out_of_reach(error: Exception) -> bool:
+    """Whether a connection failed below Spark, or who answered had no time (an object store, a broker): told by the
+    classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.
+    """
+    return _NO_ANSWER.search(f"{error}\n{getattr(error, 'stackTrace', '')}") is not None
 
 
 def _root(java: Any) -> Any:

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from replicator.settingkeys import S3Keys
 
-SECONDS = 5.0
-"""How long one request may take, to connect and to answer each."""
+SECONDS = 4.0
+"""How long one attempt may take, to connect and to answer each."""
+ATTEMPTS = 4
+"""Of a request that gets no answer, or one like 503; with what lies between them less than the 24 seconds for which a
+holder of a lease of 30 is sure of it.
+"""
 
 _THROTTLED, _BROKEN = 429, 500
 
 
 def client(s3: S3Keys | None) -> Any:
-    """A client that tells soon that nobody answers."""
+    """A client that tells soon that nobody answers. Raises Unreachable when nothing listens at the endpoint."""
     import boto3  # noqa: PLC0415 - half a second that --help need not wait
     import botocore.config  # noqa: PLC0415
 
     style = "path" if s3 is not None and s3.path_style else "auto"
-    patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": {"total_max_attempts": 1}}
+    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
+    patience = {"connect_timeout": SECONDS, "read_timeout": SECONDS, "retries": retries}
+    if s3 is not None and s3.endpoint:
+        must_answer(s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     config = botocore.config.Config(s3={"addressing_style": style}, **patience)
     return boto3.client("s3", **_credentials(s3), config=config)
 
@@ -34,10 +42,20 @@ def place(location: str) -> tuple[str, str]:
     return bucket, key
 
 
+def content(client: Any, bucket: str, key: str) -> tuple[str, str]:
+    """Text and ETag of an object. One that breaks off on its way is asked for again, which boto3 leaves to us."""
+    import botocore.exceptions  # noqa: PLC0415 - as above
+
+    for _ in range(ATTEMPTS - 1):
+        with suppress(botocore.exceptions.ResponseStreamingError, botocore.exceptions.IncompleteReadError):
+            return _content(client, bucket, key)
+    return _content(client, bucket, key)
+
+
 @contextmanager
 def answering(where: str, what: str, mend: str) -> Iterator[None]:
     """Refusals and silence of an object store as errors of ours: ConfigError for what it does not let us do (*what*,
-    *mend*), Unreachable for what it may do later.
+    *mend*) and where nothing says who we are, Unreachable for what it may do later.
     """
     import botocore.exceptions  # noqa: PLC0415 - as above
 
@@ -49,6 +67,9 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
             told = f"The object store does not answer: {code}."
             raise Unreachable(told, where=where, mend="Try again later.") from error
         raise ConfigError(f"The object store refuses to {what}: {code}.", where=where, mend=mend) from error
+    except (botocore.exceptions.NoCredentialsError, botocore.exceptions.PartialCredentialsError) as error:
+        keys = "Give s3.access_key and s3.secret_key, or as to any AWS tool: variables, a profile, a role."
+        raise ConfigError("There are no credentials for the object store.", where=where, mend=keys) from error
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         told = f"The object store does not answer: {type(error).__name__}."
         raise Unreachable(told, where=where, mend="Check that it runs and s3.endpoint is right.") from error
@@ -57,6 +78,11 @@ def answering(where: str, what: str, mend: str) -> Iterator[None]:
 def status(error: Any) -> int:
     """The HTTP status of botocore's ClientError."""
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _content(client: Any, bucket: str, key: str) -> tuple[str, str]:
+    found = client.get_object(Bucket=bucket, Key=key)
+    return found["Body"].read().decode(), found["ETag"]
 
 
 def _credentials(s3: S3Keys | None) -> dict[str, str]:

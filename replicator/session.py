@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from replicator.settingkeys import S3Keys
     from replicator.settings import Settings
 
 _LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
@@ -80,6 +79,9 @@ _S3A = {
     "attempts.maximum": "4",
     "retry.limit": "4",
     "connection.establish.timeout": "5000",
+    # one that is silent, or has no time (503), in minutes: Hadoop's own patience is an hour, and a day
+    "connection.timeout": "60000",
+    "retry.throttle.limit": "8",
 }
 BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
@@ -94,7 +96,7 @@ def configuration(settings: Settings, existing: Mapping[str, str], spark_line: s
     ``spark`` keys of the configuration; then our own.
     """
     master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
-    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **_s3(settings.s3)}
+    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **_s3(settings)}
     wanted["spark.sql.warehouse.dir"] = str(settings.cache / "warehouse")
     if cores(master) is not None:
         wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
@@ -161,8 +163,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     import pyspark  # noqa: PLC0415 - `replicator validate` and --help load no pyspark
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    places = (settings.lake.root, *(source.objects for source in settings.sources))
-    if settings.s3 is not None and settings.s3.endpoint and any(place.startswith("s3a:") for place in places):
+    if settings.s3 is not None and settings.s3.endpoint and _uses_s3(settings):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
     spark_line = _spark_line()
     submitted = _reached(settings, debug=debug, brief=brief)
@@ -279,18 +280,24 @@ def spark_defaults() -> dict[str, str]:
     return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
 
 
-def _s3(s3: S3Keys | None) -> dict[str, str]:
-    if s3 is None:
-        return {}
-    given = {
-        "endpoint": s3.endpoint,
-        "endpoint.region": s3.region,
-        "path.style.access": str(s3.path_style).lower(),
-        "access.key": s3.access_key.get_secret_value() if s3.access_key else None,
-        "secret.key": s3.secret_key.get_secret_value() if s3.secret_key else None,
-        **_S3A,
-    }
-    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in given.items() if value is not None}
+def _uses_s3(settings: Settings) -> bool:
+    places = (settings.lake.root, *(source.objects for source in settings.sources))
+    return any(place.startswith("s3a:") for place in places)
+
+
+def _s3(settings: Settings) -> dict[str, str]:
+    """Ways that hold for every store, where one is used; addresses and keys where they are given."""
+    s3, told = settings.s3, _S3A if _uses_s3(settings) else {}
+    if s3 is not None:
+        given = {
+            "endpoint": s3.endpoint,
+            "endpoint.region": s3.region,
+            "path.style.access": str(s3.path_style).lower(),
+            "access.key": s3.access_key.get_secret_value() if s3.access_key else None,
+            "secret.key": s3.secret_key.get_secret_value() if s3.secret_key else None,
+        }
+        told = {**{key: value for key, value in given.items() if value is not None}, **_S3A}
+    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in told.items()}
 
 
 def _over(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:

@@ -45,11 +45,14 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """What tests/stack/test_living.py and tests/property/test_gold_laws.py play."""
+    """What tests/stack/test_living.py and tests/property/test_gold_laws.py play, and how busy the object store is in
+    tests/stack/test_s3_faults.py.
+    """
     parser.addoption("--workload-seed", type=int, default=20261121, help="the seed of the workload against databases")
     parser.addoption("--workload-size", type=int, default=30, help="its transactions per database")
     parser.addoption("--gold-seed", type=int, default=20261122, help="the seed of tests/property/test_gold_laws.py")
     parser.addoption("--gold-batches", type=int, default=12, help="how many batches it plays")
+    parser.addoption("--s3-faults", type=float, default=0.03, help="the share of requests to S3 that get no answer")
 
 
 @pytest.fixture(scope="session")

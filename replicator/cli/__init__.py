@@ -22,6 +22,7 @@ from replicator.cli import (
     config,
     connect,
     dead_letters,
+    demo_source,
     diff,
     doctor,
     epoch,
@@ -60,6 +61,7 @@ app.add_typer(catalog.app, name="catalog")
 app.add_typer(config.app, name="config")
 app.add_typer(connect.app, name="connect")
 app.add_typer(dead_letters.app, name="dead-letters")
+app.add_typer(demo_source.app, name="demo-source")
 app.add_typer(epoch.app, name="epoch")
 app.add_typer(imports.app, name="import")
 app.add_typer(lease.app, name="lease")
@@ -82,12 +84,6 @@ app.command()(status.status)
 app.command()(tail.tail)
 app.command()(validate.validate)
 app.command()(verify.verify)
-
-
-_NO_ANSWER = frozenset(
-    {"ConnectException", "HttpHostConnectException", "NoRouteToHostException", "SocketTimeoutException",
-     "UnknownHostException", "ConnectTimeoutException"}
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,7 @@ def main() -> None:
         _explain(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
-        if _is_out_of_reach(error):
+        if gateway.is_out_of_reach(error):
             what = f"a service does not answer: {gateway.shortened(error)}"
             told = Unreachable(what, mend="Check it, then run again.")
             _explain(f"error: {told}", error, debug=invocation.debug)
@@ -139,15 +135,6 @@ def _arm(text: str | None) -> None:
     if text is not None:
         failpoints.arm(failpoints.parse(text))
         narrate(f"failpoint {text} is armed", style="yellow")
-
-
-def _is_out_of_reach(error: Exception) -> bool:
-    """Whether a connection failed below Spark (an object store, a broker), told by the classes of the Java causes."""
-    cause, names = getattr(error, "java_exception", None), set()
-    while cause is not None:
-        names.add(cause.getClass().getSimpleName())
-        cause = cause.getCause()
-    return bool(names & _NO_ANSWER)
 
 
 def _explain(sentence: str, error: Exception, *, debug: bool) -> None:

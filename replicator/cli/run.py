@@ -14,7 +14,7 @@ import typer
 
 from replicator import settings as configuration
 from replicator.cli import console, options
-from replicator.errors import ConfigError, exit_code
+from replicator.errors import ConfigError, Unreachable, exit_code
 from replicator.settingkeys import absolute
 
 if TYPE_CHECKING:
@@ -122,9 +122,12 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
         if keys.every is None or time.monotonic() - last < keys.every:
             return
         ours = maintain.written_by(stages, keeper.tables(spark))
-        for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep // 3600):
-            if done.error is not None:
-                console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
+        try:
+            for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep // 3600):
+                if done.error is not None:
+                    console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
+        except Unreachable as error:
+            console.narrate(f"upkeep: {error}", style="yellow")
         last = time.monotonic()
 
     return now_and_then

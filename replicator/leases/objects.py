@@ -11,6 +11,7 @@ from replicator.leases.register import Stored
 
 _CONFLICT, _FAILED = 409, 412
 _TRIES = 5
+_NO_TAG = f'"{"0" * 32}"'
 _MEND = "Check that the bucket exists and these keys may read and write below _replicator/leases."
 
 
@@ -31,10 +32,10 @@ class S3Register:
         """GET."""
         with s3.answering(self.where, "read", _MEND):
             try:
-                found = self._client.get_object(Bucket=self._bucket, Key=self._key)
+                text, tag = s3.content(self._client, self._bucket, self._key)
             except self._client.exceptions.NoSuchKey:
                 return None
-            return Stored(found["Body"].read().decode(), found["ETag"])
+            return Stored(text, tag)
 
     def replace(self, text: str, expected: str | None) -> str | None:
         """PUT ``If-None-Match: *`` or ``If-Match``. A refusal may be that of a request that was sent twice: then the
@@ -58,11 +59,11 @@ def refuse_unconditional(client: Any, folder: str) -> None:
     """Raise ConfigError for a store that writes in spite of a condition: no lease can be kept there (F-O3)."""
     location = f"{folder}/probe-{uuid4().hex}"
     bucket, key = s3.place(location)
+    probe = S3Register(client, location)  # its first write may be sent twice, and then be refused
     with s3.answering(folder, "write with a condition", _MEND):
         try:
-            first = _put(client, bucket, key, "first", None)
-            held = first is not None and _put(client, bucket, key, "second", None) is None
-            held = held and _put(client, bucket, key, "third", f'"{"0" * 32}"') is None
+            held = probe.replace("first", None) is not None
+            held = held and probe.replace("second", None) is None and probe.replace("third", _NO_TAG) is None
         finally:
             client.delete_object(Bucket=bucket, Key=key)
     if not held:

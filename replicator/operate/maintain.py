@@ -81,7 +81,7 @@ def written_by(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> 
 def maintain(
     spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_hours: int
 ) -> Iterator[Upkeep]:
-    """One table after the other; a failure is told with its table, and the others go on."""
+    """One table after the other; a failure is told with its table, and the others go on. Raises Unreachable."""
     for layer, table in tables:
         started = time.monotonic()
         try:

@@ -27,7 +27,7 @@ from replicator.errors import (
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import Progress, SourceSpec, Table
-from replicator.stages import masking, tuning
+from replicator.stages import engine, masking, tuning
 
 _PLACE = ["topic", "partition", "offset"]
 
@@ -168,6 +168,9 @@ def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
         )
     if "org.apache.kafka.common.errors.TimeoutException" in text:
         return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
+    silent = engine.out_of_reach(error, source)
+    if silent is not None:
+        return silent
     first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend="`--debug` shows the trace.")
 
@@ -187,6 +190,9 @@ class _BatchWriter:
             self._write(batch, number)
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
+            raise
+        except engine.FAILURES as error:  # as above
+            self.failure = engine.out_of_reach(error, self._ingestion.source)
             raise
         except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
             self.failure = killed

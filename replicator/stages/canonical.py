@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -31,7 +30,7 @@ from replicator.errors import (
 )
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
-from replicator.stages import committed, every_change, tuning
+from replicator.stages import committed, engine, every_change, tuning
 from replicator.stages.committed import Batch
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
@@ -144,7 +143,10 @@ def _told(feed: Feed) -> Iterator[None]:
     except (AnalysisException, ParseException) as error:
         first = next(line.strip() for line in str(error).splitlines() if line.strip())
         raise ConfigError(f"feed {feed.name}: {first}", mend="Mend `select` or `where` of its file.") from error
-    except (PySparkException, Py4JJavaError) as error:
+    except engine.FAILURES as error:
+        silent = engine.out_of_reach(error, f"feed {feed.name}")
+        if silent is not None:
+            raise silent from error
         what = f"feed {feed.name}: some row has a value that `select` or `where` cannot take"
         raise TableStopped(what, mend="Use try_cast and the like; `--debug` shows Spark's own words.") from error
 

@@ -1,4 +1,4 @@
-"""A failure of Spark or of a format's library as an error of the one table that met it."""
+"""A failure of Spark or of a format's library as an error of the one table that met it, or of the lake."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from replicator import gateway
-from replicator.errors import TableStopped
+from replicator.errors import TableStopped, Unreachable
 
 FAILURES = (PySparkException, Py4JJavaError)
 """What they raise."""
 
 
 def failure(error: Exception, table: str) -> TableStopped:
-    """The table's error in one line; all of it is its cause."""
+    """The table's error in one line; all of it is its cause. Raises :func:`out_of_reach` where it is that."""
+    silent = out_of_reach(error, table)
+    if silent is not None:
+        raise silent from error
     stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table)
     stopped.__cause__ = error
     return stopped
+
+
+def out_of_reach(error: Exception, where: str) -> Unreachable | None:
+    """What is to be said where the object store, or another service below Spark, does not answer or has no time: the
+    next table would meet the same, after the same long patience. None of any other failure.
+    """
+    if not gateway.is_out_of_reach(error):
+        return None
+    told = f"a service does not answer: {gateway.shortened(error)}"
+    return Unreachable(told, where=where, mend="Nothing is lost; run again once it is well.")

@@ -66,7 +66,9 @@ class Batch:
 
 
 def apply(share: Share, records: DataFrame) -> Account:
-    """The account of one table; whatever goes wrong stops this table alone and is named in it."""
+    """The account of one table; whatever goes wrong stops this table alone and is named in it. Raises Unreachable where
+    it is the lake that does not answer.
+    """
     started = time.monotonic()
     account = counted(Account(share.table.name), share.groups)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -28,6 +30,8 @@ from replicator.operate import lock
 from replicator.operate.lock import Terms, exclusive
 from replicator.protocols import UNFENCED
 from tests.contract.lease_place import Place
+from tests.contract.s3_keys import keys
+from tests.contract.s3_proxy import S3Proxy
 from tests.contract.s3_server import BUCKET, CARELESS, S3Server
 
 
@@ -303,6 +307,18 @@ def test_a_store_without_conditions_keeps_no_lease(s3: S3Server) -> None:
         assert fence is UNFENCED
 
 
+def test_leases_are_taken_from_a_store_that_often_does_not_answer(s3: S3Server) -> None:
+    """Every fifth request is refused, cut off, or its answer lost; tokens are drawn once each all the same."""
+    with S3Proxy(s3.endpoint, 0.2) as proxy:
+        lake, terms = Lake(f"s3a://{BUCKET}/{uuid4().hex}"), Terms(s3=keys(proxy.endpoint))
+        for number in range(1, 6):
+            with exclusive(lake, ("gold", "silver"), terms) as fence:
+                fence.check()
+                assert fence.token.number == number
+    assert proxy.retries
+    assert all(proxy.faults[each] for each in ("slow_down", "dropped", "lost")), proxy.faults
+
+
 def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:
     """HDFS, a bucket that is not there, a store that does not answer: each says so."""
     refused = {
@@ -314,6 +330,18 @@ def test_a_lake_without_a_place_for_leases_is_refused(s3: S3Server) -> None:
             pytest.fail("nothing is held")
     away_ = s3.keys.model_copy(update={"endpoint": "http://127.0.0.1:9"})
     with pytest.raises(Unreachable, match="does not answer"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=away_)):
+        pytest.fail("nothing is held")
+
+
+def test_who_has_no_credentials_is_told_so(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trying again would not help: it is the configuration."""
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, os.devnull)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    nobody = s3.keys.model_copy(update={"access_key": None, "secret_key": None})
+    with pytest.raises(ConfigError, match="no credentials"), exclusive(Lake("s3a://b/l"), ("a",), Terms(s3=nobody)):
         pytest.fail("nothing is held")
 
 

@@ -60,13 +60,30 @@ def test_the_answer_is_complete(tmp_path):
 
 
 def test_s3_is_set_only_where_it_is_configured(tmp_path):
-    """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain."""
+    """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain. A lake
+    there with nothing but its address has the pool, and the patience, all the same.
+    """
     assert not [key for key in session.configuration(bare(tmp_path), {}) if "s3a" in key]
+    alone = session.configuration(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
+    assert alone["spark.hadoop.fs.s3a.connection.maximum"] == "500"
+    assert "spark.hadoop.fs.s3a.endpoint" not in alone
     conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://x"
     assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
     assert conf["spark.hadoop.fs.s3a.connection.maximum"] == "500"
     assert "spark.hadoop.fs.s3a.access.key" not in conf
+
+
+def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
+    """Hadoop waits twice as long before each try of a throttled request, up to half as long again; its own twenty tries
+    would take a day.
+    """
+    conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x"}), {})
+    tries = int(conf["spark.hadoop.fs.s3a.retry.throttle.limit"])
+    seconds = sum(0.1 * 2**turn * 1.5 for turn in range(tries))
+    assert 20 < seconds < 120
+    silent = int(conf["spark.hadoop.fs.s3a.connection.timeout"]) / 1000
+    assert silent <= 60
 
 
 def test_no_secret_goes_to_a_command_line(tmp_path):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg2
 from psycopg2 import sql
 from psycopg2.extras import execute_values
 
@@ -20,14 +22,31 @@ if TYPE_CHECKING:
     from psycopg2.extensions import connection as Connection
     from psycopg2.extensions import cursor as Cursor
 
+    from infra.local.endpoints import Database
+
 SCHEMA = "datalake"
 OUTBOX = f"{SCHEMA}.cdc_events"
 
 _FOLDER = Path(__file__).parent
 
 
-def load(connection: Connection, rows: Rows, *, follow_deletes: bool = False, replace: bool = False) -> int:
-    """Tables, rows, outbox and publication in one transaction. Returns the number of rows, without the outbox's.
+def log_in(server: Database) -> Connection:
+    """A connection to PostgreSQL; the caller closes it."""
+    return psycopg2.connect(
+        host=server.host, port=server.port, user=server.user, password=server.password, dbname=server.database
+    )
+
+
+def load(
+    connection: Connection,
+    rows: Rows,
+    *,
+    follow_deletes: bool = False,
+    replace: bool = False,
+    tell: Callable[[int], None] = lambda _: None,
+) -> int:
+    """Tables, rows, outbox and publication in one transaction. Returns the number of rows, without the outbox's;
+    ``tell`` hears of those of each table.
 
     The schema becomes the search path of this session and of the database, which the login must own. The connection has
     nothing pending, before and after. ``follow_deletes`` adds triggers by which the outbox sees deletes. ``replace``
@@ -38,7 +57,10 @@ def load(connection: Connection, rows: Rows, *, follow_deletes: bool = False, re
     with connection, connection.cursor() as cursor:
         _make_room(cursor, replace=replace)
         _script(cursor, "ddl.sql")
-        written = sum(_insert(cursor, table, rows[table]) for table in SHAPES)
+        written = 0
+        for table in SHAPES:
+            written += _insert(cursor, table, rows[table])
+            tell(len(rows[table]))
         for script in scripts:
             _script(cursor, script)
     return written

@@ -1,0 +1,36 @@
+"""``replicator demo-source``: sample databases, which are in the project's checkout and not in the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import typer
+
+from replicator.errors import ConfigError
+
+app = typer.Typer(help="Fill a database with a sample.", no_args_is_help=True)
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_AS_THEY_ARE = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
+"""Flags of the module that does it: ``-h`` is its host."""
+
+
+@app.callback()
+def demo_source() -> None:
+    """Its verbs stay verbs, though there is one only."""
+
+
+@app.command(context_settings=_AS_THEY_ARE)
+def load(context: typer.Context) -> None:
+    """Create Northwind (PostgreSQL) or Classic Models (MariaDB, MySQL) in a database; `--help` tells its flags."""
+    if not (_CHECKOUT / "infra" / "sources" / "load.py").is_file():
+        raise ConfigError(
+            "The sample databases are in the project's checkout, not in the package.",
+            where=str(_CHECKOUT),
+            mend="Clone it, run `make env` there, and use the replicator of its .venv.",
+        )
+    done = subprocess.run([sys.executable, "-m", "infra.sources.load", *context.args], cwd=_CHECKOUT, check=False)
+    if done.returncode:
+        raise typer.Exit(done.returncode)

@@ -1,0 +1,53 @@
+"""What failed below Spark for want of an answer is no table's fault (reliability.md F-O1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator import gateway
+from replicator.errors import TableStopped, Unreachable
+from replicator.stages import engine
+
+BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."
+JOB = (
+    "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times, most recent failure: Lost task 0.0 in stage"
+)
+NO_ANSWER = {
+    "a throttled commit": BUSY,
+    "a task that was": f"{JOB} 1.0 (TID 1): {BUSY}",
+    "an address where nobody is": "org.apache.spark.SparkException: x\\nCaused by: java.net.ConnectException: refused",
+    "a connection that broke": "com.amazonaws.SdkClientException: Unable to execute HTTP request: Connection reset",
+    "a server that fails": "Caused by: org.apache.hadoop.fs.s3a.AWSStatus500Exception: PUT on s3a://b/k",
+}
+OF_THE_TABLE = {
+    "a value": "org.apache.spark.SparkNumberFormatException: The value 'ConnectException' is no INT",
+    "a function": "java.net.SocketException: Connection reset\\n at org.apache.spark.api.python.PythonRunner",
+    "a right": "java.nio.file.AccessDeniedException: s3a://b/k: Status Code: 403",
+}
+
+
+class FromStream(Exception):
+    """As Spark's own: the causes are not in its text."""
+
+    def __init__(self, trace: str) -> None:
+        super().__init__("[STREAM_FAILED] Query terminated with exception")
+        self.stackTrace = trace
+
+
+@pytest.mark.parametrize("told", NO_ANSWER.values(), ids=NO_ANSWER)
+def test_silence_below_spark_ends_the_run_and_is_worth_another_try(told: str) -> None:
+    """Out of a table's work it is raised: the next table would wait as long for the same."""
+    for error in (RuntimeError(told), FromStream(told)):
+        assert gateway.is_out_of_reach(error)
+        with pytest.raises(Unreachable, match="does not answer") as caught:
+            engine.failure(error, "shop/shop.orders")
+        assert (caught.value.exit_code, caught.value.where) == (3, "shop/shop.orders")
+
+
+@pytest.mark.parametrize("told", OF_THE_TABLE.values(), ids=OF_THE_TABLE)
+def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
+    """A bad value, a function that died, a missing right: exit code 1, and the others go on."""
+    assert not gateway.is_out_of_reach(RuntimeError(told))
+    stopped = engine.failure(RuntimeError(told), "shop/shop.orders")
+    assert isinstance(stopped, TableStopped)
+    assert stopped.exit_code == 1
