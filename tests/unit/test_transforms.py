@@ -244,7 +244,7 @@ def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: Spa
     """
     told = Transform(derive=(("twice", "total * 2"),), where="total > 1", hashed=("email",), rename=(("name", "n"),))
     world = World(exact, tmp_path, told)
-    world.applied(world.change("c", 1, 10), world.change("c", 2, 11, total="1"), world.change("c", 3, 12, total="3"))
+    world.applied(*[world.change("c", key, 10 + key, total=str(total)) for key, total in ((1, 2), (2, 1), (3, 3))])
     done = rebuild(exact, world.at, NAME, How(dry=True))
     assert (done.verdict, done.rows, done.letters) == (EQUAL, 3, 0)
     place = world.at.lake.silver("s", NAME, ("id",))
