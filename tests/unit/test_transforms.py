@@ -250,7 +250,7 @@ def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: Spa
     place = world.at.lake.silver("s", NAME, ("id",))
     rows = world.format.read(exact, place).where("id < 3")
     clear = F.when(F.col("id") == 1, "ann@example.org").otherwise(F.col("email"))
-    wrong = rows.withColumns({"email": clear, "_deleted": F.lit(value=False), "_op": F.lit("upsert")})
+    wrong = rows.withColumns({"email": clear, "_deleted": F.lit(False), "_op": F.lit("upsert")})
     world.format.put(wrong, place, Progress("somebody", 1))
     before = world.rows()
     done = rebuild(exact, world.at, NAME, How(dry=True))
