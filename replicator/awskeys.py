@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from replicator.strict import Strict, Text
 
-Stage = Literal["bronze", "silver", "gold", "publish"]
+Stage = Literal["bronze", "silver", "gold", "publish", "canonical"]
 
 _LARGEST = {1: 8, 2: 16, 4: 30, 8: 60, 16: 120}
 """Gigabytes of the largest worker of EMR Serverless with so many cores."""

@@ -43,7 +43,7 @@ Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 class ConnectorKeys(Strict):
     """How the source is captured. ``database`` is PostgreSQL's and Oracle's one, ``databases`` are the others' (all of
     MySQL's and MariaDB's without it). ``tables`` or ``except_tables``, ``column_list`` or ``except_column_list``
-    are Debezium's regular expressions; without the first two, ``include`` of the source.
+    are Debezium's regular expressions; without the first two, ``include`` or ``exclude`` of the source.
 
     ``form: flattened`` sends rows with their position, ``outbox`` what the event router makes of an outbox table.
     ``schemas: false`` leaves the schema out of the records; decimals are texts then. ``slot`` and ``publication``
@@ -109,8 +109,8 @@ class ConnectorKeys(Strict):
             raise ValueError("give tables or except_tables, column_list or except_column_list, not both")
         return self
 
-    def connector(self, prefix: str, include: tuple[str, ...], bootstrap_servers: str) -> Connector:
-        """The same as the product's noun: of the source ``prefix``, with these tables and servers if it names none."""
+    def connector(self, prefix: str, bootstrap_servers: str) -> Connector:
+        """The same as the product's noun: of the source ``prefix``, with these servers if it names none."""
         slot = self.slot or re.sub(r"[^a-z0-9_]", "_", prefix.lower())[:_SLOT]
         is_postgres = self.kind == "postgresql"
         return Connector(
@@ -122,7 +122,7 @@ class ConnectorKeys(Strict):
             user=self.user,
             password=self.password,
             databases=self.databases,
-            tables=self.tables or (() if self.except_tables else include),
+            tables=self.tables,
             except_tables=self.except_tables,
             column_list=self.column_list,
             except_column_list=self.except_column_list,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
 
 from replicator import kafka_options
 from replicator.awskeys import AwsKeys
@@ -71,9 +72,31 @@ class KafkaKeys(Strict):
 
 
 class ConnectKeys(Strict):
-    """Kafka Connect's REST interface, which ``connect`` and ``doctor`` ask."""
+    """Kafka Connect's REST interface, which ``connect`` and ``doctor`` ask; ``user`` and ``password`` where it wants a
+    login (HTTP basic authentication). Let the password come from the environment.
+    """
 
     url: str | None = None
+    user: str = ""
+    password: SecretStr = SecretStr("")
+
+    @property
+    def login(self) -> tuple[str, str] | None:
+        """User and password; None where there are none."""
+        return (self.user, self.password.get_secret_value()) if self.user else None
+
+    @field_validator("url")
+    @classmethod
+    def _without_login(cls, url: str | None) -> str | None:
+        if url is not None and "@" in urlsplit(url).netloc:
+            raise ValueError("an address is printed: give user and password beside it")
+        return url
+
+    @model_validator(mode="after")
+    def _whole_login(self) -> ConnectKeys:
+        if bool(self.user) != bool(self.password.get_secret_value()):
+            raise ValueError("user and password belong together")
+        return self
 
 
 class TargetKeys(Strict):

@@ -33,6 +33,11 @@ _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
 
+_DATABASE = "(?:[^.]+[.])?"
+"""Before the schema in a topic's name: SQL Server's connector writes ``<prefix>.<database>.<schema>.<table>``."""
+_INCLUDED = re.compile(rf"(?:{re.escape(_DATABASE)})?[(][?]:((?:[A-Za-z0-9_-]|\[[.]\]|[|])+)[)]")
+_OF_A_PATTERN = re.compile(r"[\\^$*+?()\[\]{}|,]")
+
 
 class MaskKeys(Strict):
     """Columns of a table that bronze keeps as hashes only, or not at all."""
@@ -119,7 +124,8 @@ class DatabaseKeys(Strict):
 
 class SourceKeys(DeclareKeys, ShapeKeys):
     """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a Java regular expression) narrow
-    what is read.
+    what is read. A table of SQL Server is named ``<schema>.<table>`` there, in whichever database, or
+    ``<database>.<schema>.<table>``.
 
     ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
     ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
@@ -278,7 +284,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
-        topics=keys.topics if keys.topics is not None else topics(keys.name, keys.include, keys.exclude),
+        topics=keys.topics if keys.topics is not None else _topics(keys),
         bootstrap_servers=servers,
         tables=tuple(tablekeys.declaration(name, table, keys) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
@@ -301,8 +307,15 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
 
 def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
     """What captures a source, told by its own block and by what the source expects of its records."""
+    made = told.connector(keys.name, bootstrap_servers)
+    if not (made.tables or made.except_tables):
+        include, exclude = keys.include, keys.exclude
+        if told.kind == "sqlserver":  # its lists are of <schema>.<table>: those of one database cannot be left out
+            include = tuple(dict.fromkeys(map(_last_two, include)))
+            exclude = tuple(table for table in exclude if table.count(".") == 1)
+        made = replace(made, tables=tuple(map(_pattern, include)), except_tables=tuple(map(_pattern, exclude)))
     return replace(
-        told.connector(keys.name, keys.include, bootstrap_servers),
+        made,
         deletes=keys.deletes or Connector.deletes,
         signals=keys.signal_data_collection or "",
         placeholder="" if keys.placeholder == _PLACEHOLDER else keys.placeholder,
@@ -310,22 +323,41 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
     )
 
 
-def topics(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> str:
+def topics(prefix: str, include: tuple[str, ...] = (), exclude: tuple[str, ...] = (), database: str = "") -> str:
     """A Java regular expression for the topics of a connector, of some of its tables only, or of all but some, also
-    where a database stands before the schema (SQL Server).
+    where a database stands before the schema (SQL Server); ``database`` is the expression of what stands there where
+    tables are included.
     """
     tables = "|".join(_literal(table) for table in include or exclude)
-    some = f"(?:{tables})" if include else f"(?!(?:[^.]+[.])?(?:{tables})$).*" if exclude else ".*"
+    some = f"{database}(?:{tables})" if include else f"(?!{_DATABASE}(?:{tables})$).*" if exclude else ".*"
     return f"{_literal(prefix)}[.]{some}"
+
+
+def _topics(keys: SourceKeys) -> str:
+    """By what is included or excluded; a source that says that it is no SQL Server has topics without a database."""
+    told = keys.connector or keys.database
+    is_other = told is not None and told.kind != "sqlserver"
+    return topics(keys.name, keys.include, keys.exclude, "" if is_other else _DATABASE)
 
 
 def reads(source: SourceSpec, table: str) -> bool:
     """Whether a source reads a table; a regular expression of the user's own is not second-guessed."""
-    prefix = topics(source.name).removesuffix(".*")
+    prefix, name = topics(source.name).removesuffix(".*"), names.in_topic(table)
     if source.topics.startswith(f"{prefix}(?!(?:"):
-        return re.fullmatch(source.topics, f"{source.name}.{table}") is not None
-    generated = source.topics.startswith(f"{prefix}(?:")
-    return not generated or _literal(table) in source.topics.split("(?:", 1)[1].removesuffix(")").split("|")
+        return re.fullmatch(source.topics, f"{source.name}.{name}") is not None
+    included = _included(source)
+    return not included or any(each == name or each.endswith(f".{name}") for each in included)
+
+
+def _included(source: SourceSpec) -> tuple[str, ...]:
+    """The tables of ``include``, as topics name them."""
+    some = _INCLUDED.fullmatch(source.topics.removeprefix(topics(source.name).removesuffix(".*")))
+    return () if some is None else tuple(some.group(1).replace("[.]", ".").split("|"))
+
+
+def _pattern(table: str) -> str:
+    """A table's name in the connector's lists, which are of regular expressions and have commas between them."""
+    return _OF_A_PATTERN.sub(lambda found: f"\\{found.group()}", table)
 
 
 def _literal(name: str) -> str:
@@ -344,5 +376,14 @@ def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems)
         if twin is not source:
             problems.add(f"{twin_file} has the source {twin.name!r} already", file)
         for other, _ in found:
-            if other.name.startswith(f"{source.name}.") and source.topics == topics(source.name):
-                problems.add(f"the topics of {source.name!r} include those of {other.name!r}: give include", file)
+            if other.name.startswith(f"{source.name}.") and _takes_from(source, other):
+                told = "say its `kind` in `connector`, or give topics" if _included(source) else "give include"
+                problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {told}", file)
+
+
+def _takes_from(source: SourceSpec, other: SourceSpec) -> bool:
+    """Whether a source reads topics of another one, whose name begins with its own."""
+    if source.topics == topics(source.name):
+        return True
+    both = (f"{other.name}.{table}" for table in _included(source))
+    return any(source.matches(topic) and other.matches(topic) for topic in both)

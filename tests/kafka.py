@@ -16,11 +16,13 @@ def create(servers: str, *topics: str, partitions: int = 1) -> None:
         each.result(timeout=30)
 
 
-def produce(servers: str, topic: str, records: Iterable[tuple[str | None, str | None]]) -> None:
-    """Keys and values, in this order."""
+def produce(
+    servers: str, topic: str, records: Iterable[tuple[str | None, str | None]], headers: dict[str, str] | None = None
+) -> None:
+    """Keys and values, in this order, each with these headers."""
     producer = Producer({"bootstrap.servers": servers})
     for key, value in records:
-        producer.produce(topic, key=key, value=value)
+        producer.produce(topic, key=key, value=value, headers=headers)
     assert producer.flush(30) == 0
 
 

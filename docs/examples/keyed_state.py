@@ -5,6 +5,11 @@
 reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the events of each key. A key without
 events for IDLE seconds is told with its count and forgotten: its next event starts anew. The clock is the events' own,
 so that a replay gives the same numbers.
+
+The state is that of a session window. ``applyInPandasWithState`` of Spark 3.5 fails with pyarrow 26: it reads from
+where to where the rows of a key reach in a batch as floats, as soon as there are more rows than keys, and
+``RecordBatch.slice`` takes no floats any more ("'float' object cannot be interpreted as an integer"; until pyarrow 25
+it did).
 """
 
 from __future__ import annotations

@@ -35,6 +35,7 @@ class Stage(str, Enum):
     silver = "silver"
     gold = "gold"
     publish = "publish"
+    canonical = "canonical"
 
 
 class Stream(str, Enum):
@@ -91,7 +92,7 @@ def package(
 
 @app.command()
 def submit(
-    stage: Annotated[Stage, typer.Argument(help="bronze, silver, gold or publish.", metavar="STAGE")],
+    stage: Annotated[Stage, typer.Argument(help="bronze, silver, gold, publish or canonical.", metavar="STAGE")],
     continuous: Annotated[bool, typer.Option("--continuous", help="It goes on until it is cancelled.")] = False,
     package: _Package = None,
     dry_run: _DryRun = False,
@@ -118,7 +119,7 @@ def submit(
 @app.command()
 def steps(
     stages: Annotated[
-        list[Stage], typer.Argument(help="bronze, silver, gold, publish, in any order.", metavar="STAGE")
+        list[Stage], typer.Argument(help="bronze, silver, gold, publish, canonical, in any order.", metavar="STAGE")
     ],
     at_once: Annotated[int, typer.Option("--at-once", help="So many run at a time.", min=1, max=5)] = 5,
     package: _Package = None,

@@ -69,7 +69,7 @@ def _probes(settings: Settings) -> Iterator[tuple[str, Probe]]:
     for servers, client in clusters.items():
         yield "Kafka", partial(probes.kafka, servers, client)
     if settings.connect.url:
-        yield "Kafka Connect", partial(probes.connect, settings.connect.url)
+        yield "Kafka Connect", partial(probes.connect, settings.connect.url, settings.connect.login)
     for name, target in settings.targets.items():
         yield f"target {name}", partial(probes.target, name, target)
     for source in settings.sources:

@@ -68,11 +68,11 @@ def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:
     )
 
 
-def connect(url: str) -> str:
+def connect(url: str, login: tuple[str, str] | None) -> str:
     """Kafka Connect answers and lists its connectors."""
     from replicator.connect.rest import Connect
 
-    names = Connect(url, timeout=_SECONDS, patience=0.0).list()
+    names = Connect(url, login=login, timeout=_SECONDS, patience=0.0).list()
     return f"connectors: {', '.join(names) if names else 'none'}"
 
 

@@ -126,7 +126,8 @@ def _tell_unasked(checks: Checks) -> None:
         if at.source.name not in checks.databases:
             login = at.source.database
             why = "its file has no `database`" if login is None else f"{login.kind} cannot be asked"
-            console.narrate(f"{at.source.name}: {why}, so silver is not compared with it.", style="yellow")
+            other = "`replicator rebuild --all --dry-run` compares it with bronze"
+            console.narrate(f"{at.source.name}: {why}, so silver is not compared with it; {other}.", style="yellow")
 
 
 def _show(marks: Marks, *, as_json: bool) -> None:

@@ -7,7 +7,9 @@ deleted connector: the same name goes on without a snapshot unless its offsets a
 
 from __future__ import annotations
 
+import base64
 import json
+import ssl
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,7 +24,8 @@ from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NOT_FOUND, _CONFLICT = 404, 409
+_REDIRECTED, _NOT_FOUND, _CONFLICT = 300, 404, 409
+_NO_LOGIN, _NOT_ALLOWED = 401, 403
 _POLL_SECONDS, _SETTLE_SECONDS = 0.2, 1.0
 _CONNECT_SECONDS = 5.0
 _VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect half a minute more for the plugin
@@ -31,14 +34,17 @@ _VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect 
 class Connect:
     """One Kafka Connect cluster.
 
-    Every method raises Unreachable when nobody answers at ``url`` in time, and waits while the workers rebalance
-    (HTTP 409), at most ``patience`` seconds.
+    Every method raises Unreachable when nobody answers at ``url`` in time, ConfigError when it wants another login than
+    ``login``, user and password of HTTP basic authentication, or its certificate is not trusted by the system or by
+    ``SSL_CERT_FILE``, and waits while the workers rebalance (HTTP 409), at most ``patience`` seconds.
     """
 
-    def __init__(self, url: str, *, timeout: float = 30.0, patience: float = 30.0) -> None:
+    def __init__(
+        self, url: str, *, login: tuple[str, str] | None = None, timeout: float = 30.0, patience: float = 30.0
+    ) -> None:
         self._url = url.rstrip("/")
         self._patience, self._timeout = patience, timeout
-        self._http = urllib3.PoolManager(retries=False)
+        self._http = urllib3.PoolManager(retries=False, headers=None if login is None else _basic(*login))
 
     def list(self) -> tuple[str, ...]:
         """Names of all connectors, sorted."""
@@ -205,7 +211,7 @@ class Connect:
             if rebalancing and time.monotonic() < deadline:
                 time.sleep(_POLL_SECONDS)
                 continue
-            if response.status < 400 or (may_miss and response.status == _NOT_FOUND):
+            if response.status < _REDIRECTED or (may_miss and response.status == _NOT_FOUND):
                 return response
             raise self._refusal(method, path, response)
 
@@ -214,15 +220,27 @@ class Connect:
             timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=seconds)
             return self._http.request(method, self._url + path, json=body, timeout=timeout)
         except urllib3.exceptions.HTTPError as error:
+            [*_, cause] = error.args or (error,)
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                mend = "Name a file with the certificate that signed its own in SSL_CERT_FILE."
+                what = f"the certificate of Kafka Connect is not trusted: {cause.verify_message}"
+                raise ConfigError(what, where=self._url, mend=mend) from error
             raise Unreachable(
                 "Kafka Connect does not answer", where=self._url, mend="Is it started, and is this its address?"
             ) from error
 
     def _refusal(self, method: str, path: str, response: urllib3.BaseHTTPResponse) -> ConfigError | Unreachable:
+        if response.status in (_NO_LOGIN, _NOT_ALLOWED):
+            what = f"Kafka Connect answers {response.status} to {method} {path}: it wants another login"
+            return ConfigError(what, where=self._url, mend="Set connect.user and connect.password.")
         what = f"Kafka Connect answers {response.status} to {method} {path}: {_message(response)}"
         if response.status == _CONFLICT or response.status >= 500:
             return Unreachable(what, where=self._url, mend="Try again; its log says more.")
         return ConfigError(what, where=self._url)
+
+
+def _basic(user: str, password: str) -> dict[str, str]:
+    return {"authorization": f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"}
 
 
 def _path(name: str) -> str:

@@ -6,6 +6,7 @@ Left out are ``make test``, which would run itself, and what a sentence only men
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -30,6 +31,7 @@ from replicator.java import java_home
 from replicator.session import BRIEF_JVM
 from tests import readme
 from tests.cli import said
+from tests.kafka import consumed, create
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.timeout(3600)]  # most of the page in a few tests
 
@@ -37,6 +39,9 @@ PARTS = ("Makefile", "README.md", "conf", "infra", "jobs", "pyproject.toml", "re
 ACTIVATE = [". .venv/bin/activate"]
 STACK = [*ACTIVATE, 'eval "$(python -m infra.local env)"']
 FILL = list(takewhile(lambda command: not command.startswith("replicator"), readme.commands("The local stack")))
+
+FEED = "topic: cdm.customers\ntable: dim_customers\nselect: {id: customer_key, name: customer_name}\n"
+"""A feed as docs/canonical.md describes one."""
 
 Shell = Callable[[Sequence[str]], str]
 
@@ -159,6 +164,27 @@ def test_the_stages_run_with_spark_submit(submitted: tuple[Endpoints, str]) -> N
         found = check_star(source, target)
     assert {table: difference.actual_rows for table, difference in found.items()} == dict(lab.SNAPSHOT)
     assert all(difference.equal for difference in found.values()), found
+
+
+def test_a_feed_is_sent_with_spark_submit(submitted: tuple[Endpoints, str], shell: Shell, checkout: Path) -> None:
+    """The job of docs/canonical.md, like those of the other stages; its configuration has one feed more than the rest
+    of this page.
+    """
+    servers, _ = submitted
+    conf = checkout / "conf_with_a_feed"
+    shutil.copytree(readme.ROOT / "conf", conf)
+    (conf / "canonical").mkdir()
+    (conf / "canonical" / "customers.yaml").write_text(FEED, encoding="utf-8")
+    create(servers.kafka, "cdm.customers")
+    variables = [each for each in readme.commands("The stages with spark-submit") if each.startswith("export")]
+    job = f'spark-submit --jars "$(replicator jars)" jobs/canonical.py --env local --conf {conf.name}'
+    assert "canonical" in shell([*STACK, *variables, job])
+    events = [json.loads(value or "") for _, value, _ in consumed(servers.kafka, "cdm.customers")]
+    assert len({event["id"] for event in events}) == len(events) == lab.SNAPSHOT["dim_customers"]
+    assert {event["op"] for event in events} == {"read"}
+    with closing(log_in(servers.mariadb)) as source, source.cursor() as cursor:
+        cursor.execute("SELECT customerNumber, customerName FROM classicmodels.customers")
+        assert {(event["after"]["id"], event["after"]["name"]) for event in events} == set(cursor.fetchall())
 
 
 def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(

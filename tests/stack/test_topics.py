@@ -10,8 +10,10 @@ from uuid import uuid4
 
 import pytest
 
+from replicator.debezium.redaction import REDACTED
 from replicator.errors import Unreachable
 from replicator.session import BRIEF_JVM
+from replicator.transforms.hashed import digest
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import consumed, create, produce
@@ -38,6 +40,13 @@ topic: {topic}
 table: shop/db.orders
 select: {{order_id: id, total: total}}
 tombstones: true
+"""
+
+MASKED = """
+name: {prefix}
+hash_key: ${{TOPICS_HASH_KEY}}
+mask_before_bronze: {{db.people: {{hash: [email], drop: [ssn]}}}}
+tables: {{db.people: {{keys: [email], columns: {{email: string, name: string}}}}}}
 """
 
 
@@ -120,6 +129,61 @@ def test_what_is_not_there_is_named(spark, broker: str, conf: Path) -> None:
     with pytest.raises(Unreachable, match="does not answer") as caught:
         said("tail", topic, "--brokers", "127.0.0.1:1")
     assert caught.value.where == "127.0.0.1:1"
+
+
+def test_what_is_masked_before_bronze_rests_nowhere(
+    spark, broker: str, conf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a broker's topic over two runs: keys, both images, tombstones, the headers of a moved key, what is no JSON;
+    and rows find each other by their hashes.
+    """
+    monkeypatch.setenv("TOPICS_HASH_KEY", secret := "the key of hashed columns")
+    prefix = f"{(conf / 'prefix').read_text()}masked"
+    topic, ours, lake = f"{prefix}.db.people", ("--conf", str(conf), "--env", "topics"), conf / "lake"
+    (conf / "sources" / "shop.yaml").write_text(MASKED.format(prefix=prefix), encoding="utf-8")
+    (conf / "canonical" / "orders.yaml").unlink()
+
+    def person(email: str, name: str) -> dict[str, str]:
+        return {"email": f"{email}@example.org", "ssn": "078-05", "name": name}
+
+    def key(email: str) -> str:
+        return json.dumps({"email": f"{email}@example.org"})
+
+    def told(op: str, after: Any, before: Any, pos: int) -> str:
+        return json.dumps(wrapped(envelope(op, after, before, pos, "db.people", name=prefix)))
+
+    def run(*records: tuple[str, str | None], **headers: str) -> None:
+        produce(broker, topic, records, headers or None)
+
+    create(broker, topic)
+    run(
+        (key("ann"), told("c", person("ann", "Ann"), None, 4)),
+        (key("bob"), told("c", person("bob", "Bob"), None, 8)),
+        (key("ann"), '{"email": "ann@example.org"'),
+    )
+    run((key("ann"), told("d", None, person("ann", "Ann"), 12)), **{"__debezium.newkey": key("anna")})
+    run((key("ann"), None))
+    run((key("anna"), told("c", person("anna", "Anna"), None, 16)), **{"__debezium.oldkey": key("ann")})
+    said("run", "bronze", "silver", *ours)
+    run((key("bob"), told("u", person("bob", "Bobby"), person("bob", "Bob"), 20)))
+    said("run", "bronze", "silver", *ours)
+    rows = said("sql", "SELECT email, name FROM people ORDER BY name", "--format", "csv", *ours).splitlines()
+    hashes = {name: digest(secret, f"{name}@example.org") for name in ("ann", "anna", "bob")}
+    assert rows == ["email,name", f"{hashes['anna']},Anna", f"{hashes['bob']},Bobby"]
+    kept = spark.read.format("delta").load(str(lake / "bronze" / prefix)).orderBy("offset").collect()
+    assert [json.loads(row["key"])["email"] for row in kept] == [
+        hashes[name] for name in ("ann", "bob", "ann", "ann", "ann", "anna", "bob")
+    ]
+    assert [json.loads(pair["value"]) for row in kept for pair in row["headers"] or ()] == [
+        {"email": hashes["anna"]}, {"email": hashes["ann"]},
+    ]  # fmt: skip
+    assert [row["offset"] for row in kept if row["value"] == REDACTED] == [2]
+    assert [word for word in ("@example.org", "078-05", secret) if word in str(kept)] == []
+    files = [file for file in lake.rglob("*") if file.is_file() and file.suffix != ".parquet"]
+    assert [file for file in files for word in (b"@example.org", b"078-05") if word in file.read_bytes()] == []
+    shown = said("tail", topic, "--from", "beginning", *ours)
+    assert "name=Anna" in shown
+    assert "example.org" not in shown
 
 
 def test_changes_arrive_in_the_canonical_topic(spark, broker: str, conf: Path) -> None:

@@ -19,7 +19,8 @@ from replicator.stages import cut, silver
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
-from tests.torture.origin import CUSTOMERS, ORDERS, SALES, Rows
+from tests.torture import people
+from tests.torture.origin import CUSTOMERS, ORDERS, PEOPLE, SALES, Row, Rows
 from tests.torture.world import World
 
 _TYPES = {
@@ -44,7 +45,7 @@ def differences(spark: SparkSession, world: World) -> list[str]:
     if world.postgres is not None:
         for model in made.models:
             found += _gold(spark, made, model, world)
-    return found
+    return found + (people.unlike_told(world.told(), world.origin.shown[PEOPLE].values()) if world.has_people else [])
 
 
 def unlike_rebuilt(spark: SparkSession, world: World) -> list[str]:
@@ -74,9 +75,10 @@ def half_shown(spark: SparkSession, at: Refinement, states: Iterable[Rows]) -> l
         return []
     if stood is None:
         return []
-    tables = {table: at.lake.silver(at.source.name, table) for table in (CUSTOMERS, ORDERS)}
+    every = list(states)
+    tables = {table: at.lake.silver(at.source.name, table) for table in every[0]}
     found = {table: _known(live(at.silver.read(spark, place)).collect()) for table, place in tables.items()}
-    whole = ({table: _known(state[table].values()) for table in tables} for state in states)
+    whole = ({table: _known(_at_rest(table, rows.values())) for table, rows in state.items()} for state in every)
     return [] if found in whole else [f"silver shows {found}, which was never so behind a transaction"]
 
 
@@ -158,8 +160,15 @@ def _source_frame(spark: SparkSession, world: World, table: str) -> DataFrame:
 
 
 def _truth(world: World, table: str) -> Counter[Any]:
-    columns = world.origin.columns(table)
-    return Counter(tuple(sorted((c, row.get(c)) for c in columns)) for row in world.origin.shown[table].values())
+    columns = dict.fromkeys(world.origin.columns(table))
+    rows = _at_rest(table, world.origin.shown[table].values())
+    return Counter(tuple(sorted((columns | row).items())) for row in rows)
+
+
+def _at_rest(table: str, rows: Iterable[Row]) -> list[Row]:
+    """Rows of the source as silver has them."""
+    told = (people.at_rest(row) if table == PEOPLE else row for row in rows)
+    return [row for row in told if row is not None]
 
 
 def _rows(rows: DataFrame) -> Counter[Any]:

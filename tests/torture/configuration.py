@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from replicator.session import BRIEF_JVM
+from tests.torture import people
 
 _ENVIRONMENT = """
 lake: {{root: {lake}}}
@@ -19,12 +20,13 @@ _TARGET = "targets: {{warehouse: {{host: {0.host}, port: {0.port}, database: {0.
 {0.password}, sslmode: disable}}}}"
 _SHOP = """
 name: shop
+hash_key: {hash_key}
 {consistency}
 tables:
   shop.customers: {{keys: [id], columns: {{id: int, name: string}}{customers}}}
   shop.orders:
     {{keys: [id], columns: {{id: int, customer: int, total: int}}, stored_as_scd_type: 2, purge_after: 1 day}}
-"""
+{people}"""
 _TILL = """
 name: till
 objects: {folder}
@@ -66,14 +68,18 @@ publish: {target: warehouse, schema: torture, table: fact_sales}
 
 
 def sources(
-    *, lake: Path, objects: Path, kafka: str, postgres: Any, mixed: bool, whole: bool, at_once: int
+    *, lake: Path, objects: Path, kafka: str, postgres: Any, mixed: bool, whole: bool, at_once: int, with_people: bool
 ) -> dict[str, str]:
-    """The environment and both sources, by file."""
+    """The environment and both sources, by file; with people also the feed of them."""
+    elsewhere = "" if kafka else "bootstrap_servers: memory\n"
+    feeds = {"canonical/people.yaml": people.FEED + elsewhere} if with_people else {}
     shop = {
+        "hash_key": people.HASH_KEY,
+        "people": people.TABLE if with_people else "",
         "customers": ", format: hudi" if mixed else "",
         "consistency": "consistency: transaction" if whole else "",
     }
-    return {
+    return feeds | {
         "base.yaml": "",
         "torture.yaml": _ENVIRONMENT.format(
             lake=lake,

@@ -1,10 +1,10 @@
 """The long sweep: ``python -m tests.torture.long``, or ``make torture``.
 
 Four parts, each with a lake of its own. In the process of the sweep, over Delta and PostgreSQL with whole
-transactions, then over Hudi: for n = 1, 2, ... a run dies at its n-th hit, the next at one of its first n while it
-recovers, the third comes to its end, and everything is compared; until n is more than a run has. The same with rebuilds
-of damaged tables. With real drivers over Kafka, objects and PostgreSQL: every point is armed in turn, and SIGKILL takes
-driver and JVM there.
+transactions, a table that is masked and filtered and a feed of it, then over Hudi: for n = 1, 2, ... a run dies at its
+n-th hit, the next at one of its first n while it recovers, the third comes to its end, and everything is compared;
+until n is more than a run has. The same with rebuilds of damaged tables. With real drivers over Kafka, objects and
+PostgreSQL: every point is armed in turn, and SIGKILL takes driver and JVM there.
 """
 
 from __future__ import annotations
@@ -28,19 +28,21 @@ from replicator.failpoints import POINTS
 from replicator.operate.rebuild import EQUAL
 from tests.builders import exact_session
 from tests.torture.compare import differences, half_shown, unlike_rebuilt
-from tests.torture.origin import EVOLVES_EVERY, Origin
+from tests.torture.origin import EVOLVES_EVERY, PEOPLE, TABLES, Origin
 from tests.torture.reaper import at_hit
 from tests.torture.world import LAYERS, World
 
 OF_HUDI = ("hudi.", "twins.")
-OF_LEASES, OF_REBUILDS, OF_FEEDS = ("lease.",), ("rebuild.",), ("canonical.",)
+OF_LEASES, OF_REBUILDS = ("lease.",), ("rebuild.",)
 VERBS = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
 VERBS |= {name: ("rebuild", "orders") for name in POINTS if name.startswith(OF_REBUILDS)}
 """What comes to points that ``replicator run`` does not come to."""
 GROWS_EVERY = 4
 """In each of so many batches a model gets a column."""
 
-RUNNING = LAYERS[:-1]
+RUNNING = (*LAYERS[:-1], "canonical")
+EVERY = (*RUNNING, LAYERS[-1])
+REBUILT = ("orders", "people", "dim_buyers", "fact_sales")
 _GOES_ON = 0.3
 
 
@@ -62,10 +64,11 @@ class Sweep:
         return time.monotonic() > self.until
 
     def world(self, name: str, *, whole: bool = False, **more: Any) -> World:
-        """A lake with a source of its own, whose transactions are ``whole`` or not."""
+        """A lake with a source of its own; where its transactions are ``whole``, with people and the feed of them."""
         place = self.folder / name
         place.mkdir()
-        return World(place, Origin(self.seed, whole=whole), **more)
+        tables = (*TABLES, PEOPLE) if whole else TABLES
+        return World(place, Origin(self.seed, whole=whole, tables=tables), **more)
 
     def compare(self, spark: Any, world: World, when: str) -> None:
         """Note what differs."""
@@ -137,7 +140,7 @@ def rebuilds_by_number(sweep: Sweep, spark: Any, world: World) -> bool:
 
 def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
     """Every point with a batch that makes the tables, and with one that changes them; those that were never come to."""
-    every = [name for name in POINTS if not name.startswith((*OF_HUDI, *OF_FEEDS))]
+    every = [name for name in POINTS if not name.startswith(OF_HUDI)]
     points = every[sweep.first - 1 : sweep.first - 1 + sweep.rounds]
     left = set(points)
     for _ in range(EVOLVES_EVERY):
@@ -158,7 +161,7 @@ def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
 def _in_delta(sweep: Sweep) -> bool:
     at = sweep.servers.up(["postgres"], owner=os.getpid())
     world = sweep.world("delta", whole=True, postgres=at.postgres, at_once=1)
-    return _by_number(sweep, world, ("delta",), LAYERS, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS, *OF_FEEDS))
+    return _by_number(sweep, world, ("delta",), EVERY, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS))
 
 
 def _in_hudi(sweep: Sweep) -> bool:
@@ -178,7 +181,7 @@ def _by_number(
 
 def _in_rebuilds(sweep: Sweep) -> bool:
     at = sweep.servers.up(["postgres"], owner=os.getpid())
-    spark, world = _spark(("delta",)), sweep.world("rebuilds", whole=True, postgres=at.postgres)
+    spark, world = _spark(("delta",)), sweep.world("rebuilds", whole=True, postgres=at.postgres, rebuilds=REBUILT)
     is_whole = rebuilds_by_number(sweep, spark, world)
     but = tuple(name for name in POINTS if not name.startswith(OF_REBUILDS))
     return _told(sweep, spark, world, RUNNING, is_whole=is_whole, but=but)

@@ -1,7 +1,8 @@
 """A source that exists as what it holds and what Debezium would have written of it, both grown by the same dice.
 
-Source ``shop`` has two tables, ``till`` has one. In every batch orders and sales come, change and go, and a record is
-broken. In every second one, orders are truncated; in the others customers change. Sometimes orders get one more column.
+Source ``shop`` has two tables, ``till`` has one; people of ``shop`` are there where they are asked for. In every batch
+orders, sales and people come, change and go, and a record is broken. In every second one, orders are truncated; in the
+others customers change. Sometimes orders get one more column.
 
 Where transactions are told (``whole``), each changes some rows of ``shop``, and the last of a batch has not arrived
 whole: its end, or what it did to one table, is sent with the next batch.
@@ -18,11 +19,13 @@ from typing import Any
 
 from tests.builders import envelope
 
-CUSTOMERS, ORDERS, SALES = "shop.customers", "shop.orders", "till.sales"
+CUSTOMERS, ORDERS, SALES, PEOPLE = "shop.customers", "shop.orders", "till.sales", "shop.people"
+TABLES = (CUSTOMERS, ORDERS, SALES)
+"""What every origin has."""
 ENDS = "shop.transaction"
 """The topic of transactions."""
-SOURCE_OF = {CUSTOMERS: "shop", ORDERS: "shop", SALES: "till"}
-KEYS = {CUSTOMERS: 6, ORDERS: 9, SALES: 7}
+SOURCE_OF = {CUSTOMERS: "shop", ORDERS: "shop", SALES: "till", PEOPLE: "shop"}
+KEYS = {CUSTOMERS: 6, ORDERS: 9, SALES: 7, PEOPLE: 5}
 """So many keys are in use at most: what is deleted comes back."""
 EVOLVES_EVERY = 5
 
@@ -61,13 +64,13 @@ class Origin:
     of ``shop`` behind every transaction.
     """
 
-    def __init__(self, seed: int, *, whole: bool = False) -> None:
-        self.whole = whole
+    def __init__(self, seed: int, *, whole: bool = False, tables: tuple[str, ...] = TABLES) -> None:
+        self.whole, self.tables = whole, tables
         self.states: list[Rows] = []
         self._withheld: list[Sent] = []
         self._transaction = _Transaction("")
         self._dice = random.Random(seed)
-        self.rows: Rows = {table: {} for table in SOURCE_OF}
+        self.rows: Rows = {table: {} for table in tables}
         self.sent: list[Sent] = []
         self.broken: list[Sent] = []
         self.batches = 0
@@ -103,11 +106,13 @@ class Origin:
     def columns(self, table: str) -> list[str]:
         """Its columns by now."""
         own = {CUSTOMERS: ["id", "name"], ORDERS: ["id", "customer", "total"], SALES: ["id", "ordered", "amount"]}
+        own[PEOPLE] = ["id", "name", "nick", "points"]
         return own[table] + self._columns[table]
 
     def _turns(self) -> Iterator[tuple[str, int, int]]:
         """Tables, each with the number of the turn and the key that is its."""
-        for table, keys in KEYS.items():
+        for table in self.tables:
+            keys = KEYS[table]
             if table == CUSTOMERS and self.batches % 2 == 0:
                 continue
             changed = [1, 2, 3, *(self._dice.randint(1, keys) for _ in range(4))]  # some keys change in every batch
@@ -177,7 +182,7 @@ class Origin:
         self._append(topic, known, json.dumps(told, ensure_ascii=False))
 
     def _break(self) -> None:
-        table = self._dice.choice(list(SOURCE_OF))
+        table = self._dice.choice(self.tables)
         self._append(f"{SOURCE_OF[table]}.{table}", '{"id": 1}', json.dumps({"op": "?", "n": self._dice.random()}))
         self.broken.append(self.sent[-1])
 

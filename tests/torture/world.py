@@ -18,14 +18,17 @@ from replicator.failpoints import Killed
 from replicator.operate import maintain, purge, rebuild_all
 from replicator.operate.rebuild import How, Rebuilt
 from replicator.settings import Settings
+from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Progress
 from replicator.stages import pipeline
 from replicator.stages.pipeline import Line, Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
+from tests.kafka import consumed, create
+from tests.torture import people
 from tests.torture.configuration import models, sources
 from tests.torture.feed import FileStream, to_kafka, to_objects
-from tests.torture.origin import CUSTOMERS, ENDS, ORDERS, SALES, SOURCE_OF, Origin, Sent
+from tests.torture.origin import ENDS, ORDERS, PEOPLE, SOURCE_OF, Origin, Sent
 from tests.torture.reaper import Reaper, Toll
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -56,8 +59,11 @@ class World:
 
     def __post_init__(self) -> None:
         self._objects, self._files = self.folder / "objects", self.folder / "files"
-        for place in (self._objects, self._files, self.conf / "sources", self.conf / "models"):
+        self._outlet = MemoryOutlet(people.TOPIC)
+        for place in (self._objects, self._files, *(self.conf / name for name in ("sources", "models", "canonical"))):
             place.mkdir(parents=True)
+        if self.kafka and self.has_people:
+            create(self.kafka, people.TOPIC, partitions=3)
         self._write(self._source_files() | ({} if self.postgres is None else models(self._grown)))
 
     @property
@@ -73,13 +79,27 @@ class World:
     @property
     def sources(self) -> dict[str, list[str]]:
         """Tables by source."""
-        return {"shop": [CUSTOMERS, ORDERS], "till": [SALES]}
+        every = {SOURCE_OF[table] for table in self.origin.tables}
+        return {name: [table for table in self.origin.tables if SOURCE_OF[table] == name] for name in sorted(every)}
+
+    @property
+    def has_people(self) -> bool:
+        """Whether there is a table that is masked and filtered, and a feed of it."""
+        return PEOPLE in self.origin.tables
+
+    def told(self) -> list[tuple[str | None, str | None]]:
+        """Keys and values of all events for others, so far."""
+        if self.kafka:
+            return [(key, value) for key, value, _ in consumed(self.kafka, people.TOPIC)]
+        return [(each.key, each.value) for each in self._outlet.topics[people.TOPIC]]
 
     def pipeline(self, spark: Any) -> Pipeline:
         """As a new process makes it: it remembers nothing."""
         made = assemble.pipeline(spark, self.settings)
         if self.kafka:
             return made
+        if made.offer is not None:
+            made = replace(made, offer=replace(made.offer, outlets={"people": self._outlet}))
         return replace(made, ingestions=tuple(replace(each, reader=self._stream()) for each in made.ingestions))
 
     def feed(self) -> None:
@@ -103,6 +123,8 @@ class World:
         at, gold, lake = self._shop(made), made.warehouse.gold, made.warehouse.lake
         wrong = [(at.silver, at.lake.silver("shop", ORDERS, ("id",)), "total")]
         wrong.append((at.silver, at.lake.history("shop", ORDERS, ("id", history.KEY)), "total"))
+        if self.has_people:  # what is damaged there no event has
+            wrong.append((at.silver, at.lake.silver("shop", PEOPLE, ("id",)), "points"))
         if "fact_sales" in self.rebuilds:
             wrong.append((gold, lake.gold("fact_sales", ("sale",)), "amount"))
         for format_, table, column in wrong:
@@ -208,8 +230,8 @@ class World:
     def _source_files(self) -> dict[str, str]:
         places = {"lake": self.folder / "lake", "objects": self._objects}
         told = {"kafka": self.kafka, "postgres": self.postgres, "mixed": self.mixed, "at_once": self.at_once}
-        return sources(**places, **told, whole=self.origin.whole)
+        return sources(**places, **told, whole=self.origin.whole, with_people=self.has_people)
 
     def _stream(self) -> FileStream:
-        tables = [f"shop.{table}" for table in SOURCE_OF if SOURCE_OF[table] == "shop"]
+        tables = [f"shop.{table}" for table in self.sources["shop"]]
         return FileStream(self._files, [*tables, *([ENDS] if self.origin.whole else [])])

@@ -84,6 +84,24 @@ def test_a_dry_run_prints_the_exact_call_and_asks_nobody(stacks: pytest.MonkeyPa
     assert "SECRETS" not in submit["sparkSubmitParameters"]
 
 
+def test_feeds_are_a_stage_in_a_role_of_its_own(stacks: pytest.MonkeyPatch, packed: Path) -> None:
+    """Whoever has feeds says in which role; a cluster takes the step without one too."""
+    stacks.setenv("EMR_APPLICATION", "00f5abc")
+    submit = ("aws", "submit", "canonical", "--dry-run", "--package", str(packed), *AT)
+    with pytest.raises(ConfigError, match=r"aws\.roles\.canonical is not set"):
+        said(*submit)
+    stacks.setenv("CANONICAL_ROLE", ROLE.format("canonical"))
+    [call] = calls(said(*submit))
+    asked = call["arguments"]
+    assert asked["executionRoleArn"] == ROLE.format("canonical")
+    assert asked["jobDriver"]["sparkSubmit"]["entryPoint"].endswith("/jobs/canonical.py")
+    stacks.setenv("EMR_APPLICATION", "")
+    stacks.setenv("EMR_CLUSTER", "j-3KVXXXXXXX7UG")
+    [call] = calls(said(*submit))
+    [step] = call["arguments"]["Steps"]
+    assert any(word.endswith("/jobs/canonical.py") for word in step["HadoopJarStep"]["Args"])
+
+
 def test_a_secret_goes_to_the_stage_whose_role_may_read_it(stacks: pytest.MonkeyPatch, packed: Path) -> None:
     """By its name, and to no other stage: those would be refused when they begin."""
     stacks.setenv("EMR_CLUSTER", "j-3KVXXXXXXX7UG")

@@ -56,6 +56,27 @@ def test_more_keys_win_over_the_template(tmp_path):
     assert (config["snapshot.mode"], config["a.b"]) == ("never", "true")
 
 
+SQLSERVER = "kind: sqlserver, host: h, user: u, databases: [crm, erp]"
+MARIADB = "kind: mariadb, host: h, user: u, server_id: 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "included", "excluded"),
+    [
+        (f"include: [shop.a$b, shop.c]\nconnector: {{{MARIADB}}}", r"shop.a\$b,shop.c", None),
+        (f"exclude: [shop.audit]\nconnector: {{{MARIADB}}}", None, "shop.audit"),
+        (f"exclude: [shop.audit]\nconnector: {{{MARIADB}, tables: ['shop[.].*']}}", "shop[.].*", None),
+        (f"include: [shop.c]\nconnector: {{{MARIADB}, except_tables: [shop.x]}}", None, "shop.x"),
+        (f"include: [dbo.a, crm.dbo.b, erp.dbo.b]\nconnector: {{{SQLSERVER}}}", "dbo.a,dbo.b", None),
+        (f"exclude: [dbo.audit, crm.dbo.b]\nconnector: {{{SQLSERVER}}}", None, "dbo.audit"),
+    ],
+)
+def test_the_connector_captures_what_its_source_reads(tmp_path, text, included, excluded):
+    """Names are no patterns; SQL Server's lists know no database, so what one of them has is captured of all."""
+    config = configuration(told(tmp_path, text).connector)
+    assert (config.get("table.include.list"), config.get("table.exclude.list")) == (included, excluded)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -369,6 +369,35 @@ def test_all_tables_but_some_are_read(conf):
     assert "not both" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ninclude: [a.c]\n"})
 
 
+@pytest.mark.parametrize(
+    ("kind", "told", "read", "not_read"),
+    [
+        ("", "include: [dbo.orders]", "s.dbo.orders s.crm.dbo.orders s.erp.dbo.orders", "s.dbo.lines s.dbo.orders.x"),
+        ("sqlserver", "include: [dbo.orders]", "s.crm.dbo.orders", "s.crm.dbo.lines s.crm.x.dbo.orders"),
+        ("sqlserver", "include: [crm.dbo.orders]", "s.crm.dbo.orders", "s.erp.dbo.orders"),
+        ("sqlserver", "exclude: [dbo.audit]", "s.crm.dbo.orders", "s.crm.dbo.audit s.erp.dbo.audit"),
+        ("sqlserver", "exclude: [crm.dbo.audit]", "s.erp.dbo.audit s.crm.dbo.orders", "s.crm.dbo.audit"),
+        ("mariadb", "include: [dbo.orders]", "s.dbo.orders", "s.crm.dbo.orders"),
+    ],
+)
+def test_a_table_is_named_without_the_database_that_its_topic_may_have(conf, kind, told, read, not_read):
+    """SQL Server's topics are ``<prefix>.<database>.<schema>.<table>``; with its database a table is that one's."""
+    database = f"database: {{kind: {kind}, host: h, user: u}}\n" if kind else ""
+    [source] = conf(**{"sources/s.yaml": f"name: s\n{told}\n{database}"}).sources
+    assert [topic for topic in (*read.split(), *not_read.split()) if source.matches(topic)] == read.split()
+    assert [sourcefile.reads(source, table) for table in ("dbo.orders", "dbo.x")] == [True, told.startswith("exclude")]
+
+
+def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf):
+    """What one includes may be the other's, where the second part of a topic may be a database."""
+    files = {"sources/s.yaml": "name: s\ninclude: [db.orders]\n", "sources/e.yaml": "name: s.eu\n"}
+    assert "'s' include those of 's.eu': say its `kind`" in refusal(conf, **files)
+    database = "database: {kind: mariadb, host: h, user: u}\n"
+    assert len(conf(**files | {"sources/s.yaml": files["sources/s.yaml"] + database}).sources) == 2
+    assert len(conf(**files | {"sources/e.yaml": "name: s.eu\ninclude: [db.lines]\n"}).sources) == 2
+    assert "give include" in refusal(conf, **files | {"sources/s.yaml": "name: s\n"})
+
+
 def test_shards_are_declared_with_the_column_that_tells_them_apart(conf):
     """Their keys are equal; and a TRUNCATE of one must not empty the others."""
     file = "name: s\ntopics: s.*\ntables:\n  shop.orders: {shards: 'shop_[0-9]+[.]orders', "

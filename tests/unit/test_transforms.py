@@ -23,9 +23,9 @@ from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.rebuild import WRITTEN, How, rebuild
+from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
-from replicator.spec import Column, Declaration, SourceSpec, Transform
+from replicator.spec import Column, Declaration, Progress, SourceSpec, Transform
 from replicator.stages import origins, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -236,6 +236,27 @@ def test_verify_compares_the_rows_of_the_source_as_they_are_transformed(exact: S
     assert len(wanted) == 2
     with pytest.raises(TableStopped, match="needs total, which cannot be compared"):
         moulded(world.at, NAME, rows.drop("total"), origin.columns, {})
+
+
+def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: SparkSession, tmp_path: Path) -> None:
+    """Through the same transform: what is filtered, hashed and derived is equal until somebody writes into the table; a
+    key is named, and no value of bronze's.
+    """
+    told = Transform(derive=(("twice", "total * 2"),), where="total > 1", hashed=("email",), rename=(("name", "n"),))
+    world = World(exact, tmp_path, told)
+    world.applied(*[world.change("c", key, 10 + key, total=str(total)) for key, total in ((1, 2), (2, 1), (3, 3))])
+    done = rebuild(exact, world.at, NAME, How(dry=True))
+    assert (done.verdict, done.rows, done.letters) == (EQUAL, 3, 0)
+    place = world.at.lake.silver("s", NAME, ("id",))
+    rows = world.format.read(exact, place).where("id < 3")
+    clear = F.when(F.col("id") == 1, "ann@example.org").otherwise(F.col("email"))
+    wrong = rows.withColumns({"email": clear, "_deleted": F.lit(False), "_op": F.lit("upsert")})
+    world.format.put(wrong, place, Progress("somebody", 1))
+    before = world.rows()
+    done = rebuild(exact, world.at, NAME, How(dry=True))
+    assert (done.verdict, done.added, done.changed, done.gone) == (WRITTEN, 0, 2, 0)
+    assert sorted(done.named) == ["id=1: email", "id=2: _deleted"]
+    assert world.rows() == before
 
 
 def changed(key: int, seq: str, total: int | None, *, deleted: bool = False) -> tuple[Any, ...]:

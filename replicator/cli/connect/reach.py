@@ -34,7 +34,7 @@ def cluster(settings: Settings) -> Connect:
 
     if not settings.connect.url:
         raise ConfigError("no Kafka Connect is configured", mend="Set connect.url in the environment's file.")
-    return Connect(settings.connect.url)
+    return Connect(settings.connect.url, login=settings.connect.login)
 
 
 def described(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
