@@ -175,7 +175,7 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None =
     try:
         return spark.sql(query)
     except AnalysisException as error:
-        missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
+        missing = str(error).startswith("[TABLE_OR_VIEW_NOT_FOUND]")
         if missing and past is not None:
             past.explain(first_line(error))
         mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import failpoints, gateway
+from replicator import failpoints, gateway, sparkline
 from replicator.formats import delta_token
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
@@ -85,7 +85,8 @@ def _appending(spark: SparkSession) -> Any:
     jvm = gateway.of(spark)
     nothing = jvm.scala.Option.apply(None)
     write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
-    return write(jvm.org.apache.spark.sql.SaveMode.Append, nothing, nothing, nothing)
+    unsaid = [nothing] * sparkline.of(spark.version).write_options
+    return write(jvm.org.apache.spark.sql.SaveMode.Append, *unsaid)
 
 
 def _merging(spark: SparkSession) -> Any:
