@@ -96,6 +96,6 @@ def refuse(line: Line, formats: Collection[str]) -> None:
         named = ", ".join(missing)
         lines = ", ".join(other.name for other in LINES if set(missing) <= set(other.formats)) or "no line"
         raise ConfigError(
-            f"Spark {line.name} keeps no tables in {named}: there is no release of it for this line",
+            f"Spark {line.name} keeps no tables in {named}: there is no release of it for this line.",
             mend=f"Keep them in delta (`format: delta`), or run on Spark {lines}, which has {named}.",
         )

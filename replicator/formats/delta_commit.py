@@ -19,6 +19,9 @@ from replicator.formats import delta_token
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 
+_SOURCE_ROWS = "operationNumSourceRows"
+"""Without it Delta 4 makes no MERGE; rows of a batch that change nothing are not counted."""
+
 
 def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
     """Add rows of the columns of the table at this snapshot."""
@@ -49,7 +52,8 @@ def rewrite(
             written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
         failpoints.hit("delta.rewrite_written")
-        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
+        told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
+        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
         with delta_token.committing(spark, fence, _location(snapshot)):
             _commit(spark, transaction, actions, progress, _merging(spark))
 
