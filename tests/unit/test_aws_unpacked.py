@@ -114,7 +114,7 @@ def machine(tmp_path: Path) -> Machine:
 
 def delta() -> list[Path]:
     """Our JARs of Delta, in the cache."""
-    lock = jars.locked()
+    lock = jars.locked("3.5")
     return jars.present({each: lock[each] for each in lock if each.startswith("io.delta:")}, cache_dir())
 
 
