@@ -67,7 +67,7 @@ class Machine:
 
     def start(self, step: Mapping[str, Sequence[str]], beside: Sequence[Path] = ()) -> subprocess.CompletedProcess[str]:
         """The driver of a step, as the cluster's manager starts it: variables set, archives unpacked under their names
-        into a folder that nothing else is in. ``beside`` are JARs that somebody adds.
+        into a folder that nothing else is in. ``beside`` are JARs that somebody adds. All it says comes by stdout.
         """
         words = [re.sub(r"(^|[=,])/usr/", rf"\1{self.root}/usr/", word) for word in step["Args"]]
         told = dict(word.split("=", 1) for flag, word in itertools.pairwise(words) if flag == "--conf")
@@ -159,13 +159,13 @@ def test_a_stage_runs_out_of_what_was_packed_with_the_runtimes_own_delta_alone(
     step = job.step(job.Job("bronze", packed, str(tmp_path / "s3"), keys=keys))["HadoopJarStep"]
 
     refused = machine.start(step, delta())
-    [said] = [line for line in refused.stderr.splitlines() if line.startswith("error: ")]
+    [said] = [line for line in refused.stdout.splitlines() if line.startswith("error: ")]
     assert "the runtime's own Delta and Hudi are used, and here come others: io.delta_delta-spark" in said
     assert refused.returncode == 2
     assert not (tmp_path / "lake" / "bronze").exists()
 
     done = machine.start(step)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:]
     bronze = DeltaTable(str(tmp_path / "lake" / "bronze" / "demo")).to_pyarrow_table(columns=["value"])
     assert sorted(bronze["value"].to_pylist()) == sorted(lines)
     found = class_path(tmp_path / "events")
