@@ -65,8 +65,12 @@ LINES = (
         changes_options=1,
         write_options=8,
         java_modules=("jdk.incubator.vector",),
-        # else each column expression tells the JVM from where in Python it comes
-        settings={"spark.python.sql.dataFrameDebugging.enabled": "false"},
+        settings={
+            # else each column expression tells the JVM from where in Python it comes
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
+            # as ever: Python has bytes as a bytearray
+            "spark.sql.execution.pyspark.binaryAsBytes": "false",
+        },
     ),
 )
 
