@@ -140,8 +140,7 @@ def class_path(events: Path) -> list[str]:
     """The JARs that a driver had, by what it wrote down of itself."""
     [log] = events.iterdir()
     told = (json.loads(line) for line in log.read_text(encoding="utf-8").splitlines())
-    [environment] = [each for each in told if each["Event"] == "SparkListenerEnvironmentUpdate"][:1]
-    return [entry for entry, _ in environment["Classpath Entries"]]
+    return list(next(each for each in told if each["Event"] == "SparkListenerEnvironmentUpdate")["Classpath Entries"])
 
 
 def test_a_stage_runs_out_of_what_was_packed_with_the_runtimes_own_delta_alone(
