@@ -6,10 +6,10 @@ TIMED := infra/timed
 STAMP := .venv/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test torture lock clean
+.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture lock clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-12s %s\n", $$1, $$2 }'
+	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
 
 env: $(STAMP) ## build .venv from the locked requirements
 
@@ -41,6 +41,23 @@ test: check jars ## check, and every other test
 	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or stack) and not hudi"
 	@$(TIMED) "tests with Hudi" $(BIN)/python -m pytest -q -n 2 --dist loadfile -m hudi
 
+# what another line of Spark has to do as well: recorded events, bronze, silver, gold, publish, a lake on S3, in Delta
+TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/test_session_conf.py \
+	unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
+	unit/test_silver_stage.py unit/test_schema_change.py unit/test_key_changes.py \
+	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py \
+	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_sink.py \
+	contract/test_sink_values.py contract/test_fence.py \
+	unit/test_sql.py::test_whatever_is_no_query_is_refused unit/test_sql.py::test_queries_are_let_through)
+
+test-spark-4.1: .venv-4.1/.made ## the part of the tests that Spark 4.1 has to pass, in an environment of its own
+	@$(TIMED) "fetch JARs of Spark 4.1" .venv-4.1/bin/python -m infra.local fetch postgres
+	@$(TIMED) "tests with Spark 4.1" .venv-4.1/bin/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not hudi" $(TESTS_4.1)
+
+.venv-4.1/.made: requirements/spark-4.1.lock requirements/java.lock pyproject.toml
+	@$(TIMED) "build .venv-4.1" infra/environment .venv-4.1 requirements/spark-4.1.lock
+	@touch $@
+
 TORTURE ?= # such as --seed 7 --minutes 10 drivers; see CONTRIBUTING.md
 torture: jars ## kill a run at every point, again while it recovers, and compare everything (TORTURE="--minutes 10")
 	@$(TIMED) "the long sweep" $(BIN)/python -m tests.torture.long $(TORTURE)
@@ -48,15 +65,18 @@ torture: jars ## kill a run at every point, again while it recovers, and compare
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
+LOCK_4.1 := $(subst constraints.in,constraints-4.1.in,$(LOCK))
+
 LOCK_EMR := $(filter-out --universal,$(subst 3.10,3.11,$(LOCK))) --python-platform x86_64-manylinux_2_28 \
 	--no-emit-package pyspark --no-emit-package py4j
 
 lock: ## write the requirement locks anew (needs uv)
 	@command -v uv >/dev/null || { echo "uv is needed to resolve: pip install uv" >&2; exit 2; }
 	@$(TIMED) "lock the environment" $(LOCK) --all-extras pyproject.toml --output-file requirements/dev.lock
+	@$(TIMED) "lock the environment of Spark 4.1" $(LOCK_4.1) --all-extras pyproject.toml --output-file requirements/spark-4.1.lock
 	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
 	@$(TIMED) "lock what EMR has not" $(LOCK_EMR) pyproject.toml --output-file requirements/emr.lock
 
 clean: ## stop the stack; remove the environment, data and caches of this checkout
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local down --delete; fi
-	rm -rf .venv .cache .demo .replicator build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-4.1 .cache .demo .replicator build dist *.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-_OFTEN = ("functions", "PythonUtils", "org", "java", "scala")
+_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
 _COUNTED = "replicator.counted"
 _NO_ANSWER = re.compile(

@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
+from replicator import sparkline
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -70,7 +72,9 @@ def resolve(java: JavaGateway, coordinate: str, folder: Path) -> str:
     """
     jvm = java.jvm
     none, own = jvm.scala.Option.apply(None), jvm.scala.Option.apply(str(folder))
-    settings = jvm.org.apache.spark.deploy.SparkSubmitUtils.buildIvySettings(none, own, False)
+    line = sparkline.installed()
+    spoken = [jvm.java.lang.System.err] * line.ivy_streams
+    settings = getattr(jvm, line.ivy).buildIvySettings(none, own, False, *spoken)
     resolvers = settings.getDefaultResolver().getResolvers()
     for resolver in [one for one in resolvers if one.getName() == "spark-packages"]:
         resolvers.remove(resolver)  # nothing of ours is there, and it is slow to say so

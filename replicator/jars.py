@@ -21,7 +21,8 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TYPE_CHECKING
 
-from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
+from replicator import sparkline
+from replicator.errors import JarsMissing, JavaUnsuitable
 from replicator.jar_store import JarStore, size_of
 from replicator.java import java_home
 
@@ -43,20 +44,14 @@ class Fetched:
 
 def locked(line: str = "3.5", formats: Iterable[str] = ()) -> dict[str, str]:
     """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
-    beside Delta. ConfigError if there is none.
+    beside Delta. ConfigError for a line that is not known, and for a format that it has not.
     """
     folder = importlib.resources.files("replicator") / "locks"
-    lock = folder / f"spark-{line}.json"
-    if not lock.is_file():
-        locks = [file.name for file in folder.iterdir() if file.name.startswith("spark-")]
-        known = sorted(name.removeprefix("spark-").removesuffix(".json") for name in locks)
-        raise ConfigError(f"There are no JARs for Spark {line!r}.", mend=f"Known lines: {', '.join(known)}.")
-    found = dict(json.loads(lock.read_text(encoding="utf-8")))
-    for name in formats:
-        more = folder / f"{name}-{line}.json"
-        if more.is_file():
-            found |= json.loads(more.read_text(encoding="utf-8"))
-    return found
+    known = sparkline.of(line)
+    more = {name: folder / f"{name}-{line}.json" for name in formats}
+    sparkline.refuse(known, [name for name, lock in more.items() if not lock.is_file()])
+    locks = [folder / f"spark-{line}.json", *(lock for lock in more.values() if lock.is_file())]
+    return {each: sha256 for lock in locks for each, sha256 in json.loads(lock.read_text(encoding="utf-8")).items()}
 
 
 def present(lock: Mapping[str, str], cache: Path) -> list[Path]:

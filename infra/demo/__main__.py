@@ -23,7 +23,7 @@ from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.shapes import SHAPES
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
-from replicator import class_archive, jars
+from replicator import class_archive, jars, sparkline
 from replicator.connect.rest import Connect
 from replicator.errors import ReplicatorError
 from replicator.java import java_home
@@ -54,7 +54,7 @@ def _shown() -> int:
     began = time.monotonic()
     with workplace() as folder:
         console.print(f"[bold]1. Parts[/] (cache: {cache_dir()})")
-        jars.fetch(jars.locked(), cache_dir())
+        jars.fetch(jars.locked(sparkline.installed().name), cache_dir())
         class_archive.ensure(java_home(preferred_java()), lambda line: console.print(f"   {line}"))
         stack = Stack(folder / "stack")
         stack.fetch()

@@ -18,7 +18,7 @@ from infra.local import SERVICES, Stack
 from infra.local.connect import lay_out_plugins
 from infra.local.parts import Parts
 from infra.local.settings import preferred_java
-from replicator import class_archive, jars
+from replicator import class_archive, jars, sparkline
 from replicator.errors import ConfigError, ReplicatorError
 from replicator.java import java_home
 from replicator.settings import cache_dir
@@ -79,7 +79,8 @@ def _env(stack: Stack, options: argparse.Namespace) -> None:
 def _fetch(stack: Stack, options: argparse.Namespace) -> None:
     stack.fetch(options.services or SERVICES)
     java = java_home(preferred_java())
-    jars.fetch(jars.locked(formats=("hudi",)), cache_dir(), java=java)
+    line = sparkline.installed()
+    jars.fetch(jars.locked(line.name, line.formats), cache_dir(), java=java)
     class_archive.ensure(java, _tell)
     _tell(f"all JARs are in {cache_dir()}")
 

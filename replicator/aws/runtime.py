@@ -18,6 +18,8 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 }
 _OURS = re.compile(r"(?:.*_)?(?:delta-[a-z0-9-]+|hudi-[a-z0-9.-]+)(?:_2\.1[23])?-\d+\.\d+.*\.jar")
 """Files of a release of Delta or Hudi, by a name with a version; EMR's own have none, or say ``amzn``."""
+_FOLDERS = frozenset(path.rpartition("/")[0] for paths in _PATHS.values() for path in paths)
+"""What lies there is EMR's: ``spark-submit`` follows links, and then tells the names that they lead to."""
 
 PYTHON = "python3.11"
 """The Python that dependencies are packed for; infra/aws/image and bootstrap.sh install it."""
@@ -35,8 +37,9 @@ def missing(lock: Mapping[str, str]) -> dict[str, str]:
 
 def refuse_ours(class_path: str) -> None:
     """Raise ConfigError where JARs (separated by commas) hold a Delta or a Hudi beside the runtime's own."""
-    files = [each.strip().rpartition("/")[2] for each in class_path.split(",")]
-    ours = [file for file in files if _OURS.fullmatch(file) and "amzn" not in file]
+    files = [re.sub(r"^(?:file|local):/+", "/", each.strip()).rpartition("/") for each in class_path.split(",")]
+    others = [file for folder, _, file in files if folder not in _FOLDERS]
+    ours = [file for file in others if _OURS.fullmatch(file) and "amzn" not in file]
     if ours:
         raise ConfigError(
             f"with `runtime: emr` the runtime's own Delta and Hudi are used, and here come others: {', '.join(ours)}",

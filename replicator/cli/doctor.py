@@ -34,7 +34,7 @@ class Finding:
 
 
 def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Look at Python, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
+    """Look at Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.
 
     Exit 2 if this installation is wrong, else 3 if a service is out of reach.
     """
@@ -51,6 +51,7 @@ def doctor(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as
 
 def _findings(env: str, conf: Path | None) -> Iterator[Finding]:
     yield _look("Python", probes.python)
+    yield _look("Spark", probes.spark)
     yield _look("Java", probes.java)
     try:
         settings = options.settings(env, conf)

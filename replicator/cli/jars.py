@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from enum import Enum
 from typing import Annotated, Optional
 
 import typer
 
-from replicator import class_archive, settings
+from replicator import class_archive, settings, sparkline
 from replicator import jars as jar_cache
 from replicator.cli.console import narrate, print_text
 from replicator.java import java_home
@@ -29,7 +28,7 @@ def jars(
     ] = None,
 ) -> None:
     """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
-    lock = jar_cache.locked(spark_line(), [each.value for each in formats or ()])
+    lock = jar_cache.locked(sparkline.installed().name, [each.value for each in formats or ()])
     if fetch:
         java = java_home(settings.variable("JAVA_HOME"))
         paths = jar_cache.fetch(lock, settings.cache_dir(), java=java)
@@ -37,8 +36,3 @@ def jars(
     else:
         paths = jar_cache.present(lock, settings.cache_dir())
     print_text(",".join(map(str, paths)))
-
-
-def spark_line() -> str:
-    """The line of the installed Spark, such as ``3.5``; asks the package's metadata, so Spark is not loaded."""
-    return ".".join(importlib.metadata.version("pyspark").split(".")[:2])

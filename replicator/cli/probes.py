@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import socket
 import struct
 import sys
@@ -10,9 +11,8 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import jars, settings
+from replicator import jars, settings, sparkline
 from replicator import s3 as s3_client
-from replicator.cli.jars import spark_line
 from replicator.errors import ConfigError, Unreachable
 from replicator.java import java_home, java_version
 from replicator.lake import Lake
@@ -24,19 +24,25 @@ if TYPE_CHECKING:
     from replicator.settingkeys import S3Keys, TargetKeys
 
 _SECONDS = 5.0
-_PYTHONS = {"3.5": ((3, 10), (3, 12))}
+_PYTHONS = (3, 10), (3, 12)
 _API_VERSIONS, _CORRELATION = 18, 4711
 
 
 def python() -> str:
-    """This Python runs the installed Spark line."""
-    line, here = spark_line(), sys.version_info[:2]
-    oldest, newest = _PYTHONS.get(line, ((3, 10), (3, 13)))
+    """This Python is one that was tested."""
+    here, (oldest, newest) = sys.version_info[:2], _PYTHONS
     name = f"Python {here[0]}.{here[1]}"
     if not oldest <= here <= newest:
         mend = f"Use Python {oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}."
-        raise ConfigError(f"{name} does not run Spark {line}.", where=sys.executable, mend=mend)
-    return f"{name}, Spark {line}"
+        raise ConfigError(f"{name} is none that was tested.", where=sys.executable, mend=mend)
+    return name
+
+
+def spark() -> str:
+    """The installed Spark is of a line that was tested; what that line can do."""
+    line, here = sparkline.installed(), importlib.metadata.version("pyspark")
+    tested = "" if here == line.spark else f" (tested: {line.spark})"
+    return f"Spark {here}{tested}, Scala {line.scala}, Delta {line.delta}; tables in {' and '.join(line.formats)}"
 
 
 def java() -> str:
@@ -47,7 +53,7 @@ def java() -> str:
 
 def jar_cache(cache: Path) -> str:
     """All JARs are there and are the lock's."""
-    return f"{len(jars.present(jars.locked(spark_line()), cache))} verified in {cache}"
+    return f"{len(jars.present(jars.locked(sparkline.installed().name), cache))} verified in {cache}"
 
 
 def kafka(bootstrap_servers: str, options: Mapping[str, str]) -> str:

@@ -37,6 +37,12 @@ _NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 # A query that writes has one of these in its tree; everything that is no query is one of them at its root.
 _NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
+# Plans that write or start a program and are neither; what a line of Spark has not, its parser refuses.
+_DEEDS = frozenset(
+    {"Call", "CloneTableStatement", "InsertIntoDir", "RestoreTableStatement", "ScriptTransformation",
+     "UnresolvedExecuteImmediate"}
+)  # fmt: skip
+_UNNAMED = "PlanWithUnresolvedIdentifier"  # at the root it may become any statement
 _DESCRIBE = f"{_PLANS}.DescribeRelation"
 _EXPLAIN = "org.apache.spark.sql.execution.command.ExplainCommand"
 
@@ -153,7 +159,11 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
         return
     if is_instance_of(gateway, plan, _EXPLAIN):
         plan = plan.logicalPlan()
-    if any(is_instance_of(gateway, node, name) for node in _nodes(plan) for name in _NO_QUERIES):
+    nodes = _nodes(plan)
+    kinds = {str(node.nodeName()) for node in nodes}
+    if kinds & _DEEDS or str(plan.nodeName()) == _UNNAMED:
+        raise ConfigError(REFUSED, mend=MEND)
+    if any(is_instance_of(gateway, node, name) for node in nodes for name in _NO_QUERIES):
         raise ConfigError(REFUSED, mend=MEND)
 
 
@@ -175,7 +185,7 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None =
     try:
         return spark.sql(query)
     except AnalysisException as error:
-        missing = error.getErrorClass() == "TABLE_OR_VIEW_NOT_FOUND"
+        missing = str(error).startswith("[TABLE_OR_VIEW_NOT_FOUND]")
         if missing and past is not None:
             past.explain(first_line(error))
         mend = f"There are: {', '.join(known) if known else 'no tables in this lake yet'}." if missing else None
@@ -183,10 +193,7 @@ def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None =
 
 
 def _nodes(plan: Any) -> list[Any]:
-    children = plan.children()
-    inside = plan.innerChildren()
-    below = [children.apply(i) for i in range(children.size())]
-    below += [inside.apply(i) for i in range(inside.size())]
+    below = [n for some in (plan.children(), plan.innerChildren(), plan.subqueries()) for n in gateway.each(some)]
     plans = [node for node in below if hasattr(node, "getClass")]
     return [plan, *(node for child in plans for node in _nodes(child))]
 

@@ -59,7 +59,7 @@ def texts(value: Column, path: tuple[str, ...]) -> Column:
             return None
         return {name: _plain(raw) for name, raw in slices(text, path).items()}
 
-    return F.udf(read, "map<string,string>")(value)
+    return F.udf(read, "map<string,string>", useArrow=False)(value)
 
 
 def _plain(raw: str) -> str | None:

@@ -134,7 +134,7 @@ def plain(records: DataFrame, shapes: Shapes) -> DataFrame:
     """Described records of unusual shapes, written anew and described again: one row per record, its ``shape`` kept."""
     own = [column for column in records.columns if column not in (*envelope.SAID, "reason")]
     told = F.coalesce("shape", F.lit(UNIONS))
-    written = F.udf(_writer(shapes), "struct<key: string, value: string>")(
+    written = F.udf(_writer(shapes), "struct<key: string, value: string>", useArrow=False)(
         "topic", told, "key", "value", "headers", "undecodable"
     )
     anew = records.select(*own, told.alias("_was"), written.alias("_plain")).select(

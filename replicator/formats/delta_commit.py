@@ -14,10 +14,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import failpoints, gateway
+from replicator import failpoints, gateway, sparkline
 from replicator.formats import delta_token
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
+
+_SOURCE_ROWS = "operationNumSourceRows"
+"""Without it Delta 4 makes no MERGE; rows of a batch that change nothing are not counted."""
 
 
 def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
@@ -49,7 +52,8 @@ def rewrite(
             written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
         failpoints.hit("delta.rewrite_written")
-        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, metrics))  # noqa: SLF001
+        told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
+        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
         with delta_token.committing(spark, fence, _location(snapshot)):
             _commit(spark, transaction, actions, progress, _merging(spark))
 
@@ -85,7 +89,8 @@ def _appending(spark: SparkSession) -> Any:
     jvm = gateway.of(spark)
     nothing = jvm.scala.Option.apply(None)
     write = getattr(jvm.org.apache.spark.sql.delta, "DeltaOperations$Write")
-    return write(jvm.org.apache.spark.sql.SaveMode.Append, nothing, nothing, nothing)
+    unsaid = [nothing] * sparkline.of(spark.version).write_options
+    return write(jvm.org.apache.spark.sql.SaveMode.Append, *unsaid)
 
 
 def _merging(spark: SparkSession) -> Any:

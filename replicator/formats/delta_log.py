@@ -11,7 +11,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import gateway
+from replicator import gateway, sparkline
 from replicator.formats import delta_files
 
 _FIRST_CHECKPOINT = 10
@@ -173,9 +173,8 @@ class Log:
         return found if len(found) == upto - after else None
 
     def _read(self, spark: SparkSession, start: int, end: int) -> Iterator[Commit]:
-        for each in gateway.each(self._log(spark).getChanges(start, end, True)):
-            version, actions = gateway.pair(each)
-            yield self._commit(spark, int(version), actions)
+        for version, actions in changes(spark, self._log(spark), start, end):
+            yield self._commit(spark, version, actions)
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
         files: list[AddedFile] = []
@@ -220,6 +219,14 @@ class Log:
 
     def _log(self, spark: SparkSession) -> Any:
         return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
+
+
+def changes(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
+    """Version and actions of each commit from the first of the bounds on, to the second if there is one."""
+    unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).changes_options
+    for each in gateway.each(log.getChanges(*bounds, *unsaid, True)):
+        version, actions = gateway.pair(each)
+        yield int(version), actions
 
 
 def partitions(snapshot: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway, moments
 from replicator.errors import ConfigError
-from replicator.formats import control
+from replicator.formats import control, delta_log
 from replicator.spec import Moment, Table
 
 _OWN_TIMES = "delta.enableInCommitTimestamps"
@@ -43,7 +43,7 @@ def moment(spark: SparkSession, table: Table, when: int | datetime) -> Moment:
     if found.version == newest:
         return found
     there = frozenset(path.rpartition("/")[2] for path, _ in control.files(spark, table.location))
-    whole = complete(_replaced(log, found.version + 1), there, newest)
+    whole = complete(_replaced(spark, log, found.version + 1), there, newest)
     if found.version not in whole:
         oldest = next(each for each in known if each.version > found.version and each.version in whole)
         raise moments.gone(table, when, oldest, moments.KEEP)
@@ -63,15 +63,14 @@ def complete(commits: Iterable[Replaced], there: frozenset[str], newest: int) ->
     return found
 
 
-def _replaced(log: Any, first: int) -> Iterator[Replaced]:
-    for each in gateway.each(log.getChanges(first, True)):
-        version, actions = gateway.pair(each)
+def _replaced(spark: SparkSession, log: Any, first: int) -> Iterator[Replaced]:
+    for version, actions in delta_log.changes(spark, log, first):
         named: dict[str, set[str]] = {"AddFile": set(), "RemoveFile": set()}
         for action in gateway.each(actions):
             kind = str(action.getClass().getSimpleName())
             if kind in named:
                 named[kind].update(_files(log, action))
-        yield Replaced(int(version), frozenset(named["AddFile"]), frozenset(named["RemoveFile"]))
+        yield Replaced(version, frozenset(named["AddFile"]), frozenset(named["RemoveFile"]))
 
 
 def _files(log: Any, action: Any) -> Sequence[str]:

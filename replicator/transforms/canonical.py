@@ -95,7 +95,7 @@ def _decimal(value: Column, scale: int) -> Column:
 
 def _meant(value: Column, meaning: str) -> Column:
     if meaning == JSON:
-        return F.udf(json_text, "string")(value)
+        return F.udf(json_text, "string", useArrow=False)(value)
     return _trimmed(value) if meaning == NUMBER else value
 
 

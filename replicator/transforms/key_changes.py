@@ -140,7 +140,7 @@ def _is_known(column: str) -> Column:
     return (place != "") & ~place.endswith("-")
 
 
-@F.udf(returnType=MapType(StringType(), StringType()))
+@F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)
 def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
     # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
     return occupants.verdicts([occupants.Event(*event) for event in events], held or ())

@@ -82,10 +82,11 @@ def test_ours_beside_the_runtimes_are_refused(lock: list[str]) -> None:
 
 
 def test_the_runtimes_own_are_let_in() -> None:
-    """By the paths that EMR has, and by names with EMR's mark."""
+    """By the paths that EMR has, by the folders that they lead to, and by names with EMR's mark."""
     runtime.refuse_ours(",".join([*runtime.jars(["hudi"]), "/usr/share/aws/delta/lib/delta-storage-s3-dynamodb.jar"]))
+    runtime.refuse_ours("/cache/delta-spark_2.12-3.3.0-amzn-0.jar,hudi-spark3-bundle_2.12-1.0.2-amzn-1.jar")
     runtime.refuse_ours(
-        "/usr/share/aws/delta/lib/delta-spark_2.12-3.3.0-amzn-0.jar,hudi-spark3-bundle_2.12-1.0.2-amzn-1.jar"
+        "file:/usr/share/aws/delta/lib/delta-spark_2.12-3.3.0.jar,file:///usr/lib/hudi/hudi-spark3-bundle_2.12-1.0.2.jar"
     )
 
 

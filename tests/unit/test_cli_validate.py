@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from replicator import __version__
+from replicator.sparkline import installed
 
 ROOT = Path(__file__).parents[2]
 CONF = str(ROOT / "conf")
@@ -93,3 +94,5 @@ def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path
     assert done.returncode == 2
     assert (found["JARs"]["exit_code"], found["Kafka"]["exit_code"], found["lake"]["ok"]) == (2, 3, True)
     assert "127.0.0.1:1" in found["Kafka"]["said"]
+    line, said = installed(), found["Spark"]["said"]
+    assert said.startswith(f"Spark {line.spark}, Scala {line.scala}, Delta {line.delta}; tables in delta")

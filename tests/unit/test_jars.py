@@ -12,6 +12,7 @@ import pytest
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.jars import Fetched, fetch, locked, present
+from replicator.sparkline import LINES
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
 CONTENTS = {ONE: b"first", TWO: b"second" * 1000, THREE: b"third"}
@@ -72,10 +73,10 @@ def _running(folder: Path) -> list[str]:
     return found
 
 
-def test_the_packaged_lock_names_every_jar_with_its_sha256():
+@pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
+def test_the_packaged_lock_names_every_jar_with_its_sha256(line):
     """A lock maps group:artifact:version to 64 hexadecimal digits."""
-    lock = locked()
-    assert "io.delta:delta-spark_2.12:3.3.3" in lock
+    lock = locked(line.name, line.formats)
     assert all(len(coordinate.split(":")) == 3 for coordinate in lock)
     assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in lock.values())
 

@@ -9,6 +9,7 @@ import pytest
 
 from replicator.errors import JavaUnsuitable
 from replicator.java import java_home, java_version
+from replicator.sparkline import installed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +79,18 @@ def test_a_version_managers_script_is_asked_where_its_java_is(bare, tmp_path):
     shims = _home(tmp_path / "shims", None, f"echo '    java.home = {home}' >&2")
     bare.setenv("PATH", str(shims / "bin"))
     assert java_home() == home
+
+
+def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare, tmp_path):
+    """Spark 4 starts on none without the vector module; Spark 3.5 asks for nothing."""
+    home = _home(tmp_path / "small", "21.0.2")
+    with (home / "release").open("a") as release:
+        release.write('MODULES="java.base java.sql"\n')
+    if not installed().java_modules:
+        assert java_home(str(home)) == home
+        return
+    with pytest.raises(JavaUnsuitable, match=r"small is Java 21 without jdk\.incubator\.vector"):
+        java_home(str(home))
 
 
 def test_no_suitable_java_names_what_was_found_and_the_mend(bare, tmp_path):

@@ -29,12 +29,6 @@ def test_the_locked_pyspark_is_the_one_that_the_jars_belong_to():
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.12:{pyspark}" in locked()
 
 
-def test_the_locked_delta_has_the_version_of_its_jar():
-    """The Python package and the JAR are released together."""
-    [delta] = re.findall(r"^delta-spark==(\S+)", (REPOSITORY / "requirements" / "dev.lock").read_text(), re.MULTILINE)
-    assert f"io.delta:delta-spark_2.12:{delta}" in locked()
-
-
 @pytest.mark.parametrize("section", LOCK)
 def test_every_jar_of_the_stack_is_locked_by_sha256(section):
     """group:artifact:version, and 64 hexadecimal digits."""
@@ -43,7 +37,7 @@ def test_every_jar_of_the_stack_is_locked_by_sha256(section):
     assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in LOCK[section].values())
 
 
-@pytest.mark.parametrize("file", ["dev.lock", "java.lock", "java.in", "constraints.in"])
+@pytest.mark.parametrize("file", ["dev.lock", "java.lock", "java.in", "constraints.in", "spark-4.1.lock"])
 def test_the_makefile_uses_every_requirements_file(file):
     """A lock that nothing installs or writes is a leftover."""
     texts = [(REPOSITORY / name).read_text() for name in ("Makefile", "infra/environment")]

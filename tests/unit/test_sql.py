@@ -56,6 +56,15 @@ def test_a_name_that_two_tables_have_is_nobodys():
         "MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN DELETE",
         "CACHE TABLE t",
         "EXPLAIN INSERT INTO t VALUES (1)",
+        "INSERT OVERWRITE DIRECTORY '/nowhere/t' USING parquet SELECT 1",
+        "SELECT TRANSFORM(1) USING 'cat' AS (a)",
+        "SELECT (SELECT TRANSFORM(1) USING 'cat' AS (a))",
+        "RESTORE TABLE t TO VERSION AS OF 0",
+        "CREATE TABLE a SHALLOW CLONE b",
+        "CACHE TABLE IDENTIFIER('t')",
+        "EXECUTE IMMEDIATE 'DROP TABLE t'",
+        "CALL system.something()",
+        "BEGIN DROP TABLE t; END",
         "selec",
         "SELECT 1; SELECT 2",
     ],
@@ -77,6 +86,7 @@ def test_whatever_is_no_query_is_refused(spark, statement):
         "SELECT 1 UNION SELECT 2",
         "DESCRIBE t",
         "EXPLAIN SELECT 1",
+        "SELECT * FROM IDENTIFIER('t') WHERE a = (SELECT max(a) FROM t)",
     ],
 )
 def test_queries_are_let_through(spark, query):

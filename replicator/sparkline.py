@@ -1,0 +1,105 @@
+"""The lines of Spark that are tested, and all that differs between them: a table, so that no code asks which one runs.
+
+A line is Spark's major and minor version. Its JARs are in ``replicator/locks``, its packages in ``requirements``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from replicator.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: the tested versions, the ``formats`` that tables can be kept in, the ``java_modules`` that its JVM asks
+    for, and what a session is told beside (``settings``).
+
+    Classes that moved: ``ivy`` makes the resolver's settings, ``checkpoint_files`` writes streaming checkpoints to a
+    local disk. Methods that take more, always what may be empty: ``ivy_streams`` behind the resolver's arguments (where
+    it speaks), ``changes_options`` before the last of ``DeltaLog.getChanges``, ``write_options`` behind the mode of
+    ``DeltaOperations.Write``.
+    """
+
+    name: str
+    spark: str
+    scala: str
+    delta: str
+    formats: tuple[str, ...]
+    ivy: str
+    ivy_streams: int
+    checkpoint_files: str
+    changes_options: int
+    write_options: int
+    java_modules: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+LINES = (
+    Line(
+        name="3.5",
+        spark="3.5.7",
+        scala="2.12",
+        delta="3.3.3",
+        formats=("delta", "hudi"),
+        ivy="org.apache.spark.deploy.SparkSubmitUtils",
+        ivy_streams=0,
+        checkpoint_files=f"{_STREAMING}.FileSystemBasedCheckpointFileManager",
+        changes_options=0,
+        write_options=3,
+    ),
+    Line(
+        name="4.1",
+        spark="4.1.4",
+        scala="2.13",
+        delta="4.4.0",
+        formats=("delta",),
+        ivy="org.apache.spark.util.MavenUtils",
+        ivy_streams=1,
+        checkpoint_files=f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+        changes_options=1,
+        write_options=8,
+        java_modules=("jdk.incubator.vector",),
+        settings={
+            # else each column expression tells the JVM from where in Python it comes
+            "spark.python.sql.dataFrameDebugging.enabled": "false",
+            # as ever: Python has bytes as a bytearray
+            "spark.sql.execution.pyspark.binaryAsBytes": "false",
+        },
+    ),
+)
+
+DEFAULT = LINES[0]
+"""What an installation gets that asks for no other."""
+
+
+def of(version: str) -> Line:
+    """The line of a version of Spark, such as ``3.5.7`` or ``3.5.6-amzn-0``. Raises ConfigError where it is unknown."""
+    told = re.match(r"\d+\.\d+", version)
+    found = next((line for line in LINES if told is not None and line.name == told[0]), None)
+    if found is None:
+        known = ", ".join(line.name for line in LINES)
+        raise ConfigError(f"Spark {version!r} is of no line that was tested.", mend=f"Known lines: {known}.")
+    return found
+
+
+def installed() -> Line:
+    """The line of the installed Spark; asks the package's metadata, so Spark is not loaded. Raises ConfigError."""
+    return of(importlib.metadata.version("pyspark"))
+
+
+def refuse(line: Line, formats: Collection[str]) -> None:
+    """Raise ConfigError for a table format that is not to be had on this line."""
+    missing = [name for name in formats if name not in line.formats]
+    if missing:
+        named = ", ".join(missing)
+        lines = ", ".join(other.name for other in LINES if set(missing) <= set(other.formats)) or "no line"
+        raise ConfigError(
+            f"Spark {line.name} keeps no tables in {named}: there is no release of it for this line.",
+            mend=f"Keep them in delta (`format: delta`), or run on Spark {lines}, which has {named}.",
+        )
