@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, letter, options
+from replicator.cli import console, options
 from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """One record as bronze has it, why it could not be applied, and how to mend that."""
+    from replicator.cli import letter
     from replicator.operate.dead_letters import find
 
     spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)

@@ -9,7 +9,6 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
-from replicator.protocols import UNFENCED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +66,7 @@ def show(
 ) -> None:
     """Every epoch of a source with its reason."""
     from replicator.operate import epoch
+    from replicator.protocols import UNFENCED
 
     settings = options.settings(env, conf, lake)
     _, place = _at(settings, source, UNFENCED, debug=options.debugging(context))

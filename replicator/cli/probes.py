@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import jars, settings
+from replicator import environment, jars
 from replicator import s3 as s3_client
 from replicator.cli.jars import spark_line
 from replicator.errors import ConfigError, Unreachable
@@ -41,7 +41,7 @@ def python() -> str:
 
 def java() -> str:
     """There is a Java that Spark runs on."""
-    home = java_home(settings.variable("JAVA_HOME"))
+    home = java_home(environment.variable("JAVA_HOME"))
     return f"Java {java_version(home)} in {home}"
 
 
