@@ -45,8 +45,8 @@ def test_the_objects_of_a_folder_are_listed_without_those_below(control: Control
 
 
 def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark, tmp_path: Path) -> None:
-    """A JSON file, whatever the order of deaths, with a JVM or without: what was there is read, or what was to come; the
-    next write counts.
+    """A JSON file, whatever the order of deaths: what was there is read, or what was to come, and so it is without a
+    JVM; the next write counts.
     """
     control, store = JsonControl(spark), Store(str(tmp_path))
     facts = StoredFacts(store, store.files())
