@@ -1,12 +1,15 @@
-"""Settings -> a look at the lake without Spark (``operate/direct.py``); nothing is reached yet."""
+"""Settings -> what reads the lake without Spark. Raises ConfigError for a store that only Spark reaches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator import targets
+from replicator import names, targets
+from replicator.catalog.stored import StoredFacts
 from replicator.lake import Lake
 from replicator.operate.direct import DirectSurvey
+from replicator.operate.runs import Runs
+from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
     from replicator.catalog.store import Store
@@ -23,3 +26,21 @@ def direct(settings: Settings, store: Store) -> DirectSurvey:
         settings.models,
         {name: targets.sink(name, target) for name, target in settings.targets.items()},
     )
+
+
+def sources(settings: Settings, of: DirectSurvey) -> list[SourceSpec]:
+    """Those of the configuration, and what the lake has besides, by name."""
+    configured = {source.name: source for source in settings.sources}
+    present = map(names.decode, of.tables(of.lake.bronze_root()))
+    every = {name: SourceSpec(name, "") for name in present} | configured
+    return [every[name] for name in sorted(every)]
+
+
+def facts(store: Store) -> StoredFacts:
+    """The lake's control rows."""
+    return StoredFacts(store, store.files())
+
+
+def runs(settings: Settings, store: Store) -> Runs:
+    """The runs of the lake."""
+    return Runs(facts(store), Lake(settings.lake.root))

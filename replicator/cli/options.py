@@ -12,7 +12,7 @@ import typer
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -139,12 +139,16 @@ def opened(
 
 def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
     """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
+    refuse_unknown(source, [each.source.name for each in refinements])
+    return [each for each in refinements if source in (None, each.source.name)]
+
+
+def refuse_unknown(source: str | None, known: Collection[str]) -> None:
+    """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
     from replicator.yamlfile import nearest
 
-    known = [each.source.name for each in refinements]
     if source is not None and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
-    return [each for each in refinements if source in (None, each.source.name)]
 
 
 def debugging(context: typer.Context) -> bool:

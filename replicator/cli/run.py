@@ -157,9 +157,8 @@ def _run_recorded(
 def _reporting(spark: SparkSession, settings: Settings, command: str, lines: list[Line]) -> Iterator[Report]:
     """Keeps every line, in ``lines`` and with the lake, and tells it as it comes."""
     from replicator import assemble
-    from replicator.operate.runs import RunLog
 
-    log = RunLog(assemble.runs(spark, settings), command)
+    log = assemble.run_log(spark, settings, command)
 
     def report(line: Line) -> None:
         lines.append(line)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replicator.cli import console, options
-from replicator.errors import ReplicatorError
+from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
     from replicator.operate.standing import Standing
@@ -26,7 +25,7 @@ def status(
 ) -> None:
     """Where every table stands, and how far behind the layer before it."""
     settings = options.settings(env, conf, lake)
-    found = _found(context, settings)
+    found = direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
     if as_json:
         console.print_json([asdict(standing) for standing in found])
     elif found:
@@ -35,15 +34,14 @@ def status(
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
 
 
-def _found(context: typer.Context, settings: Settings) -> list[Standing]:
-    """Without Spark where that can be; it takes seconds to start."""
+def _direct(settings: Settings) -> list[Standing]:
     from replicator import surveys
     from replicator.operate.standing import standings
 
-    try:
-        return standings(surveys.direct(settings, options.store(settings)))
-    except ReplicatorError as error:
-        console.narrate(f"Spark is started: {error.what}", style="dim")
+    return standings(surveys.direct(settings, options.store(settings)))
+
+
+def _by_spark(context: typer.Context, settings: Settings) -> list[Standing]:
     from replicator import assemble
     from replicator.operate import status as by_spark
     from replicator.session import session
