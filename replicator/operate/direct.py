@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from replicator.catalog import extras
 from replicator.catalog.delta_table import DataFile, DeltaTable
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from replicator.operate.waiting import Waiting
 
 _EMPTY = Tally(0)
+
+Part = TypeVar("Part")
 
 Place = tuple[str, int]
 """A topic and its partition."""
@@ -122,6 +124,14 @@ class DirectSurvey:
         with reading(bronze):
             return self._there(bronze).added(after, upto) if waits is None else None
 
+    def read(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]) -> Sequence[Part]:
+        """What is told of the rows of a table, file by file, of which only those columns are read; nothing where
+        there is no table.
+        """
+        there = self._opened(table)
+        with reading(table):
+            return [] if there is None else there.each(there.parts(), columns, told)
+
     def reached(self, table: Table) -> dict[Place, int]:
         """The offset behind the last record of each partition in bronze."""
         there = self._there(table)
@@ -163,10 +173,9 @@ class DirectSurvey:
             raise TableMissing.of(table)
         return found
 
-    def _tally(self, table: Table, columns: Sequence[str], told: Any) -> Tally:
-        there = self._there(table)
-        with reading(table):
-            return _sum(there.each(there.parts(), columns, lambda _, rows: told(rows)))
+    def _tally(self, table: Table, columns: Sequence[str], told: Callable[[DataFile, pa.Table], Tally]) -> Tally:
+        self._there(table)
+        return _sum(self.read(table, columns, told))
 
     def _newest(self, table: Table, column: str | None) -> Tally:
         """How many rows there are, and the newest time in a column."""
@@ -188,7 +197,7 @@ def _sum(found: Iterable[Tally]) -> Tally:
     return reduce(Tally.with_, found, _EMPTY)
 
 
-def _silver(rows: pa.Table) -> Tally:
+def _silver(_: DataFile, rows: pa.Table) -> Tally:
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
     hidden = pc.sum(rows["_deleted"]).as_py() or 0
@@ -196,7 +205,7 @@ def _silver(rows: pa.Table) -> Tally:
     return Tally(shown, hidden, pc.max(rows["_seq"]).as_py() or "", pc.max(rows["_source_ts_ms"]).as_py())
 
 
-def _history(rows: pa.Table) -> Tally:
+def _history(_: DataFile, rows: pa.Table) -> Tally:
     import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
     end, start = rows["__END_AT"], rows["__START_AT"]
@@ -227,5 +236,8 @@ def _topic(part: DataFile) -> str:
 
 
 def _behind(part: DataFile, rows: pa.Table) -> dict[Place, int]:
-    found = rows.group_by("partition").aggregate([("offset", "max")]).to_pylist()
-    return {(_topic(part), row["partition"]): row["offset_max"] + 1 for row in found}
+    import pyarrow.compute as pc  # noqa: PLC0415 - as above
+
+    numbers = pc.unique(rows["partition"]).to_pylist()  # Table.group_by imports pyarrow's datasets
+    last = {number: pc.max(rows["offset"].filter(pc.equal(rows["partition"], number))).as_py() for number in numbers}
+    return {(_topic(part), number): offset + 1 for number, offset in last.items()}

@@ -14,6 +14,8 @@ from replicator.catalog.store import Store
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
+from replicator.operate import dead_letters, direct_letters
+from replicator.operate.dead_letters import Choice
 from replicator.operate.direct import DirectSurvey
 from replicator.operate.standing import Standing, standings
 from replicator.operate.status import SparkSurvey, Surroundings
@@ -65,7 +67,8 @@ def at(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Refinem
     delta, root = DeltaFormat(), tmp_path_factory.mktemp("survey") / "la ke"
     made = Refinement(SourceSpec("s", ".*", tables=DECLARED), delta, delta, JsonControl(exact), Lake(str(root)), 1.0)
     both = [change(topic, n, "c", n % 5, n % 2) for topic in (ORDERS, PARTS) for n in range(8)]
-    append(made, exact, [*both, change(ORDERS, 8, "d", 3)])
+    keyless = record(ORDERS, 20, None, envelope("c", after={"id": 9, "v": 9}, pos=204))
+    append(made, exact, [*both, change(ORDERS, 8, "d", 3), keyless])
     silver.refine(exact, made)
     warehouse = Warehouse(delta, delta, made.control, made.lake)
     assert [built.error for built in gold.refresh(exact, [MODEL], warehouse)] == [None]
@@ -93,7 +96,7 @@ def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact
     around = Surroundings(at.lake, at.silver, at.control, {}, {}, (MODEL, UNBUILT), {}, {"s": at})
     by_spark = told(standings(SparkSurvey(exact, around)))
     assert [(each.layer, each.table, each.rows, each.lag_events) for each in by_spark] == [
-        ("bronze", "s", 22, None),
+        ("bronze", "s", 23, None),
         ("silver", "s/shop.orders", 4, 3),
         ("history", "s/shop.orders__history", 10, 3),
         ("silver", "s/shop.parts ö", 4, 0),
@@ -115,3 +118,14 @@ def test_bronze_ends_where_spark_says(at: Refinement, exact: SparkSession) -> No
     rows = at.bronze.read(exact, at.lake.bronze("s")).groupBy("topic", "partition").agg(F.max("offset") + 1)
     ends = {(topic, partition): end for topic, partition, end in rows.collect()}
     assert direct(at.lake.root, Store(at.lake.root)).reached(at.lake.bronze("s")) == ends
+
+
+def test_dead_letters_are_counted_as_spark_counts_them(at: Refinement, exact: SparkSession) -> None:
+    """By table and reason, with their times; those that were dropped are none here."""
+    of = direct(at.lake.root, Store(at.lake.root))
+    [count] = direct_letters.counts(of, "s", Choice())
+    assert [count] == dead_letters.counts(exact, at, Choice())
+    assert (count.table, count.reason, count.letters) == ("shop.orders", "key_missing", 1)
+    for choice, found in ((Choice("orders", "key_missing"), [count]), (Choice("orders", "x"), []), (Choice("ers"), [])):
+        assert direct_letters.counts(of, "s", choice) == dead_letters.counts(exact, at, choice) == found
+    assert direct_letters.counts(of, "s", Choice(), dropped=True) == []
