@@ -36,7 +36,7 @@ def status(
 
 def _direct(settings: Settings) -> list[Standing]:
     from replicator import surveys
-    from replicator.operate.standing import standings
+    from replicator.operate.direct import standings
 
     return standings(surveys.direct(settings, options.store(settings)))
 

@@ -6,6 +6,7 @@ What only a JVM can say raises ReplicatorError: whoever asks goes on with Spark 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, TypeVar
@@ -18,7 +19,8 @@ from replicator.catalog.stored import StoredFacts
 from replicator.catalog.tables import Listing
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.lake import Lake
-from replicator.operate.standing import Tally
+from replicator.operate import standing
+from replicator.operate.standing import Standing, Tally
 from replicator.protocols import Facts, Sink
 from replicator.spec import Model, Progress, SourceSpec, Table
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from replicator.operate.waiting import Waiting
 
 _EMPTY = Tally(0)
+_TABLES = 4
 
 Part = TypeVar("Part")
 
@@ -49,6 +52,7 @@ class DirectSurvey:
     models: Sequence[Model]
     sinks: Mapping[str, Sink]
     opened: dict[str, DeltaTable | None] = field(default_factory=dict, compare=False)
+    kinds: dict[str, str | None] = field(default_factory=dict, compare=False)
 
     @cached_property
     def facts(self) -> Facts:
@@ -154,7 +158,9 @@ class DirectSurvey:
 
     def _kind(self, location: str) -> str | None:
         """``delta``, or None where no table is that the configuration knows."""
-        kind = self._listing.kind(location)
+        if location not in self.kinds:
+            self.kinds[location] = self._listing.kind(location)
+        kind = self.kinds[location]
         if kind == "hudi" and kind in self.formats:
             raise ReplicatorError("a table in Hudi is there", where=location, mend=SPARK)
         return kind if kind in self.formats else None
@@ -185,6 +191,12 @@ class DirectSurvey:
             told, rest = _apart(there.parts(*columns), lambda part: part.tells(*columns))
             found = [Tally(part.rows or 0, newest_ms=_ms(part.most(column or ""))) for part in told]
             return _sum([*found, *there.each(rest, columns, lambda _, rows: _times(rows, column))])
+
+
+def standings(of: DirectSurvey) -> list[Standing]:
+    """``standing.standings``, of several tables at a time: an object store answers many questions as soon as one."""
+    with ThreadPoolExecutor(_TABLES) as pool:
+        return [each for found in pool.map(lambda look: look.take(), standing.looks(of)) for each in found]
 
 
 def _apart(parts: Iterable[DataFile], is_told: Callable[[DataFile], bool]) -> tuple[list[DataFile], list[DataFile]]:

@@ -14,11 +14,11 @@ from replicator.catalog.store import Store
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.operate import dead_letters, direct_letters
+from replicator.operate import dead_letters, direct_letters, pause, status
 from replicator.operate.dead_letters import Choice
-from replicator.operate.direct import DirectSurvey
-from replicator.operate.standing import Standing, standings
-from replicator.operate.status import SparkSurvey, Surroundings
+from replicator.operate.direct import DirectSurvey, standings
+from replicator.operate.standing import Standing
+from replicator.operate.status import Surroundings
 from replicator.spec import Column, Declaration, Model, ModelColumn, SourceSpec
 from replicator.stages import gold, pauses, silver
 from replicator.stages.refinement import Refinement
@@ -94,11 +94,11 @@ def direct(root: str, store: Store) -> DirectSurvey:
 def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact: SparkSession, s3: S3Server) -> None:
     """Rows, positions, lags and states, of the lake on a disk and of a copy in an object store."""
     around = Surroundings(at.lake, at.silver, at.control, {}, {}, (MODEL, UNBUILT), {}, {"s": at})
-    by_spark = told(standings(SparkSurvey(exact, around)))
+    by_spark = told(status.standings(exact, around))
     assert [(each.layer, each.table, each.rows, each.lag_events) for each in by_spark] == [
         ("bronze", "s", 23, None),
         ("silver", "s/shop.orders", 4, 3),
-        ("history", "s/shop.orders__history", 10, 3),
+        ("history", "s/shop.orders__history", 9, 3),
         ("silver", "s/shop.parts ö", 4, 0),
         ("gold", "m", 4, 1),
         ("gold", "unbuilt", None, None),
@@ -129,3 +129,14 @@ def test_dead_letters_are_counted_as_spark_counts_them(at: Refinement, exact: Sp
     for choice, found in ((Choice("orders", "key_missing"), [count]), (Choice("orders", "x"), []), (Choice("ers"), [])):
         assert direct_letters.counts(of, "s", choice) == dead_letters.counts(exact, at, choice) == found
     assert direct_letters.counts(of, "s", Choice(), dropped=True) == []
+
+
+def test_paused_tables_are_told_as_spark_tells_them(at: Refinement, exact: SparkSession) -> None:
+    """Those of silver, those that a topic has carried and those that are declared."""
+    of = direct(at.lake.root, Store(at.lake.root))
+    found = pause.listed_of(of, at.source)
+    assert found == pause.listed(exact, [at])
+    assert [(each.table, each.paused) for each in found] == [
+        ("s/shop.orders", None),
+        ("s/shop.parts ö", "2026-11-23T00:00:00+00:00"),
+    ]

@@ -20,8 +20,8 @@ from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
 from replicator.errors import ReplicatorError
 from replicator.lake import Lake
-from replicator.operate.direct import DirectSurvey
-from replicator.operate.standing import Standing, standings
+from replicator.operate.direct import DirectSurvey, standings
+from replicator.operate.standing import Standing
 from replicator.spec import SourceSpec
 
 ROOT = Path(__file__).parents[2]
