@@ -31,9 +31,10 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.glances import Database
     from replicator.operate.verify import Checks
     from replicator.operate.verify.marks import Marks
-    from replicator.protocols import Control, Database, Fence, Landing, Source, TableFormat
+    from replicator.protocols import Control, Fence, Landing, Source, TableFormat
     from replicator.settings import Settings
     from replicator.stages.topic import Told
 
