@@ -16,7 +16,7 @@ from replicator.lake import Lake
 from replicator.operate.epoch import Place
 from replicator.operate.lock import Terms
 from replicator.operate.maintain import Keeper
-from replicator.operate.runs import Runs
+from replicator.operate.runs import RunLog, Runs
 from replicator.operate.status import Surroundings
 from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
@@ -31,9 +31,10 @@ from replicator.yamlfile import nearest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from replicator.glances import Database
     from replicator.operate.verify import Checks
     from replicator.operate.verify.marks import Marks
-    from replicator.protocols import Control, Database, Fence, Landing, Source, TableFormat
+    from replicator.protocols import Control, Fence, Landing, Source, TableFormat
     from replicator.settings import Settings
     from replicator.stages.topic import Told
 
@@ -191,6 +192,11 @@ def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = U
 def keeper(settings: Settings, fence: Fence = UNFENCED) -> Keeper:
     """The lake, for its upkeep."""
     return Keeper(Lake(settings.lake.root), tables(settings, fence))
+
+
+def run_log(spark: SparkSession, settings: Settings, command: str) -> RunLog:
+    """Where a run is noted that begins now."""
+    return RunLog(_control(spark, UNFENCED), Lake(settings.lake.root), command)
 
 
 def runs(spark: SparkSession, settings: Settings) -> Runs:

@@ -6,10 +6,9 @@ ones included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from replicator.landed import Landed
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model, Moment, Progress, Table, Token
@@ -17,8 +16,7 @@ from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Model
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import DataType
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Source(Protocol):
@@ -160,20 +158,23 @@ class TableFormat(Protocol):
         """
 
 
-class Control(Protocol):
-    """Small facts that no table's commit can hold, as JSON objects by path (architecture section 2, idea 3).
-
-    They are written before the commit that makes them count; a later write replaces an earlier one.
-    """
+class Facts(Protocol):
+    """Small facts that no table's commit can hold, as JSON objects by path (architecture section 2, idea 3)."""
 
     def get(self, path: str) -> dict[str, Any] | None:
         """The object, None if nothing was ever written."""
 
-    def put(self, path: str, value: Mapping[str, Any]) -> None:
-        """Write the whole object at once."""
-
     def under(self, folder: str) -> tuple[str, ...]:
         """Names of the objects directly below a folder, sorted, without the ``.json`` of their paths."""
+
+
+class Control(Facts, Protocol):
+    """The same where they are made: written before the commit that makes them count; a later write replaces an earlier
+    one.
+    """
+
+    def put(self, path: str, value: Mapping[str, Any]) -> None:
+        """Write the whole object at once."""
 
     def remove(self, path: str) -> None:
         """Forget the object; nothing happens if it is not there."""
@@ -265,126 +266,3 @@ class Outlet(Protocol):
         Where it raises, any of them may be there: sending all again is the way on. Raises Unreachable when Kafka does
         not answer or has no such topic, TargetRefused when it will never take one of them.
         """
-
-
-@dataclass(frozen=True)
-class Held:
-    """A column as a database has it: ``type`` in the database's own words, with length and precision."""
-
-    name: str
-    type: str
-    nullable: bool = True
-
-
-class Told(Protocol):
-    """How a column travels: ``sql`` asks the database for its text, ``value`` makes the value of it, ``meaning`` says
-    how such texts are compared (``transforms/canonical.py``).
-    """
-
-    @property
-    def sql(self) -> str:
-        """An expression of the database's; the column's quoted name goes where ``{}`` stands."""
-
-    @property
-    def meaning(self) -> str:
-        """'', or what a text means."""
-
-    @property
-    def ordered(self) -> str:
-        """An expression whose order in the database is that of the value in Spark; '' where there is none."""
-
-    def value(self, text: Column) -> Column:
-        """The value of a text."""
-
-
-Texts = Sequence[tuple[str, str]]
-"""Columns by name, each with the expression that tells its text."""
-
-Within = tuple[tuple[str, str], Sequence[tuple[Any, Any]]]
-"""A column by name with the expression that is ordered, and intervals: above the first value up to the second, None
-where there is no such end.
-"""
-
-
-class Glance(Protocol):
-    """A database as of one moment: whatever is read through it belongs together, however long that takes.
-
-    All methods raise Unreachable when the connection is lost, TableStopped when the database refuses. ``position`` is
-    how far its log was at that moment, in its own words; '' where it does not say.
-    """
-
-    @property
-    def position(self) -> str:
-        """For people."""
-
-    def columns(self, table: str) -> Sequence[Held]:
-        """The columns of ``<database or schema>.<table>``, in their order. Raises TableMissing."""
-
-    def told(self, held: Held, kind: DataType) -> Told | None:
-        """How a value of the column becomes one of that type of Spark's; None where nobody can say (types.md Y6)."""
-
-    def rows(
-        self,
-        table: str,
-        texts: Texts,
-        among: tuple[Texts, Sequence[tuple[str, ...]]] | None,
-        chunk: int,
-        within: Within | None = None,
-    ) -> Iterator[list[tuple[str | None, ...]]]:
-        """All rows, those whose texts are ``among`` some, or those that are ``within`` intervals, up to ``chunk`` at a
-        time, in no order.
-        """
-
-    def later(self, seq: Column) -> Column:
-        """Whether a ``_seq`` is of a change behind this moment for certain; false where that cannot be told."""
-
-
-class Database(Protocol):
-    """A database whose rows can be read as of one moment."""
-
-    @property
-    def where(self) -> str:
-        """Its address, for messages."""
-
-    def glance(self) -> AbstractContextManager[Glance]:
-        """A look at this moment, in a transaction of its own that reads only. Raises Unreachable."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """A column of a target: ``value`` of gold, of that ``kind``, is what it must show; ``told`` how it shows that, None
-    where nobody can compare it, since its ``type`` there writes values in its own way.
-    """
-
-    name: str
-    value: Column
-    kind: DataType
-    told: Told | None
-    type: str
-
-
-class TargetLook(Protocol):
-    """The target of one model as of one moment; ``progress`` is what its ledger says."""
-
-    @property
-    def progress(self) -> Progress | None:
-        """None if nothing was ever published."""
-
-    @property
-    def glance(self) -> Glance:
-        """The database, in the same transaction."""
-
-    @property
-    def table(self) -> str:
-        """The target's name there."""
-
-    def shown(self, rows: DataFrame) -> Sequence[Shown]:
-        """What rows of the model must look like there, column by column. Raises TargetRefused as publishing does."""
-
-
-@runtime_checkable
-class Inspected(Protocol):
-    """A sink whose target can be read back."""
-
-    def look(self, model: Model) -> AbstractContextManager[TargetLook]:
-        """A look at this moment. Raises Unreachable."""

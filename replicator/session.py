@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, gateway, jars, sparkline
-from replicator import settings as environment
+from replicator import class_archive, environment, gateway, jars, sparkline
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError

@@ -1,4 +1,4 @@
-"""``conf/*.yaml`` as one frozen value; the only module that looks at the environment (architecture section 7).
+"""``conf/*.yaml`` as one frozen value, its ``${VARIABLES}`` filled from the environment (architecture section 7).
 
 :func:`load` reads ``base.yaml``, lays ``<env>.yaml`` over it, and adds the sources and models. All problems are
 reported at once, each with its file, line and key.
@@ -6,7 +6,6 @@ reported at once, each with its file, line and key.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -16,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
 from replicator import feedfile, modelfile, sourcefile, sparkline
+from replicator.environment import variables as of_process
 from replicator.errors import ConfigError
 from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
 from replicator.spec import Feed, Model, SourceSpec
@@ -112,7 +112,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     *conf* defaults to ``$REPLICATOR_CONF``, else ``./conf``; *environment* to the process's own. Raises ConfigError
     that lists every problem found.
     """
-    variables = _environ() if environment is None else environment
+    variables = of_process() if environment is None else environment
     place = folder(conf, variables)
     problems = Problems()
     document = _layers(place, env, problems).filled(variables, problems)
@@ -137,7 +137,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
 
 def folder(conf: Path | None, environment: Mapping[str, str] | None = None) -> Path:
     """The configuration's folder: *conf*, else ``$REPLICATOR_CONF``, else ``./conf``."""
-    variables = _environ() if environment is None else environment
+    variables = of_process() if environment is None else environment
     return conf if conf is not None else Path(variables.get("REPLICATOR_CONF") or "conf")
 
 
@@ -151,54 +151,20 @@ def bare(lake: str | None = None) -> Settings:
 
 def declared(path: Path | str) -> SourceSpec:
     """A ``--declare`` file with the process's own variables. Raises ConfigError."""
-    return sourcefile.template(path, _environ())
+    return sourcefile.template(path, of_process())
 
 
 def cache_dir(environment: Mapping[str, str] | None = None) -> Path:
     """Where downloads and logs are kept: ``$REPLICATOR_CACHE``, else ``replicator`` below ``$XDG_CACHE_HOME``."""
-    variables = _environ() if environment is None else environment
+    variables = of_process() if environment is None else environment
     own = variables.get("REPLICATOR_CACHE")
     if own:
         return Path(own).expanduser()
     return Path(variables.get("XDG_CACHE_HOME") or Path.home() / ".cache").expanduser() / "replicator"
 
 
-def variable(name: str) -> str | None:
-    """One variable of the process's environment; None when it is not set or empty."""
-    return _environ().get(name) or None
-
-
-def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
-    """What ``$REPLICATOR_FAILPOINT`` arms (``replicator/failpoints.py``); None where it is not set or empty.
-
-    Raises ConfigError unless ``$REPLICATOR_FAILPOINTS_ALLOWED`` is ``yes``: no production has both by accident.
-    """
-    variables = _environ() if environment is None else environment
-    wanted = variables.get("REPLICATOR_FAILPOINT") or None
-    if wanted is not None and variables.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
-        raise ConfigError(
-            "REPLICATOR_FAILPOINT is set, which makes a run die on purpose, and nobody has allowed it",
-            mend="Unset it. For a test of crashes set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
-        )
-    return wanted
-
-
-def put(values: Mapping[str, str]) -> None:
-    """Give child processes (the JVM, Python workers) these variables."""
-    os.environ.update(values)  # noqa: TID251 - this module is where the environment is touched
-
-
-def set_when_missing(values: Mapping[str, str]) -> None:
-    """The same, for variables that the user has not set."""
-    put({name: value for name, value in values.items() if not _environ().get(name)})
-
-
 def _settings(keys: Keys, env: str, cache: Path, **nouns: Any) -> Settings:
     return Settings(env=env, cache=cache, **{name: getattr(keys, name) for name in Keys.model_fields}, **nouns)
-
-
-def _environ() -> Mapping[str, str]:
-    return os.environ  # noqa: TID251 - this module is where the environment is read
 
 
 def _layers(folder: Path, env: str, problems: Problems) -> Document:

@@ -35,14 +35,16 @@ def scan(store: Store, files: FileSystem, location: str, version: int | None = N
     """
     from pyarrow import dataset  # noqa: PLC0415 - on demand, as all of this module
 
-    table = _opened(store, location, version)
-    _refuse_unknown(table, location)
+    table = opened(store, location, version)
+    refuse_unknown(table, location)
     fragments = list(_fragments(table, files, store.path(location)))
-    kept = _kept(table)
+    left = kept(table)
     schema = _schema(table)
-    plain = [fragment for name, fragment in fragments if name not in kept]
+    plain = [fragment for name, fragment in fragments if name not in left]
     whole = dataset.FileSystemDataset(plain, schema, _format(), files)
-    rest = [_without_deleted(fragment, schema, kept[name]) for name, fragment in fragments if name in kept]
+    rest = [
+        without_deleted(fragment.to_table(schema=schema), left[name]) for name, fragment in fragments if name in left
+    ]
     return dataset.dataset([whole, dataset.dataset(rest)]) if rest else whole
 
 
@@ -53,7 +55,7 @@ def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) 
     from pyarrow import fs  # noqa: PLC0415 - as above
 
     path = store.path(table.location)
-    if isinstance(when, datetime) and _opened(store, table.location).metadata().configuration.get(_OWN_TIMES) == "true":
+    if isinstance(when, datetime) and opened(store, table.location).metadata().configuration.get(_OWN_TIMES) == "true":
         raise ConfigError(
             f"{table.name} keeps the times of its commits inside of them", where=table.location, mend="Give a version."
         )
@@ -62,7 +64,7 @@ def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) 
     found = moments.chosen(table, known, when, moments.KEEP)
     if found.version == known[-1].version:
         return found
-    paths = [f"{path}/{relative}" for relative, _ in _actions(_opened(store, table.location, found.version))]
+    paths = [f"{path}/{relative}" for relative, _ in _actions(opened(store, table.location, found.version))]
     if any(each.type is fs.FileType.NotFound for each in files.get_file_info(paths)):
         what = f"{moments.told(found)} of {table.name} has files no more"
         raise VersionMissing(
@@ -71,11 +73,13 @@ def moment(store: Store, files: FileSystem, table: Table, when: int | datetime) 
     return found
 
 
-def _opened(store: Store, location: str, version: int | None = None) -> Any:
+def opened(store: Store, location: str, version: int | None = None) -> Any:
+    """The table as delta-rs has it: its log is read."""
     return extras.load("deltalake").DeltaTable(store.url(location), version, storage_options=store.options())
 
 
-def _refuse_unknown(table: Any, location: str) -> None:
+def refuse_unknown(table: Any, location: str) -> None:
+    """Raise ReplicatorError, naming it, where what is in the files is not the rows but for deleted ones."""
     protocol = table.protocol()
     unknown = {*(protocol.reader_features or ())} - _UNDERSTOOD
     if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
@@ -108,7 +112,7 @@ def _actions(table: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every file of the table: its path below the table, and what the log says of it."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    added = pa.table(table.get_add_actions())
+    added = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
     wanted = [column for column in ("path", "partition") if column in added.column_names]
     for action in added.select(wanted).to_pylist():
         yield unquote(action["path"]), action  # the log has names as parts of a URL
@@ -126,17 +130,18 @@ def _partition(values: Mapping[str, Any]) -> Any:
     return told
 
 
-def _kept(table: Any) -> dict[str, list[bool]]:
-    """Of each file with deleted rows, by its name: which rows are left."""
+def kept(table: Any) -> dict[str, pa.BooleanArray]:
+    """Of each file with deleted rows, by its name: which rows are left; it may end behind the last deleted row."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    vectors = pa.table(table.deletion_vectors()).to_pylist()
-    return {unquote(each["filepath"]).rpartition("/")[2]: each["selection_vector"] for each in vectors}
+    vectors = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all()  # pa.table() imports pandas
+    named = zip(vectors["filepath"].to_pylist(), vectors["selection_vector"], strict=True)
+    return {unquote(path).rpartition("/")[2]: which.values for path, which in named}
 
 
-def _without_deleted(fragment: dataset.Fragment, schema: pa.Schema, kept: list[bool]) -> pa.Table:
-    """The rows of a file that are left; a vector may end behind the last deleted row."""
+def without_deleted(rows: pa.Table, which: pa.BooleanArray, first: int = 0) -> pa.Table:
+    """Those of a file's rows, from the ``first`` on, that are left."""
     import pyarrow as pa  # noqa: PLC0415 - as above
 
-    rows = fragment.to_table(schema=schema)
-    return rows.filter(pa.array(kept + [True] * (rows.num_rows - len(kept))))
+    mask = which[first : first + rows.num_rows]
+    return pa.concat_tables([rows.slice(0, len(mask)).filter(mask), rows.slice(len(mask))])

@@ -7,15 +7,15 @@ could change the lake. Files, the network and variables of the process are close
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from replicator.catalog import delta_scan, extras, hudi_scan, tables
 from replicator.catalog.past import Past
+from replicator.catalog.reading import first_line, reading
 from replicator.catalog.store import SPARK
-from replicator.errors import ConfigError, ReplicatorError, VersionMissing
+from replicator.errors import ConfigError, VersionMissing
 from replicator.transforms.shown import shown
 
 if TYPE_CHECKING:
@@ -85,22 +85,22 @@ class LocalEngine:
         try:
             return self._connection.sql(query).to_arrow_reader(batch)
         except self._duckdb.CatalogException as error:
-            self._past.explain(_first_line(error))
+            self._past.explain(first_line(error))
             there = ", ".join(sorted(known)) or "no tables in this lake yet"
-            raise ConfigError(_first_line(error), mend=f"There are: {there}.") from error
+            raise ConfigError(first_line(error), mend=f"There are: {there}.") from error
         except self._duckdb.Error as error:
-            raise ConfigError(_first_line(error)) from error
+            raise ConfigError(first_line(error)) from error
 
     def _moment(self, table: Table, when: int | datetime) -> Moment:
         if self._listing.kind(table.location) == "hudi":
             raise VersionMissing(
                 f"{table.name} is in Hudi: its older versions are not read here", where=table.location, mend=SPARK
             )
-        with _reading(table):
+        with reading(table):
             return delta_scan.moment(self._store, self._files, table, when)
 
     def _open(self, name: str, table: Table, version: int | None) -> None:
-        with _reading(table):
+        with reading(table):
             if self._listing.kind(table.location) == "hudi":
                 self._open_hudi(name, table)
             else:
@@ -119,19 +119,6 @@ class LocalEngine:
         self._connection.unregister("arriving")
 
 
-@contextmanager
-def _reading(table: Table) -> Iterator[None]:
-    """Errors of the libraries below, which have no common root, as ours."""
-    try:
-        yield
-    except ReplicatorError:
-        raise
-    except Exception as error:
-        raise ReplicatorError(
-            f"table {table.name} cannot be read without Spark: {_first_line(error)}", where=table.location, mend=SPARK
-        ) from error
-
-
 def _select(source: str, stored: Sequence[str]) -> str:
     """What is shown of a table at rest."""
     seen = shown(stored)
@@ -142,7 +129,3 @@ def _select(source: str, stored: Sequence[str]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -85,16 +85,6 @@ class Store:
         }
         return {key: value for key, value in given.items() if value is not None}
 
-    def folders(self, files: FileSystem, location: str) -> list[str]:
-        """Names of the folders directly below a location; none if there is no such folder. Raises Unreachable."""
-        from pyarrow import fs  # noqa: PLC0415 - as above
-
-        try:
-            found = files.get_file_info(fs.FileSelector(self.path(location), allow_not_found=True))
-        except OSError as error:
-            raise unreachable(location, error) from error
-        return sorted(each.base_name for each in found if each.type == fs.FileType.Directory)
-
     def has(self, files: FileSystem, location: str) -> bool:
         """Whether a file or a folder with something in it is there. Raises Unreachable."""
         from pyarrow import fs  # noqa: PLC0415 - as above
@@ -103,6 +93,24 @@ class Store:
             return bool(files.get_file_info(self.path(location)).type != fs.FileType.NotFound)
         except OSError as error:
             raise unreachable(location, error) from error
+
+    def folders(self, files: FileSystem, location: str) -> list[str]:
+        """Names of the folders directly below a location; none if there is no such folder. Raises Unreachable."""
+        return self._below(files, location, folders=True)
+
+    def names(self, files: FileSystem, location: str) -> list[str]:
+        """Names of the files there, likewise."""
+        return self._below(files, location, folders=False)
+
+    def _below(self, files: FileSystem, location: str, *, folders: bool) -> list[str]:
+        from pyarrow import fs  # noqa: PLC0415 - as above
+
+        try:
+            found = files.get_file_info(fs.FileSelector(self.path(location), allow_not_found=True))
+        except OSError as error:
+            raise unreachable(location, error) from error
+        wanted = fs.FileType.Directory if folders else fs.FileType.File
+        return sorted(each.base_name for each in found if each.type == wanted)
 
 
 def unreachable(location: str, error: OSError) -> Unreachable:

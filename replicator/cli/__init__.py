@@ -13,77 +13,19 @@ from typing import Annotated
 
 import typer
 
-from replicator import __version__, failpoints, gateway, settings
-from replicator.cli import (
-    aws,
-    canonical,
-    catalog,
-    checks,
-    config,
-    connect,
-    dead_letters,
-    demo_source,
-    diff,
-    doctor,
-    epoch,
-    explain,
-    imports,
-    jars,
-    lease,
-    maintain,
-    plan,
-    purge,
-    rebuild,
-    report,
-    run,
-    runs,
-    schema,
-    sql,
-    status,
-    tables,
-    tail,
-    validate,
-    verify,
-)
+from replicator import __version__, environment, failpoints, gateway
 from replicator.cli.console import narrate, print_text
+from replicator.cli.verbs import Verbs
 from replicator.errors import ReplicatorError, Unreachable
 
 app = typer.Typer(
     name="replicator",
+    cls=Verbs,
     help="Keep a lakehouse and a serving Postgres equal to the database that Debezium watches.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(aws.app, name="aws")
-app.add_typer(canonical.app, name="canonical")
-app.add_typer(catalog.app, name="catalog")
-app.add_typer(config.app, name="config")
-app.add_typer(connect.app, name="connect")
-app.add_typer(dead_letters.app, name="dead-letters")
-app.add_typer(demo_source.app, name="demo-source")
-app.add_typer(epoch.app, name="epoch")
-app.add_typer(imports.app, name="import")
-app.add_typer(lease.app, name="lease")
-app.add_typer(schema.app, name="schema")
-app.add_typer(tables.app, name="tables")
-app.command()(checks.checks)
-app.command()(diff.diff)
-app.command()(doctor.doctor)
-app.command()(explain.explain)
-app.command()(jars.jars)
-app.command()(maintain.maintain)
-app.command()(plan.plan)
-app.command()(purge.purge)
-app.command()(rebuild.rebuild)
-app.command()(report.report)
-app.command()(run.run)
-app.command()(runs.runs)
-app.command()(sql.sql)
-app.command()(status.status)
-app.command()(tail.tail)
-app.command()(validate.validate)
-app.command()(verify.verify)
 
 
 @dataclass(frozen=True)
@@ -114,7 +56,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:
-        _arm(settings.failpoint())
+        _arm(environment.failpoint())
         app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:
         _explain(f"error: {error}", error, debug=invocation.debug)

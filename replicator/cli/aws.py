@@ -64,7 +64,7 @@ def package(
     as_json: options.Json = False,
 ) -> None:
     """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
-    from replicator import jars, settings
+    from replicator import environment, jars, settings
     from replicator.aws import package as packing
     from replicator.aws import place, runtime
     from replicator.java import java_home
@@ -73,9 +73,9 @@ def package(
     formats = [name for name in configured.formats if name != "delta"]
     lock = jars.locked("3.5", [*formats, "msk"])
     wanted = runtime.missing(lock) if configured.runtime == "emr" else lock
-    paths = jars.fetch(wanted, configured.cache, java=java_home(settings.variable("JAVA_HOME")))
+    paths = jars.fetch(wanted, configured.cache, java=java_home(environment.variable("JAVA_HOME")))
     folder = settings.folder(conf)
-    values = {name: settings.variable(name) for name in packing.names(folder, env) - configured.aws.secrets}
+    values = {name: environment.variable(name) for name in packing.names(folder, env) - configured.aws.secrets}
     known = {name: value for name, value in values.items() if value is not None}
     content = packing.Content(project.resolve(), folder, env, known, paths)
     packed = packing.build(content, to, packing.pip, console.narrate)

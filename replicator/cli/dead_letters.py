@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, letter, options
+from replicator.cli import console, direct, options
 from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.operate.dead_letters import Choice
+    from replicator.operate.dead_letters import Choice, Count
+    from replicator.settings import Settings
     from replicator.stages.account import Account
     from replicator.stages.refinement import Refinement
 
@@ -48,17 +49,19 @@ def list_letters(
     as_json: options.Json = False,
 ) -> None:
     """How many there are per table and reason, or with --rows which."""
-    from replicator.operate import dead_letters
+    from replicator.operate.dead_letters import Choice
 
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
-    choice = dead_letters.Choice(table, reason)
-    columns: tuple[str, ...] = _COUNTS
+    settings, choice = options.settings(env, conf, lake), Choice(table, reason)
     if rows:
+        spark, sources = options.opened(context, settings, source, brief=True)
         columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
         found = [row for at in sources for row in _letters(spark, at, choice, dropped=dropped, limit=limit)]
-    else:
-        found = [asdict(c) for at in sources for c in dead_letters.counts(spark, at, choice, dropped=dropped)]
-    _print(columns, found, as_json=as_json)
+        _print(columns, found, as_json=as_json)
+        return
+    counts = _counts(context, settings, choice, dropped=dropped)
+    options.refuse_unknown(source, counts)
+    chosen = [count for name in counts if source in (None, name) for count in counts[name]]
+    _print(_COUNTS, [asdict(count) for count in chosen], as_json=as_json)
 
 
 @app.command()
@@ -74,6 +77,7 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """One record as bronze has it, why it could not be applied, and how to mend that."""
+    from replicator.cli import letter
     from replicator.operate.dead_letters import find
 
     spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
@@ -161,6 +165,30 @@ def drop(
     _print(_COUNTS, found, as_json=as_json)
     if found:
         console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
+
+
+def _counts(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+    """Of each source."""
+    return direct.asked(
+        lambda: _direct(settings, choice, dropped=dropped),
+        lambda: _by_spark(context, settings, choice, dropped=dropped),
+    )
+
+
+def _direct(settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+    from replicator import surveys
+    from replicator.operate import direct_letters
+
+    of = surveys.direct(settings, options.store(settings))
+    sources = [each.name for each in surveys.sources(settings, of)]
+    return {name: direct_letters.counts(of, name, choice, dropped=dropped) for name in sources}
+
+
+def _by_spark(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+    from replicator.operate import dead_letters
+
+    spark, sources = options.opened(context, settings, brief=True)
+    return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
 
 
 def _chosen(choice: Choice, *, everything: bool) -> Choice:

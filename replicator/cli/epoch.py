@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import console, direct, options
 from replicator.errors import ConfigError
-from replicator.protocols import UNFENCED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from replicator.operate.epoch import Place
     from replicator.protocols import Fence
     from replicator.settings import Settings
+    from replicator.stages.epochs import Epoch
 
 app = typer.Typer(help="Where a source's order starts anew.", no_args_is_help=True)
 
@@ -66,11 +66,10 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Every epoch of a source with its reason."""
-    from replicator.operate import epoch
-
     settings = options.settings(env, conf, lake)
-    _, place = _at(settings, source, UNFENCED, debug=options.debugging(context))
-    found = epoch.history(place)
+    if settings.sources:
+        settings.source(source)
+    found = direct.asked(lambda: _direct(settings, source), lambda: _by_spark(context, settings, source))
     if as_json:
         console.print_json([each.value() for each in found])
     elif found:
@@ -78,6 +77,22 @@ def show(
         console.print_table(("epoch", "since", "reason"), rows)
     else:
         console.narrate(f"{source} never started anew.")
+
+
+def _direct(settings: Settings, source: str) -> list[Epoch]:
+    from replicator import surveys
+    from replicator.lake import Lake
+    from replicator.operate import epoch
+
+    return epoch.history(surveys.facts(options.store(settings)), Lake(settings.lake.root), source)
+
+
+def _by_spark(context: typer.Context, settings: Settings, source: str) -> list[Epoch]:
+    from replicator.operate import epoch
+    from replicator.protocols import UNFENCED
+
+    _, at = _at(settings, source, UNFENCED, debug=options.debugging(context))
+    return epoch.history(at.control, at.lake, source)
 
 
 def _at(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, Place]:

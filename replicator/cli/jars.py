@@ -7,10 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from replicator import class_archive, settings, sparkline
-from replicator import jars as jar_cache
 from replicator.cli.console import narrate, print_text
-from replicator.java import java_home
 
 
 class Formats(str, Enum):
@@ -28,9 +25,13 @@ def jars(
     ] = None,
 ) -> None:
     """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
+    from replicator import class_archive, environment, settings, sparkline
+    from replicator import jars as jar_cache
+    from replicator.java import java_home
+
     lock = jar_cache.locked(sparkline.installed().name, [each.value for each in formats or ()])
     if fetch:
-        java = java_home(settings.variable("JAVA_HOME"))
+        java = java_home(environment.variable("JAVA_HOME"))
         paths = jar_cache.fetch(lock, settings.cache_dir(), java=java)
         class_archive.ensure(java, narrate)
     else:

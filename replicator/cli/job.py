@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from replicator import settings
+from replicator import environment
 from replicator.aws import secrets
 from replicator.cli import main
 
@@ -15,6 +15,6 @@ def submit(stage: str) -> None:
     Variables that ``$REPLICATOR_SECRETS`` names are read from Secrets Manager before.
     """
     sys.argv = [f"jobs/{stage}.py", "run", stage, *sys.argv[1:]]
-    if wanted := settings.variable(secrets.VARIABLE):
-        settings.set_when_missing(secrets.read(secrets.places(wanted)))
+    if wanted := environment.variable(secrets.VARIABLE):
+        environment.set_when_missing(secrets.read(secrets.places(wanted)))
     main()

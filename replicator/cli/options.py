@@ -9,21 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator import moments
-from replicator import settings as configuration
 from replicator.errors import ConfigError
-from replicator.protocols import UNFENCED
-from replicator.spec import SourceSpec
-from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pyspark.sql import SparkSession
 
     from replicator.catalog.store import Store
     from replicator.protocols import Fence
     from replicator.settings import Settings
+    from replicator.spec import SourceSpec
     from replicator.stages.refinement import Refinement
 
 Env = Annotated[
@@ -79,11 +75,15 @@ class Rows(str, Enum):
 
 def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     """The configuration of an environment, or with *lake* the defaults over that lake."""
+    from replicator import settings as configuration
+
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
 
 
 def time(text: str) -> int | datetime:
     """A version or a time. Raises ConfigError."""
+    from replicator import moments
+
     return moments.asked(text, datetime.now(timezone.utc))
 
 
@@ -105,6 +105,9 @@ def store(settings: Settings) -> Store:
 
 def declared(declare: Path | None, lake: str | None) -> SourceSpec:
     """What a ``--declare`` file says of any source. Raises ConfigError where a configuration has the say."""
+    from replicator import settings as configuration
+    from replicator.spec import SourceSpec
+
     if declare is None:
         return SourceSpec("", "")
     if lake is None:
@@ -119,24 +122,33 @@ def opened(
     declared: SourceSpec | None = None,
     *,
     brief: bool = False,
-    fence: Fence = UNFENCED,
+    fence: Fence | None = None,
 ) -> tuple[SparkSession, list[Refinement]]:
     """A session, a ``brief`` one for a short look, and silver of one source or of all, to be written while the
     ``fence`` lets it. Raises ConfigError for a source that there is not.
     """
     from replicator import assemble
+    from replicator.protocols import UNFENCED
     from replicator.session import session
+    from replicator.spec import SourceSpec
 
     spark = session(settings, debug=debugging(context), brief=brief)
-    return spark, of_source(assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence), source)
+    made = assemble.refinements(spark, settings, declared or SourceSpec("", ""), fence or UNFENCED)
+    return spark, of_source(made, source)
 
 
 def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Refinement]:
     """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
-    known = [each.source.name for each in refinements]
+    refuse_unknown(source, [each.source.name for each in refinements])
+    return [each for each in refinements if source in (None, each.source.name)]
+
+
+def refuse_unknown(source: str | None, known: Collection[str]) -> None:
+    """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
+    from replicator.yamlfile import nearest
+
     if source is not None and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
-    return [each for each in refinements if source in (None, each.source.name)]
 
 
 def debugging(context: typer.Context) -> bool:

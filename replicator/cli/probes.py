@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import jars, settings, sparkline
+from replicator import environment, jars, sparkline
 from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.java import java_home, java_version
@@ -47,7 +47,7 @@ def spark() -> str:
 
 def java() -> str:
     """There is a Java that Spark runs on."""
-    home = java_home(settings.variable("JAVA_HOME"))
+    home = java_home(environment.variable("JAVA_HOME"))
     return f"Java {java_version(home)} in {home}"
 
 

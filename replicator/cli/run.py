@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator import settings as configuration
 from replicator.cli import console, options
 from replicator.errors import ConfigError, Unreachable, exit_code
-from replicator.settingkeys import absolute
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +60,8 @@ def run(
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
+        from replicator.settingkeys import absolute
+
         files = [absolute(file) for file in (*recorded, *(stages or []))]
         _run_recorded(options.settings(env, conf, lake), files, declare, lines, wait=wait, debug=debug)
     else:
@@ -137,6 +137,7 @@ def _run_recorded(
     settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, wait: int, debug: bool
 ) -> None:
     from replicator import assemble
+    from replicator import settings as configuration
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
@@ -159,9 +160,8 @@ def _run_recorded(
 def _reporting(spark: SparkSession, settings: Settings, command: str, lines: list[Line]) -> Iterator[Report]:
     """Keeps every line, in ``lines`` and with the lake, and tells it as it comes."""
     from replicator import assemble
-    from replicator.operate.runs import RunLog
 
-    log = RunLog(assemble.runs(spark, settings), command)
+    log = assemble.run_log(spark, settings, command)
 
     def report(line: Line) -> None:
         lines.append(line)

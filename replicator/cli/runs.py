@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import console, direct, options
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from replicator.operate.runs import Run
+    from replicator.operate.runs import Run, Runs
+    from replicator.settings import Settings
 
 _RUNS = ("run", "command", "started", "ended", "rows in", "applied", "dead-lettered", "stopped tables")
 _COUNTS = ("passes", "rows in", "applied", "superseded", "dead-lettered", "ignored")
@@ -31,22 +32,42 @@ def runs(
     as_json: options.Json = False,
 ) -> None:
     """The last runs and what became of the records that they read."""
-    from replicator import assemble
-    from replicator.session import session
-
     settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context), brief=True)
-    kept = assemble.runs(spark, settings)
+    found = _found(context, settings, run, limit)
     if run is not None:
-        _print_one(kept.read(run), run, as_json=as_json)
+        _print_one(next(iter(found), None), run, as_json=as_json)
         return
-    found = kept.last(limit)
     if as_json:
         console.print_json([asdict(each) for each in found])
     elif found:
         console.print_table(_RUNS, [_row(each) for each in found])
     else:
         console.narrate(f"No run of {settings.lake.root} did anything yet.")
+
+
+def _found(context: typer.Context, settings: Settings, run: str | None, limit: int) -> list[Run]:
+    """The last ones, or the one of that id if there is one."""
+
+    def read(kept: Runs) -> list[Run]:
+        if run is None:
+            return kept.last(limit)
+        one = kept.read(run)
+        return [] if one is None else [one]
+
+    return direct.asked(lambda: read(_direct(settings)), lambda: read(_by_spark(context, settings)))
+
+
+def _direct(settings: Settings) -> Runs:
+    from replicator import surveys
+
+    return surveys.runs(settings, options.store(settings))
+
+
+def _by_spark(context: typer.Context, settings: Settings) -> Runs:
+    from replicator import assemble
+    from replicator.session import session
+
+    return assemble.runs(session(settings, debug=options.debugging(context), brief=True), settings)
 
 
 def _print_one(found: Run | None, run: str, *, as_json: bool) -> None:

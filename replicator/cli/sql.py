@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator import queryfile
-from replicator import settings as configuration
 from replicator.cli import options, rows, topics
 from replicator.cli.console import narrate, print_json, print_table
 from replicator.errors import ConfigError
@@ -79,6 +78,8 @@ def sql(
     """Ask the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its changes, by
     the name of their table, and its records.
     """
+    from replicator import settings as configuration
+
     folder = configuration.folder(conf) / "queries"
     if listing:
         _list(queryfile.queries(folder), as_json=as_json)

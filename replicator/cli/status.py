@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
-    from replicator.operate.status import Standing
+    from replicator.operate.standing import Standing
+    from replicator.settings import Settings
 
 _COLUMNS = ("layer", "table", "rows", "position", "lag events", "lag seconds")
 
@@ -23,19 +24,30 @@ def status(
     as_json: options.Json = False,
 ) -> None:
     """Where every table stands, and how far behind the layer before it."""
-    from replicator import assemble
-    from replicator.operate.status import standings
-    from replicator.session import session
-
     settings = options.settings(env, conf, lake)
-    spark = session(settings, debug=options.debugging(context), brief=True)
-    found = standings(spark, assemble.surroundings(spark, settings))
+    found = direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
     if as_json:
         console.print_json([asdict(standing) for standing in found])
     elif found:
         console.print_table(_COLUMNS, [_row(standing) for standing in found])
     else:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
+
+
+def _direct(settings: Settings) -> list[Standing]:
+    from replicator import surveys
+    from replicator.operate.direct import standings
+
+    return standings(surveys.direct(settings, options.store(settings)))
+
+
+def _by_spark(context: typer.Context, settings: Settings) -> list[Standing]:
+    from replicator import assemble
+    from replicator.operate import status as by_spark
+    from replicator.session import session
+
+    spark = session(settings, debug=options.debugging(context), brief=True)
+    return by_spark.standings(spark, assemble.surroundings(spark, settings))
 
 
 def _row(standing: Standing) -> list[str | None]:

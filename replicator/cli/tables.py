@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from replicator.operate.pause import Listed
+    from replicator.settings import Settings
 
 app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
 
@@ -33,10 +34,10 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Every table of silver, and since when it is paused."""
-    from replicator.operate import pause as operate
-
-    spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
-    _tell(operate.listed(spark, sources), as_json=as_json)
+    settings = options.settings(env, conf, lake)
+    found = direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
+    options.refuse_unknown(source, found)
+    _tell([each for name in found if source in (None, name) for each in found[name]], as_json=as_json)
 
 
 @app.command()
@@ -72,6 +73,22 @@ def resume(
 
     spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
     _tell(operate.resume(operate.named(spark, sources, tables)), as_json=as_json)
+
+
+def _direct(settings: Settings) -> dict[str, list[Listed]]:
+    """Of each source."""
+    from replicator import surveys
+    from replicator.operate import pause as operate
+
+    of = surveys.direct(settings, options.store(settings))
+    return {each.name: operate.listed_of(of, each) for each in surveys.sources(settings, of)}
+
+
+def _by_spark(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:
+    from replicator.operate import pause as operate
+
+    spark, sources = options.opened(context, settings, brief=True)
+    return {at.source.name: operate.listed(spark, [at]) for at in sources}
 
 
 def _tell(found: Sequence[Listed], *, as_json: bool) -> None:

@@ -6,7 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from replicator import settings as configuration
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def settings_of(env: str, conf: Path | None, lake: str | None, brokers: str | None) -> Settings:
     """The configuration; the defaults where a lake or a cluster is given by hand."""
+    from replicator import settings as configuration
+
     return configuration.load(conf, env) if lake is None and brokers is None else configuration.bare(lake)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import logins, told
 from replicator.databases.told import WHOLE, Told
 from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
-from replicator.protocols import Held, Within
+from replicator.glances import Held, Within
 from replicator.spec import Login
 
 _COLUMNS = (

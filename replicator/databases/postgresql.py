@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import told
 from replicator.databases.told import Told
 from replicator.errors import TableMissing, TableStopped, Unreachable
-from replicator.protocols import Held, Within
+from replicator.glances import Held, Within
 from replicator.spec import Login
 
 if TYPE_CHECKING:

@@ -37,6 +37,13 @@ class Choice:
             letters = letters.where(named if "." in self.table else named | F.col("table").endswith(f".{self.table}"))
         return letters if self.reason is None else letters.where(F.col("reason") == self.reason)
 
+    def takes(self, table: str | None, reason: str) -> bool:
+        """Whether a letter of that table with that reason is one of them."""
+        if self.table is not None:
+            is_named = table == self.table or ("." not in self.table and (table or "").endswith(f".{self.table}"))
+            return is_named and self.reason in (None, reason)
+        return self.reason in (None, reason)
+
     def __str__(self) -> str:
         parts = [f"{name}={value}" for name, value in (("table", self.table), ("reason", self.reason)) if value]
         return " ".join(parts) or "all"
@@ -82,7 +89,11 @@ def counts(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool
     grouped = chosen.groupBy("table", "reason").agg(
         F.count("*").alias("letters"), F.min("first_seen").alias("first_seen"), F.max("first_seen").alias("last_seen")
     )
-    found = [Count(at.source.name, **row.asDict()) for row in grouped.collect()]
+    return ordered(Count(at.source.name, **row.asDict()) for row in grouped.collect())
+
+
+def ordered(found: Iterable[Count]) -> list[Count]:
+    """The largest first."""
     return sorted(found, key=lambda count: (-count.letters, count.table or "", count.reason))
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
-from replicator.protocols import Control, TableFormat
+from replicator.protocols import Control, Facts, TableFormat
 from replicator.spec import BY_TIME, Reading
 from replicator.stages import epochs, reached, routing, tuning
 from replicator.transforms import reach
@@ -79,9 +79,9 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
     return starts
 
 
-def history(at: Place) -> list[epochs.Epoch]:
+def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:
     """All epochs of a source behind the first."""
-    return list(epochs.load(at.control, at.lake.epochs(at.source)).bumps)
+    return list(epochs.load(facts, lake.epochs(source)).bumps)
 
 
 def _start(

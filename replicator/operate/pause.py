@@ -9,6 +9,9 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
+from replicator.operate.standing import Survey
+from replicator.operate.status import SparkSurvey, Surroundings
+from replicator.spec import SourceSpec
 from replicator.stages import pauses, routing
 from replicator.stages.refinement import Refinement
 from replicator.yamlfile import nearest
@@ -27,19 +30,23 @@ class Listed:
 
 def listed(spark: SparkSession, sources: Sequence[Refinement]) -> list[Listed]:
     """Every table that silver has, that some topic has carried, or that is declared, by name."""
-    found = []
-    for at in sources:
-        since = pauses.load(at.control, at.lake, at.source.name)
-        every = sorted({*_known(spark, at), *since})
-        found += [Listed(f"{at.source.name}/{table}", since.get(table)) for table in every]
-    return found
+    return [each for at in sources for each in listed_of(_survey(spark, at), at.source)]
+
+
+def listed_of(of: Survey, source: SourceSpec) -> list[Listed]:
+    """Those of one source, whoever looks."""
+    since = pauses.load(of.facts, of.lake, source.name)
+    every = sorted({*_known(of, source), *since})
+    return [Listed(f"{source.name}/{table}", since.get(table)) for table in every]
 
 
 def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[Place]:
     """The tables that ``[<source>/]<database or schema>.<table>`` name. Raises ConfigError for one that there is not,
     or of which there are several.
     """
-    every = {f"{at.source.name}/{table}": (at, table) for at in sources for table in _known(spark, at)}
+    every = {
+        f"{at.source.name}/{table}": (at, table) for at in sources for table in _known(_survey(spark, at), at.source)
+    }
     return [every[_full(name, list(every))] for name in told]
 
 
@@ -62,12 +69,16 @@ def _changed(at: Refinement, table: str, since: str | None) -> Listed:
     return Listed(f"{at.source.name}/{table}", since)
 
 
-def _known(spark: SparkSession, at: Refinement) -> set[str]:
-    present = at.silver.tables(spark, at.lake.silver_root(at.source.name))
-    identity = at.bronze.identity(spark, at.lake.bronze(at.source.name)) or ""
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+def _survey(spark: SparkSession, at: Refinement) -> Survey:
+    return SparkSurvey(spark, Surroundings(at.lake, at.silver, at.control, {}, {}, (), {}))
+
+
+def _known(of: Survey, source: SourceSpec) -> set[str]:
+    present = of.tables(of.lake.silver_root(source.name))
+    identity = of.identity(of.lake.bronze(source.name)) or ""
+    routes = routing.load_routes(of.facts, of.lake.routes(source.name), identity)
     carried = {table for tables in routes.tables.values() for table in tables}
-    return {*map(names.decode_table, present), *carried, *(declared.table for declared in at.source.tables)}
+    return {*map(names.decode_table, present), *carried, *(declared.table for declared in source.tables)}
 
 
 def _full(name: str, every: Sequence[str]) -> str:

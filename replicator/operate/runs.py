@@ -13,11 +13,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from replicator.lake import Lake
-from replicator.protocols import Control
-from replicator.stages.pipeline import Line
+from replicator.protocols import Control, Facts
+
+if TYPE_CHECKING:
+    from replicator.stages.pipeline import Line
 
 _SECONDS_BETWEEN = 5.0
 
@@ -72,30 +74,27 @@ class Run:
 class Runs:
     """The runs of a lake."""
 
-    control: Control
+    facts: Facts
     lake: Lake
 
     def last(self, count: int) -> list[Run]:
         """The newest, newest first."""
-        ids = sorted(self.control.under(self.lake.runs_root()), reverse=True)[:count]
+        ids = sorted(self.facts.under(self.lake.runs_root()), reverse=True)[:count]
         return [run for each in ids if (run := self.read(each)) is not None]
 
     def read(self, run: str) -> Run | None:
         """One run, None if there is none of this id."""
-        kept: Any = self.control.get(self.lake.run(run))
+        kept: Any = self.facts.get(self.lake.run(run))
         return None if kept is None else Run(**{**kept, "entries": tuple(Entry(**each) for each in kept["entries"])})
-
-    def write(self, run: Run) -> None:
-        """Keep a run."""
-        self.control.put(self.lake.run(run.id), asdict(run))
 
 
 class RunLog:
     """The run at hand. Nothing is written for a run that did nothing."""
 
-    def __init__(self, runs: Runs, command: str) -> None:
+    def __init__(self, control: Control, lake: Lake, command: str) -> None:
         started = dt.datetime.now(dt.timezone.utc)
-        self._runs = runs
+        self._control = control
+        self._lake = lake
         self._run = Run(f"{started:%Y%m%dT%H%M%S}-{secrets.token_hex(2)}", command, _text(started))
         self._entries: dict[tuple[str, str], Entry] = {}
         self._written = time.monotonic()
@@ -114,7 +113,7 @@ class RunLog:
 
     def _write(self, run: Run) -> None:
         entries = tuple(self._entries[place] for place in sorted(self._entries))
-        self._runs.write(replace(run, entries=entries))
+        self._control.put(self._lake.run(run.id), asdict(replace(run, entries=entries)))
         self._written = time.monotonic()
 
 

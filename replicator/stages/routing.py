@@ -17,7 +17,7 @@ from replicator import names
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB
 from replicator.errors import BronzeReplaced, ConfigError
 from replicator.lake import Lake
-from replicator.protocols import Control, TableFormat
+from replicator.protocols import Facts, TableFormat
 from replicator.spec import Arrival, SourceSpec, Table
 from replicator.transforms import changes
 
@@ -142,7 +142,7 @@ class Routes:
         }
 
 
-def load_routes(control: Control, path: str, bronze: str) -> Routes:
+def load_routes(control: Facts, path: str, bronze: str) -> Routes:
     """The routes of this bronze; none if they are about another one."""
     row = control.get(path)
     if row is None or row["bronze"] != bronze:

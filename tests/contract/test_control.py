@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from replicator import failpoints
+from replicator.catalog.store import Store
+from replicator.catalog.stored import StoredFacts
 from replicator.failpoints import Killed, parse
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.protocols import Control
@@ -43,8 +45,11 @@ def test_the_objects_of_a_folder_are_listed_without_those_below(control: Control
 
 
 def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark, tmp_path: Path) -> None:
-    """A JSON file, whatever the order of deaths: what was there is read, or what was to come; the next write counts."""
-    control = JsonControl(spark)
+    """A JSON file, whatever the order of deaths: what was there is read, or what was to come, and so it is without a
+    JVM; the next write counts.
+    """
+    control, store = JsonControl(spark), Store(str(tmp_path))
+    facts = StoredFacts(store, store.files())
     for number, deaths in enumerate(product(("control.row_begun", "control.row_beside"), repeat=3)):
         path, known = f"{tmp_path}/kept/{number}.json", [None]
         for value, point in enumerate(deaths):
@@ -52,9 +57,11 @@ def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark,
                 control.put(path, {"value": value})
             known.append({"value": value})
             found = JsonControl(spark).get(path)
+            assert facts.get(path) == found
             assert found == (known[-1] if point == "control.row_beside" else known[-2]), deaths[: value + 1]
             known[-1] = found
             assert (str(number) in control.under(f"{tmp_path}/kept")) == (found is not None)
+            assert facts.under(f"{tmp_path}/kept") == control.under(f"{tmp_path}/kept")
         control.put(path, {"value": "last"})
         assert JsonControl(spark).get(path) == {"value": "last"}
         with failpoints.watched(parse("control.row_beside:raise:1")), pytest.raises(Killed):

@@ -13,6 +13,8 @@ import pytest
 from replicator.debezium.redaction import REDACTED
 from replicator.errors import Unreachable
 from replicator.session import BRIEF_JVM
+from replicator.sources import ends
+from replicator.sources.kafka import KafkaSource
 from replicator.transforms.hashed import digest
 from tests.builders import envelope, wrapped
 from tests.cli import said
@@ -105,6 +107,18 @@ def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> 
     counted = "SELECT count(*) AS n, count(DISTINCT value) AS d FROM records"
     told = said("sql", counted, "--topic", messages, "--brokers", broker, "--format", "csv")
     assert told.splitlines() == ["n,d", "7,6"]
+
+
+def test_topics_end_where_both_clients_say(spark, broker: str, conf: Path) -> None:
+    """Java's and librdkafka's, of every partition; ``status`` needs no Spark for it."""
+    prefix = (conf / "prefix").read_text()
+    create(broker, f"{prefix}.three", partitions=3)
+    produce(broker, f"{prefix}.three", [(str(number), "x") for number in range(20)])
+    topics = f"{prefix}[.](three|{TOPIC})"
+    found = ends.end_offsets(broker, topics, {"security.protocol": "PLAINTEXT"})
+    assert found == KafkaSource(broker, topics).end_offsets(spark)
+    assert (len(found), sum(found.values())) == (4, 25)
+    assert ends.end_offsets(broker, "no such topic", {}) == {}
 
 
 def test_what_comes_is_followed(spark, broker: str, conf: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import types as T
 
 from replicator.databases import mysql, postgresql
-from replicator.protocols import Held
+from replicator.glances import Held
 from replicator.spec import Login
 from replicator.transforms import canonical
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import failpoints, settings
+from replicator import environment, failpoints
 from replicator.errors import ConfigError
 from replicator.failpoints import POINTS, Killed
 
@@ -76,10 +76,10 @@ def test_what_is_no_failpoint_is_refused(text: str, told: str) -> None:
 def test_nobody_dies_by_one_variable_alone() -> None:
     """A production that has the first by accident does not start; without it the second means nothing."""
     wanted = {"REPLICATOR_FAILPOINT": "silver.merged:kill:1"}
-    assert settings.failpoint({**wanted, **ALLOWED}) == "silver.merged:kill:1"
-    assert settings.failpoint(ALLOWED) is None
+    assert environment.failpoint({**wanted, **ALLOWED}) == "silver.merged:kill:1"
+    assert environment.failpoint(ALLOWED) is None
     with pytest.raises(ConfigError, match="nobody has allowed it"):
-        settings.failpoint(wanted)
+        environment.failpoint(wanted)
 
 
 @pytest.mark.parametrize(

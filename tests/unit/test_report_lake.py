@@ -17,7 +17,7 @@ from replicator.cli import app
 from replicator.errors import ConfigError
 from replicator.formats.delta import DeltaFormat
 from replicator.operate.report import sales, star
-from replicator.operate.runs import RunLog, Runs
+from replicator.operate.runs import RunLog
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
 from replicator.stages.pipeline import Line
@@ -71,7 +71,7 @@ def lake(spark, recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     models = modelfile.models(folder, [source], None, {}, problems)
     [built] = gold.refresh(spark, models, Warehouse(run.at.silver, DeltaFormat(), run.at.control, run.at.lake))
     assert built.error is None
-    log = RunLog(Runs(run.at.control, run.at.lake), "run silver")
+    log = RunLog(run.at.control, run.at.lake, "run silver")
     log.add(Line("silver", f"demo/{EVENTS}", 830, 829, 0, 1, {}, 1.0))
     log.close()
     return folder / "lake"

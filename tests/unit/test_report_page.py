@@ -24,7 +24,7 @@ from replicator.operate.report.palette import DARK, LIGHT, contrast, text_on
 from replicator.operate.report.sales import Customer, Sales, Total
 from replicator.operate.report.star import Part, Star
 from replicator.operate.runs import Entry, Run
-from replicator.operate.status import Standing
+from replicator.operate.standing import Standing
 
 NOW = dt.datetime(2026, 11, 22, 14, 5, 9, tzinfo=dt.timezone.utc)
 HOSTILE = """</script><script>document.title="taken"</script><img src=x onerror="document.title='taken'"><b>&amp;"""

@@ -11,8 +11,8 @@ from replicator.stages.pipeline import Line
 
 def test_a_run_adds_up_what_its_passes_did_with_each_table() -> None:
     """R1: the sums of the account stay with the lake, and so does the last error."""
-    runs = Runs(MemoryControl(), Lake("lake"))
-    log = RunLog(runs, "run silver")
+    control, lake = MemoryControl(), Lake("lake")
+    runs, log = Runs(control, lake), RunLog(control, lake, "run silver")
     log.add(Line("silver", "s/orders", 5, 2, 1, 1, {"tombstone": 1}, 0.5))
     log.add(Line("silver", "s/orders", 3, 1, 0, 0, {"tombstone": 1, "key_swap": 1}, 0.25))
     log.add(Line("silver", "s/items", error=TableStopped("no", where="s/items")))
@@ -30,9 +30,9 @@ def test_a_run_adds_up_what_its_passes_did_with_each_table() -> None:
 
 def test_a_run_that_did_nothing_leaves_nothing() -> None:
     """Polling an idle source does not fill the lake."""
-    runs = Runs(MemoryControl(), Lake("lake"))
-    RunLog(runs, "run").close()
-    assert runs.last(5) == []
+    control, lake = MemoryControl(), Lake("lake")
+    RunLog(control, lake, "run").close()
+    assert Runs(control, lake).last(5) == []
 
 
 def test_the_newest_runs_come_first() -> None:

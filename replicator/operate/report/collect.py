@@ -20,6 +20,7 @@ from replicator.operate.report.health import Health
 from replicator.operate.report.sales import Sales
 from replicator.operate.report.star import Star
 from replicator.operate.runs import Runs
+from replicator.operate.standing import Standing
 from replicator.operate.status import Surroundings
 from replicator.stages.refinement import Refinement
 
@@ -112,7 +113,7 @@ def _star(models: Mapping[str, DataFrame], attempts: _Attempts) -> Star | None:
     return attempts.try_("gold fact_orders", partial(star.of, *[models[name] for name in star.COLUMNS]))
 
 
-def _standings(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> list[status.Standing]:
+def _standings(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> list[Standing]:
     tried = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in status.looks(spark, at)]
     return [standing for found in tried for standing in found or ()]
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
+from replicator.glances import Database
 from replicator.operate.history import find_table
 from replicator.operate.verify import gold, source, target, twins
 from replicator.operate.verify.verdict import GOLD, LAYERS, SOURCE, TARGET, TWINS, Comparison
-from replicator.protocols import Database, Sink
+from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages.gold import keys_of
 from replicator.stages.refinement import Refinement

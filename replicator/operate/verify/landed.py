@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from replicator.glances import Glance, Told, Within
 from replicator.operate.verify.ranges import Ranges
-from replicator.protocols import Glance, Told, Within
 
 CHUNK = 20_000
 """Rows that are in memory at once."""

@@ -22,13 +22,13 @@ from pyspark.sql.types import StructField, StructType
 
 from replicator import gateway, names
 from replicator.errors import TableMissing, TableStopped
+from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged
 from replicator.operate.verify.landed import Carried, Wanted, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
-from replicator.protocols import Database, Glance
 from replicator.spec import Table
 from replicator.stages import origins, tuning
 from replicator.stages.refinement import Refinement

@@ -11,11 +11,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError, TableMissing, TableStopped
+from replicator.glances import Inspected, Shown
 from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
 from replicator.operate.verify.landed import Carried, Wanted, landed
 from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
-from replicator.protocols import Inspected, Shown, Sink
+from replicator.protocols import Sink
 from replicator.spec import Model, Progress, Target
 from replicator.stages import tuning
 from replicator.stages.warehouse import Warehouse

@@ -11,7 +11,6 @@ from psycopg2 import sql
 
 from replicator.errors import ConfigError, TargetRefused
 from replicator.sinks.postgres import ledger
-from replicator.sinks.postgres.columns import Carried
 from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
 from replicator.sinks.postgres.present import column_types, look
 from replicator.sinks.postgres.types import PostgresType, parse_type
@@ -19,6 +18,8 @@ from replicator.spec import Model, Target
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
+
+    from replicator.sinks.postgres.columns import Carried
 
 LOG = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 from replicator import names
 from replicator.databases import told
 from replicator.databases.postgresql import PostgresGlance
-from replicator.protocols import Shown
+from replicator.glances import Shown
 from replicator.sinks.postgres.columns import Carried, carry
 from replicator.sinks.postgres.ddl import target_of
 from replicator.spec import Model, Progress

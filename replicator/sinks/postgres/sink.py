@@ -11,22 +11,21 @@ import psycopg2
 from psycopg2 import sql
 
 from replicator import failpoints
-from replicator.databases.postgresql import PostgresDatabase
 from replicator.errors import StaleWriter, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import ddl, evolve, ledger, wakeful
-from replicator.sinks.postgres.columns import carry
 from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.look import PostgresLook
 from replicator.sinks.postgres.retry import Backoff, translated
-from replicator.sinks.postgres.staging import Staged
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
+
+    from replicator.sinks.postgres.look import PostgresLook
+    from replicator.sinks.postgres.staging import Staged
 
 
 class PostgresSink:
@@ -93,6 +92,9 @@ class PostgresSink:
     @contextmanager
     def look(self, model: Model) -> Iterator[PostgresLook]:
         """The ledger and the target in one transaction that reads only."""
+        from replicator.databases.postgresql import PostgresDatabase  # noqa: PLC0415 - as below
+        from replicator.sinks.postgres.look import PostgresLook  # noqa: PLC0415 - as below
+
         with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
             schema = ddl.target_of(model).schema
             with self._translated(model.name), glance.session.cursor() as cursor:
@@ -131,6 +133,9 @@ class PostgresSink:
             self._warned.add(model.name)
 
     def _stage(self, cursor: Cursor, difference: Difference) -> Staged:
+        from replicator.sinks.postgres.columns import carry  # noqa: PLC0415 - to ask the ledger needs no pyspark
+        from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - as above
+
         columns = carry(difference.model, difference.rows.schema)
         table = ddl.prepare_staging(cursor, difference.model, columns)
         staged = Staged(difference, table, columns, uuid4().hex)

@@ -1,0 +1,176 @@
+"""A Delta table as it is now, without a JVM, and without pyarrow's datasets, whose import takes longer than an answer:
+versions and progress from the log, few columns of all rows from the files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
+
+from replicator.catalog import delta_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyarrow.fs import FileSystem
+
+    from replicator.catalog.store import Store
+
+_THREADS = 8
+_ROWS = 1 << 16
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, eq=False)
+class DataFile:
+    """A file of the table: its path below it, and what the log says, as ``num_records``, ``max.<column>`` and so on."""
+
+    path: str
+    said: Mapping[str, Any]
+    left: pa.BooleanArray | None
+
+    @property
+    def rows(self) -> int | None:
+        """How many it has; None where the log alone does not say."""
+        return None if self.left is not None else self.said.get("num_records")
+
+    def tells(self, *columns: str) -> bool:
+        """Whether :attr:`rows`, and :meth:`most` of those columns, are what its rows would say."""
+
+        def told(column: str) -> bool:
+            nulls = self.said.get(f"null_count.{column}")
+            return nulls is not None and (nulls == self.rows or self.most(column) is not None)
+
+        return self.rows is not None and all(map(told, columns))
+
+    def most(self, column: str) -> Any:
+        """The greatest value, None where all are NULL; a time in microseconds."""
+        return self.said.get(f"max.{column}")
+
+
+class DeltaTable:
+    """The newest version, opened once. Raises what delta-rs and pyarrow raise, and ReplicatorError for a table that is
+    not read here.
+    """
+
+    def __init__(self, store: Store, files: FileSystem, location: str) -> None:
+        self._files = files
+        self._path = store.path(location)
+        self._table = delta_scan.opened(store, location)
+        self._location = location
+
+    @property
+    def version(self) -> int:
+        """Its number."""
+        return int(self._table.version())
+
+    @property
+    def identity(self) -> str:
+        """Delta's own table id."""
+        return str(self._table.metadata().id)
+
+    def progress(self, application: str) -> int | None:
+        """The version of the ``txn`` action of that app id."""
+        found = self._table.transaction_version(application)
+        return None if found is None else int(found)
+
+    def kind(self, column: str) -> pa.DataType | None:
+        """A column's type, None if there is no such column."""
+        import pyarrow as pa  # noqa: PLC0415 - on demand, as all of this module
+
+        schema = pa.schema(self._table.schema().to_arrow())
+        return schema.field(column).type if column in schema.names else None
+
+    def parts(self, *columns: str) -> list[DataFile]:
+        """Every file of the table, with what the log says of partitions and of those columns."""
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        delta_scan.refuse_unknown(self._table, self._location)
+        left = delta_scan.kept(self._table)
+        said = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True)).read_all()
+        asked = {"path", "num_records", *(f"{what}.{c}" for what in ("null_count", "min", "max") for c in columns)}
+        wanted = [name for name in said.column_names if name in asked or name.startswith("partition.")]
+        actions = microseconds(said.select(wanted)).to_pylist()
+        paths = [unquote(action["path"]) for action in actions]  # the log has names as parts of a URL
+        return [DataFile(p, action, left.get(p.rpartition("/")[2])) for p, action in zip(paths, actions, strict=True)]
+
+    def each(
+        self, parts: Iterable[DataFile], columns: Sequence[str], told: Callable[[DataFile, pa.Table], Part]
+    ) -> list[Part]:
+        """What is told of the live rows of some files, a few at a time, of which only those columns are read; times are
+        in microseconds.
+        """
+
+        def of(part: DataFile) -> list[Part]:
+            return [told(part, rows) for rows in self._rows(part, columns)]
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return [one for every in pool.map(of, parts) for one in every]
+
+    def added(self, after: Mapping[str, int], upto: int) -> int | None:
+        """Rows that commits after a partition's version and up to ``upto`` appended to the partitions of ``after``.
+        None when that history is gone. For tables with one partition column that are only ever appended to.
+        """
+        wanted = range(min(after.values(), default=upto) + 1, upto + 1)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            found = list(pool.map(self._commit, wanted))
+        rows = 0
+        for version, commit in zip(wanted, found, strict=True):
+            if commit is None:
+                return None
+            for file in commit:
+                [partition] = file["partitionValues"].values()
+                if file["dataChange"] and version > after.get(partition, upto):
+                    rows += self._counted(file)
+        return rows
+
+    def _commit(self, version: int) -> list[Mapping[str, Any]] | None:
+        """The files that a commit added."""
+        try:
+            with self._files.open_input_stream(f"{self._path}/_delta_log/{version:020d}.json") as stream:
+                lines = stream.readall().splitlines()
+        except FileNotFoundError:
+            return None
+        return [action["add"] for action in map(json.loads, lines) if "add" in action]
+
+    def _counted(self, file: Mapping[str, Any]) -> int:
+        said = json.loads(file.get("stats") or "{}").get("numRecords")
+        if said is not None:
+            return int(said)
+        with self._opened(unquote(file["path"])) as parquet:
+            return int(parquet.metadata.num_rows)
+
+    def _rows(self, part: DataFile, columns: Sequence[str]) -> Iterator[pa.Table]:
+        import pyarrow as pa  # noqa: PLC0415 - as above
+
+        first = 0
+        with self._opened(part.path) as parquet:
+            known = parquet.schema_arrow.names
+            there = [column for column in columns if column in known] or known[:1]
+            for batch in parquet.iter_batches(_ROWS, columns=there):
+                rows = microseconds(pa.Table.from_batches([batch]))
+                yield rows if part.left is None else delta_scan.without_deleted(rows, part.left, first)
+                first += batch.num_rows
+
+    def _opened(self, path: str) -> Any:
+        from pyarrow import parquet  # noqa: PLC0415 - as above
+
+        source = self._files.open_input_file(f"{self._path}/{path}")
+        return parquet.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+
+def microseconds(rows: pa.Table) -> pa.Table:
+    """The same with times as numbers, from 1970 UTC: pyarrow's way to Python's times imports pandas, and ends."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type):
+            exact = rows.column(at).cast(pa.timestamp("us", field.type.tz), safe=False)
+            rows = rows.set_column(at, field.name, exact.cast(pa.int64()))
+    return rows

@@ -1,0 +1,31 @@
+"""What goes wrong where a table is read without a JVM, as an error of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from replicator.catalog.store import SPARK
+from replicator.errors import ReplicatorError
+
+if TYPE_CHECKING:
+    from replicator.spec import Table
+
+
+@contextmanager
+def reading(table: Table) -> Iterator[None]:
+    """Errors of the libraries below, which have no common root, as ours."""
+    try:
+        yield
+    except ReplicatorError:
+        raise
+    except Exception as error:
+        raise ReplicatorError(
+            f"table {table.name} cannot be read without Spark: {first_line(error)}", where=table.location, mend=SPARK
+        ) from error
+
+
+def first_line(error: Exception) -> str:
+    """What a library's error says, in one line."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

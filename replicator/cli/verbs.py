@@ -1,0 +1,122 @@
+"""Every verb of the command line by name: where it is, and its line in ``replicator --help``. What was not asked for is
+not loaded: making all verbs' flags costs more than most answers.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERBS: Mapping[str, tuple[str, str]] = {
+    "checks": (
+        "checks:checks",
+        "Hold all rows of gold to the checks of their models and build nothing; exit code 1 where one fails.",
+    ),
+    "diff": (
+        "diff:diff",
+        "Show what differs between two versions of a table of silver or gold, or a history: one line per key.",
+    ),
+    "doctor": (
+        "doctor:doctor",
+        "Look at Python, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.",
+    ),
+    "explain": (
+        "explain:explain",
+        "The life of one row: its records in the source's order, what the merge did with each, the row as it stands.",
+    ),
+    "jars": (
+        "jars:jars",
+        'Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ...',
+    ),
+    "maintain": (
+        "maintain:maintain",
+        "Write small files together and remove what no version in use needs; readers see no difference.",
+    ),
+    "plan": ("plan:plan", "What the next run of gold would compute of each model, and why. Writes nothing."),
+    "purge": (
+        "purge:purge",
+        "Remove rows of silver that were deleted at the source longer ago than their table's purge_after.",
+    ),
+    "rebuild": (
+        "rebuild:rebuild",
+        "Make tables once more from all of bronze, and models from silver; what differs is written in one commit.",
+    ),
+    "report": (
+        "report:report",
+        (
+            "Write one HTML page: sales, the star schema, and how far the pipeline is. It needs no network to be "
+            "looked at."
+        ),
+    ),
+    "run": ("run:run", "Bring the lake and the targets up to date with Kafka."),
+    "runs": ("runs:runs", "The last runs and what became of the records that they read."),
+    "sql": (
+        "sql:sql",
+        (
+            "Ask the lake: live rows of silver (source columns only) and gold models, by name. With --topic: its "
+            "changes, by the name of their table, and its records."
+        ),
+    ),
+    "status": ("status:status", "Where every table stands, and how far behind the layer before it."),
+    "tail": (
+        "tail:tail",
+        "Show events: where each stands, what it did to which row, and what its columns were before and after.",
+    ),
+    "validate": (
+        "validate:validate",
+        "Check configuration, sources and models; exit 2 and list everything that is wrong.",
+    ),
+    "verify": (
+        "verify:verify",
+        (
+            "Compare the contents of every layer with the one before it, by checksums and down to keys and columns; "
+            "exit code 1 where they differ, 3 where a database is out of reach."
+        ),
+    ),
+    "aws": ("aws:app", "Stages on Amazon EMR, and clients of Amazon MSK."),
+    "canonical": ("canonical:app", "Topics of events for other teams."),
+    "catalog": ("catalog:app", "The lake's tables in a catalog that Athena reads."),
+    "config": ("config:app", "Show the configuration and where each value came from."),
+    "connect": ("connect:app", "The connectors that capture the sources."),
+    "dead-letters": ("dead_letters:app", "Records that could not be applied: list, show, retry, drop."),
+    "demo-source": ("demo_source:app", "Fill a database with a sample."),
+    "epoch": ("epoch:app", "Where a source's order starts anew."),
+    "import": ("imports:app", "Other tools' settings as files of ours."),
+    "lease": ("lease:app", "Which driver writes the lake."),
+    "schema": ("schema:app", "The columns of silver: what would change, and what did."),
+    "tables": ("tables:app", "Which tables are kept up to date, and which are paused."),
+}
+"""Module and what of it (a command, or ``app``: a group of them), and the first sentences of its help."""
+
+
+class Verbs(TyperGroup):
+    """The group of all verbs: help and completion know their names and lines, the one that is called is loaded."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, (_, summary) in VERBS.items():
+            self.add_command(TyperCommand(name, help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The verb itself in the place of its line."""
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found if name is None else loaded(name), rest
+
+
+def loaded(name: str) -> TyperCommand | TyperGroup:
+    """A verb with its flags, or with its own verbs."""
+    module, _, attribute = VERBS[name][0].partition(":")
+    found = getattr(importlib.import_module(f"replicator.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        return cast("TyperCommand", typer.main.get_command(alone))
+    group = typer.main.get_group(found)
+    group.name = name
+    return group

@@ -1,0 +1,43 @@
+"""The variables of the process: the only module that looks at them, and light, since it is asked before all others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from replicator.errors import ConfigError
+
+
+def variables() -> Mapping[str, str]:
+    """All of them."""
+    return os.environ  # noqa: TID251 - this module is where the environment is read
+
+
+def variable(name: str) -> str | None:
+    """One of them; None when it is not set or empty."""
+    return variables().get(name) or None
+
+
+def failpoint(environment: Mapping[str, str] | None = None) -> str | None:
+    """What ``$REPLICATOR_FAILPOINT`` arms (``replicator/failpoints.py``); None where it is not set or empty.
+
+    Raises ConfigError unless ``$REPLICATOR_FAILPOINTS_ALLOWED`` is ``yes``: no production has both by accident.
+    """
+    given = variables() if environment is None else environment
+    wanted = given.get("REPLICATOR_FAILPOINT") or None
+    if wanted is not None and given.get("REPLICATOR_FAILPOINTS_ALLOWED") != "yes":
+        raise ConfigError(
+            "REPLICATOR_FAILPOINT is set, which makes a run die on purpose, and nobody has allowed it",
+            mend="Unset it. For a test of crashes set REPLICATOR_FAILPOINTS_ALLOWED=yes as well.",
+        )
+    return wanted
+
+
+def put(values: Mapping[str, str]) -> None:
+    """Give child processes (the JVM, Python workers) these variables."""
+    os.environ.update(values)  # noqa: TID251 - as above
+
+
+def set_when_missing(values: Mapping[str, str]) -> None:
+    """The same, for variables that the user has not set."""
+    put({name: value for name, value in values.items() if not variable(name)})

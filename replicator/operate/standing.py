@@ -1,0 +1,282 @@
+"""Where everything stands, whoever looks: the facts that are asked of a lake, and what they say of each table.
+
+Spark answers for every lake (``operate/status.py``); ``operate/direct.py`` for those that can be read without it, in a
+tenth of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
+
+from replicator import names
+from replicator.errors import TableMissing, Unreachable
+from replicator.stages import pauses
+
+if TYPE_CHECKING:
+    from replicator.lake import Lake
+    from replicator.operate.waiting import Waiting
+    from replicator.protocols import Facts, Sink
+    from replicator.spec import Model, Progress, Table
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One table. ``position`` is the layer's own: bronze version, ``_seq`` of the newest row, gold version, ledger
+    version.
+
+    ``lag_events`` counts records that are in the layer before and not here, for gold and publish its commits (None:
+    not known); ``lag_seconds`` is the age of the newest change that is here while there are such records, else 0.
+    ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
+    here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
+    ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects, ``lag_events`` counts
+    these: nobody knows their lines. ``paused``: silver leaves the table as it is.
+
+    In the layer ``waiting`` a source is told of which records wait until transactions are whole: how many (``rows``),
+    what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
+    ``lag_events`` of silver, too.
+    """
+
+    layer: str
+    table: str
+    rows: int | None
+    position: str
+    lag_events: int | None = None
+    lag_seconds: float | None = None
+    deleted: int | None = None
+    newest_ms: int | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table that was not looked at yet: ``take`` gives its standings, with those of what belongs to it (a history, a
+    target), and raises what is wrong with it.
+    """
+
+    layer: str
+    table: str
+    take: Callable[[], list[Standing]]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the rows of a table come to: how many users see and how many they do not, the greatest ``_seq`` (''
+    where there is none), and the time of the newest change, epoch milliseconds UTC.
+    """
+
+    rows: int
+    hidden: int = 0
+    seq: str = ""
+    newest_ms: int | None = None
+
+    def with_(self, other: Tally) -> Tally:
+        """Of these rows and others."""
+        newest = max((ms for ms in (self.newest_ms, other.newest_ms) if ms is not None), default=None)
+        return Tally(self.rows + other.rows, self.hidden + other.hidden, max(self.seq, other.seq), newest)
+
+
+class Survey(Protocol):
+    """One look at a lake and at what lies before and behind it. Raises TableMissing for rows of a table that is not
+    there; what else goes wrong is the reader's own.
+    """
+
+    @property
+    def lake(self) -> Lake:
+        """Where tables are."""
+
+    @property
+    def facts(self) -> Facts:
+        """The lake's control rows."""
+
+    @property
+    def models(self) -> Sequence[Model]:
+        """What the configuration has of gold."""
+
+    @property
+    def sinks(self) -> Mapping[str, Sink]:
+        """What serves it."""
+
+    def tables(self, folder: str) -> Sequence[str]:
+        """Names of the folders below ``folder`` that hold a table, sorted."""
+
+    def version(self, table: Table) -> int | None:
+        """The newest version, None if the table is missing."""
+
+    def identity(self, table: Table) -> str | None:
+        """An id that changes when the table is dropped and made again; None if the table is missing."""
+
+    def progress(self, table: Table, application: str) -> Progress | None:
+        """What the table's own commits record about this input."""
+
+    def records(self, table: Table) -> Tally:
+        """The rows of bronze; newest by Kafka's clock."""
+
+    def rows(self, table: Table) -> Tally:
+        """The rows of silver: those that are not deleted are shown."""
+
+    def intervals(self, table: Table) -> Tally:
+        """The rows of a history: intervals are shown."""
+
+    def model(self, table: Table) -> Tally:
+        """The rows of gold; newest by ``updated_at``, if that is a time."""
+
+    def ahead(self, source: str) -> int | None:
+        """Records, or objects, of a source that bronze lacks; None when nobody can say."""
+
+    def waiting(self, source: str) -> Waiting | None:
+        """What silver does not show yet, since transactions are not whole."""
+
+    def added(self, source: str, after: Mapping[str, int], upto: int, waits: Waiting | None) -> int | None:
+        """Records of the topics of ``after`` that came to bronze after those versions and up to ``upto``, without those
+        that wait; None when that history is gone.
+        """
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source whose tables are looked at: ``upto`` is the identity and the newest version of its bronze."""
+
+    name: str
+    upto: Callable[[], tuple[str, int | None]]
+    waits: Callable[[], Waiting | None]
+
+
+def standings(of: Survey) -> list[Standing]:
+    """Every table of the lake and every target, in the order of the layers."""
+    return [standing for look in looks(of) for standing in look.take()]
+
+
+def looks(of: Survey) -> Iterator[Look]:
+    """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
+    for source in map(names.decode, of.tables(of.lake.bronze_root())):
+        yield Look("bronze", source, partial(_bronze, of, source))
+        at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
+        for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
+            yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
+        yield Look("waiting", source, partial(_waiting, at))
+    for model in of.models:
+        yield Look("gold", model.name, partial(_gold, of, model))
+    configured = {model.name for model in of.models}
+    for name in map(names.decode, of.tables(of.lake.gold_root())):
+        if name not in configured:
+            yield Look("gold", name, partial(_model, of, of.lake.gold(name)))
+
+
+def _bronze(of: Survey, source: str) -> list[Standing]:
+    table = of.lake.bronze(source)
+    lag, found = of.ahead(source), of.records(table)
+    seconds = None if lag is None else 0.0
+    if lag:
+        seconds = None if found.newest_ms is None else _age(found.newest_ms)
+    return [
+        Standing("bronze", source, found.rows, f"version {of.version(table)}", lag, seconds, newest_ms=found.newest_ms)
+    ]
+
+
+def _upto(of: Survey, source: str) -> tuple[str, int | None]:
+    """The identity and the newest version of a source's bronze."""
+    bronze = of.lake.bronze(source)
+    return of.identity(bronze) or "", of.version(bronze)
+
+
+def _waiting(at: _Source) -> list[Standing]:
+    """A source of which something waits."""
+    waits = at.waits()
+    if waits is None:
+        return []
+    age = None if waits.since_ms is None else max(0.0, _age(waits.since_ms))
+    return [Standing("waiting", at.name, sum(waits.records.values()), waits.reason, waits.transactions, age)]
+
+
+def _silver(of: Survey, at: _Source, name: str) -> list[Standing]:
+    table, past = of.lake.silver(at.name, name), of.lake.history(at.name, name)
+    found = [_standing("silver", table, of.rows(table), _behind(of, at, name, table))]
+    if of.version(past) is not None:
+        found.append(_standing("history", past, of.intervals(past), _behind(of, at, name, past)))
+    is_paused = name in pauses.load(of.facts, of.lake, at.name)
+    return [replace(each, paused=is_paused) for each in found]
+
+
+def _standing(layer: str, table: Table, tally: Tally, behind: int | None) -> Standing:
+    """One table of silver, or a history: its rows that users see, and how far it is behind bronze."""
+    late = 0.0 if tally.newest_ms is None else _age(tally.newest_ms)
+    seconds = None if behind is None else late if behind else 0.0
+    deleted = tally.hidden if layer == "silver" else None
+    return Standing(layer, table.name, tally.rows, tally.seq, behind, seconds, deleted, tally.newest_ms)
+
+
+def _behind(of: Survey, at: _Source, name: str, table: Table) -> int | None:
+    """Bronze rows of the table's topics that its progress, or that of its history, does not cover, or that wait."""
+    identity, newest = at.upto()
+    progress = of.progress(table, identity)
+    if progress is None or newest is None:
+        return None
+    waits = at.waits()
+    if progress.version >= newest and waits is None:
+        return 0
+    routes = of.facts.get(of.lake.routes(at.name))
+    if routes is None:
+        return None
+    topics = [topic for topic, tables in routes["tables"].items() if name in tables]
+    held = 0 if waits is None else sum(waits.records.get(topic, 0) for topic in topics)
+    if progress.version >= newest:
+        return held
+    added = of.added(at.name, dict.fromkeys(topics, progress.version), newest, waits)
+    return None if added is None else held + added
+
+
+def _gold(of: Survey, model: Model) -> list[Standing]:
+    table = of.lake.gold(model.name, model.key)
+    try:
+        found = _model(of, table, _unread_commits(of, model))
+    except TableMissing:
+        return [Standing("gold", model.name, None, "not built yet")]
+    if model.target is not None:
+        found.append(_published(of, model, of.version(table)))
+    return found
+
+
+def _model(of: Survey, table: Table, behind: int | None = None) -> list[Standing]:
+    found = of.model(table)
+    position = f"version {of.version(table)}"
+    return [Standing("gold", table.name, found.rows, position, behind, newest_ms=found.newest_ms)]
+
+
+def _unread_commits(of: Survey, model: Model) -> int | None:
+    """Commits of a model's inputs that its newest refresh did not read."""
+    progress = of.progress(of.lake.gold(model.name), model.name)
+    kept = None if progress is None else of.facts.get(of.lake.inputs(model.name, progress.version))
+    if kept is None:
+        return None
+    unread = 0
+    for placeholder, given in model.inputs.items():
+        source, slash, name = given.partition("/")
+        table = of.lake.source_table(source, name) if slash else of.lake.gold(given)
+        identity, version = kept["inputs"].get(placeholder, (None, 0))
+        newest = of.version(table)
+        if newest is None or identity != of.identity(table):
+            return None
+        unread += newest - version
+    return unread
+
+
+def _published(of: Survey, model: Model, version: int | None) -> Standing:
+    target = model.target
+    where = "" if target is None else f"{target.schema}.{target.table}"
+    try:
+        ledger = None if target is None else of.sinks[target.connection].progress(model)
+    except Unreachable:
+        return Standing("publish", where, None, "out of reach")
+    if ledger is None:
+        return Standing("publish", where, None, "never published")
+    versions_behind = None if version is None else version - ledger.version
+    return Standing("publish", where, None, f"gold version {ledger.version}", versions_behind)
+
+
+def _age(milliseconds: int) -> float:
+    """Seconds since then."""
+    return time.time() - milliseconds / 1000

@@ -1,0 +1,146 @@
+"""``Survey``: a lake stands where it stands, whoever looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F
+
+from replicator.catalog.store import Store
+from replicator.formats.control import JsonControl
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.operate import dead_letters, direct_letters, pause, status
+from replicator.operate.dead_letters import Choice
+from replicator.operate.direct import DirectSurvey, standings
+from replicator.operate.standing import Standing
+from replicator.operate.status import Surroundings
+from replicator.spec import Column, Declaration, Model, ModelColumn, SourceSpec
+from replicator.stages import gold, pauses, silver
+from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
+from tests.builders import Record, bronze, envelope, record
+from tests.contract.s3_server import BUCKET
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.contract.s3_server import S3Server
+
+pytestmark = pytest.mark.spark
+
+ORDERS, PARTS = "s.shop.orders", "s.shop.parts ö"
+DECLARED = (
+    Declaration("shop.orders", (Column("id", "int"), Column("v", "int")), stored_as_scd_type=2),
+    Declaration("shop.parts ö", (Column("id", "int"), Column("v", "int"))),
+)
+COLUMNS = (ModelColumn("id", "integer"), ModelColumn("updated_at", "timestamp"))
+SQL = "SELECT id, TIMESTAMP'2026-11-22 10:00:00.123456Z' AS updated_at FROM {o}"
+MODEL = Model("m", SQL, {"o": "s/shop.orders"}, ("id",), COLUMNS)
+UNBUILT = replace(MODEL, name="unbuilt")
+
+
+def change(topic: str, offset: int, op: str, key: int, partition: int = 0) -> Record:
+    image = {"before": {"id": key, "v": 0}} if op == "d" else {"after": {"id": key, "v": offset}}
+    table = topic.removeprefix("s.")
+    return record(
+        topic, offset, {"id": key}, envelope(op, pos=10 * offset + 4, table=table, **image), partition=partition
+    )
+
+
+def append(at: Refinement, spark: SparkSession, records: Iterable[Record]) -> None:
+    """One commit, with times of Kafka's; the last record of a topic has none."""
+    rows = bronze(spark, records)
+    time = F.when(F.col("offset") < 90, F.timestamp_millis(F.lit(1700000000123) + F.col("offset")))
+    at.bronze.append(rows.withColumn("timestamp", time), at.lake.bronze("s"), None)
+
+
+@pytest.fixture(scope="module")
+def at(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Refinement:
+    """A lake in which each layer is behind the one before it: rows that were deleted at the source, rows hidden by a
+    vector, a history, two partitions in one file, a table that is paused, a model that is not built.
+    """
+    delta, root = DeltaFormat(), tmp_path_factory.mktemp("survey") / "la ke"
+    made = Refinement(SourceSpec("s", ".*", tables=DECLARED), delta, delta, JsonControl(exact), Lake(str(root)), 1.0)
+    both = [change(topic, n, "c", n % 5, n % 2) for topic in (ORDERS, PARTS) for n in range(8)]
+    keyless = record(ORDERS, 20, None, envelope("c", after={"id": 9, "v": 9}, pos=204))
+    append(made, exact, [*both, change(ORDERS, 8, "d", 3), keyless])
+    silver.refine(exact, made)
+    warehouse = Warehouse(delta, delta, made.control, made.lake)
+    assert [built.error for built in gold.refresh(exact, [MODEL], warehouse)] == [None]
+    append(made, exact, [change(ORDERS, 9, "u", 1)])
+    silver.refine(exact, made)
+    parts = made.lake.silver("s", "shop.parts ö").location
+    exact.sql(f"DELETE FROM delta.`{parts}` WHERE id = 4")
+    assert list(Path(parts).glob("deletion_vector*.bin"))
+    append(made, exact, [change(ORDERS, n, "u", n) for n in (90, 91, 92)] + [change("s.shop.new", 0, "c", 0)])
+    pauses.save(made.control, made.lake, "s", {"shop.parts ö": "2026-11-23T00:00:00+00:00"})
+    return made
+
+
+def same(found: list[Standing], others: list[Standing]) -> bool:
+    """But for the minutes between the two looks."""
+    lags, other_lags = (
+        [-1 if each.lag_seconds is None else each.lag_seconds for each in some] for some in (found, others)
+    )
+    rest, other_rest = ([replace(each, lag_seconds=None) for each in some] for some in (found, others))
+    return rest == other_rest and lags == pytest.approx(other_lags, abs=300)
+
+
+def direct(root: str, store: Store) -> DirectSurvey:
+    return DirectSurvey(Lake(root), store, ("delta",), {}, (MODEL, UNBUILT), {})
+
+
+def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact: SparkSession, s3: S3Server) -> None:
+    """Rows, positions, lags and states, of the lake on a disk and of a copy in an object store."""
+    around = Surroundings(at.lake, at.silver, at.control, {}, {}, (MODEL, UNBUILT), {}, {"s": at})
+    by_spark = status.standings(exact, around)
+    assert [(each.layer, each.table, each.rows, each.lag_events) for each in by_spark] == [
+        ("bronze", "s", 23, None),
+        ("silver", "s/shop.orders", 4, 3),
+        ("history", "s/shop.orders__history", 9, 3),
+        ("silver", "s/shop.parts ö", 4, 0),
+        ("gold", "m", 4, 1),
+        ("gold", "unbuilt", None, None),
+    ]
+    assert same(standings(direct(at.lake.root, Store(at.lake.root))), by_spark)
+    for path in (each for each in Path(at.lake.root).rglob("*") if each.is_file()):
+        key = f"lake/{path.relative_to(at.lake.root)}"
+        s3.client.put_object(Bucket=BUCKET, Key=key, Body=path.read_bytes())
+    access, secret = (key.get_secret_value() for key in (s3.keys.access_key, s3.keys.secret_key))
+    root = f"s3a://{BUCKET}/lake"
+    store = Store(root, s3.endpoint, access, secret, s3.keys.region, path_style=True)
+    assert same(standings(direct(root, store)), by_spark)
+
+
+def test_bronze_ends_where_spark_says(at: Refinement, exact: SparkSession) -> None:
+    """Behind the last record of each partition, whether the log tells it or the rows do."""
+    rows = at.bronze.read(exact, at.lake.bronze("s")).groupBy("topic", "partition").agg(F.max("offset") + 1)
+    ends = {(topic, partition): end for topic, partition, end in rows.collect()}
+    assert direct(at.lake.root, Store(at.lake.root)).reached(at.lake.bronze("s")) == ends
+
+
+def test_dead_letters_are_counted_as_spark_counts_them(at: Refinement, exact: SparkSession) -> None:
+    """By table and reason, with their times; those that were dropped are none here."""
+    of = direct(at.lake.root, Store(at.lake.root))
+    [count] = direct_letters.counts(of, "s", Choice())
+    assert [count] == dead_letters.counts(exact, at, Choice())
+    assert (count.table, count.reason, count.letters) == ("shop.orders", "key_missing", 1)
+    for choice, found in ((Choice("orders", "key_missing"), [count]), (Choice("orders", "x"), []), (Choice("ers"), [])):
+        assert direct_letters.counts(of, "s", choice) == dead_letters.counts(exact, at, choice) == found
+    assert direct_letters.counts(of, "s", Choice(), dropped=True) == []
+
+
+def test_paused_tables_are_told_as_spark_tells_them(at: Refinement, exact: SparkSession) -> None:
+    """Those of silver, those that a topic has carried and those that are declared."""
+    of = direct(at.lake.root, Store(at.lake.root))
+    found = pause.listed_of(of, at.source)
+    assert found == pause.listed(exact, [at])
+    assert [(each.table, each.paused) for each in found] == [
+        ("s/shop.orders", None),
+        ("s/shop.parts ö", "2026-11-23T00:00:00+00:00"),
+    ]

@@ -1,0 +1,157 @@
+"""``replicator status`` without Spark: when it answers so, and when it says that Spark must. Tables here are written by
+delta-rs; ``tests/contract/test_survey.py`` has those of Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from replicator.catalog.store import Store
+from replicator.catalog.stored import StoredFacts
+from replicator.errors import ReplicatorError
+from replicator.lake import Lake
+from replicator.operate.direct import DirectSurvey, standings
+from replicator.operate.standing import Standing
+from replicator.spec import SourceSpec
+
+ROOT = Path(__file__).parents[2]
+AT = datetime(2026, 11, 23, tzinfo=timezone.utc)
+BRONZE = pa.table(
+    {
+        "topic": ["s.d.t", "s.d.t", "s.d.u"],
+        "partition": pa.array([0, 1, 0], pa.int32()),
+        "offset": pa.array([4, 9, 7], pa.int64()),
+        "timestamp": pa.array([AT, None, AT], pa.timestamp("us", "UTC")),
+    }
+)
+SILVER = pa.table(
+    {
+        "id": [1, 2, 3],
+        "_seq": ["10", "12", "11"],
+        "_deleted": [False, False, True],
+        "_source_ts_ms": pa.array([5, 6, 7], pa.int64()),
+    }
+)
+
+
+def written(root: Path) -> DirectSurvey:
+    """A lake that is read to its end."""
+    lake = Lake(str(root))
+    place = lake.bronze("s").location
+    deltalake.write_deltalake(place, BRONZE, partition_by=["topic"])
+    table = deltalake.DeltaTable(place)
+    read = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(table.metadata().id), 0)])
+    deltalake.write_deltalake(lake.silver("s", "d.t").location, SILVER, commit_properties=read)
+    routes = {"bronze": str(table.metadata().id), "tables": {"s.d.t": ["d.t"], "s.d.u": ["d.u"]}}
+    put(lake.routes("s"), routes)
+    return DirectSurvey(lake, Store(str(root)), ("delta",), {}, (), {})
+
+
+def put(path: str, value: Any) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(json.dumps(value), encoding="utf-8")
+
+
+def test_rows_positions_and_lags_are_told(tmp_path: Path) -> None:
+    """Records of other topics are not what a table lacks, and a file of several partitions is looked into."""
+    at = written(tmp_path)
+    milliseconds = int(AT.timestamp() * 1000)
+    bronze = Standing("bronze", "s", 3, "version 0", newest_ms=milliseconds)
+    silver = Standing("silver", "s/d.t", 2, "12", 0, 0.0, 1, 7)
+    assert standings(at) == [bronze, silver]
+    assert at.reached(at.lake.bronze("s")) == {("s.d.t", 0): 5, ("s.d.t", 1): 10, ("s.d.u", 0): 8}
+    for _ in range(2):
+        deltalake.write_deltalake(at.lake.bronze("s").location, BRONZE, mode="append")
+    [late] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    assert (late.lag_events, (late.lag_seconds or 0) > 0) == (4, True)
+
+
+def test_a_log_that_was_cleaned_says_nothing_of_the_lag(tmp_path: Path) -> None:
+    """Not known is not zero."""
+    at = written(tmp_path)
+    place = at.lake.bronze("s").location
+    deltalake.write_deltalake(place, BRONZE, mode="append")
+    deltalake.DeltaTable(place).create_checkpoint()
+    for version in (0, 1):
+        (Path(place) / "_delta_log" / f"{version:020d}.json").unlink()
+    [silver] = [each for each in standings(at) if each.layer == "silver"]
+    assert (silver.lag_events, silver.lag_seconds) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        (SourceSpec("s", "", objects="s3a://b/p"), "lie in objects"),
+        (
+            SourceSpec("s", "s.*", bootstrap_servers="h:1", options={"sasl.jaas.config": "x"}),
+            "only Java's Kafka client",
+        ),
+    ],
+)
+def test_what_only_a_jvm_can_say_of_a_source_is_refused(tmp_path: Path, spec: SourceSpec, why: str) -> None:
+    """Whoever asks goes on with Spark; nothing is left out."""
+    with pytest.raises(ReplicatorError, match=why):
+        standings(replace(written(tmp_path), sources={"s": spec}))
+
+
+def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path) -> None:
+    """Nobody can say how far bronze is behind, then."""
+    spec = SourceSpec("s", "s.*", bootstrap_servers="127.0.0.1:1", options={"security.protocol": "PLAINTEXT"})
+    assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
+
+
+def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None:
+    """A cut of another bronze, or one behind which nothing waits, is none."""
+    at = replace(written(tmp_path), sources={"s": SourceSpec("s", "s.*")})
+    identity, behind = at.identity(at.lake.bronze("s")), {"s.d.t": {"0": 4}}
+    for bronze, offsets in (("another", behind), (identity, {})):
+        put(at.lake.cut("s"), {"bronze": bronze, "offsets": offsets})
+        assert at.waiting("s") is None
+    put(at.lake.cut("s"), {"bronze": identity, "offsets": behind})
+    with pytest.raises(ReplicatorError, match="wait until they are whole"):
+        standings(at)
+    hudi = Path(at.lake.silver("s", "d.v").location) / ".hoodie"
+    hudi.mkdir(parents=True)
+    (hudi / "hoodie.properties").touch()
+    Path(at.lake.cut("s")).unlink()
+    assert len(standings(at)) == 2
+    with pytest.raises(ReplicatorError, match="a table in Hudi"):
+        standings(replace(at, formats=("delta", "hudi")))
+
+
+def test_control_rows_are_read_as_their_writer_left_them(tmp_path: Path) -> None:
+    """A whole one beside its empty place counts; one that was cut off does not."""
+    put(f"{tmp_path}/rows/a.json", {"a": 1})
+    put(f"{tmp_path}/rows/a.json.new", {"a": 2})
+    put(f"{tmp_path}/rows/b.json.new", {"b": 1})
+    Path(f"{tmp_path}/rows/c.json.new").write_text('{"c": ')
+    put(f"{tmp_path}/rows/below/d.json", {})
+    store = Store(str(tmp_path))
+    facts = StoredFacts(store, store.files())
+    assert [facts.get(f"{tmp_path}/rows/{name}.json") for name in "abcd"] == [{"a": 1}, {"b": 1}, None, None]
+    assert facts.under(f"{tmp_path}/rows") == ("a", "b")
+    assert facts.under(f"{tmp_path}/nothing") == ()
+
+
+def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
+    """Neither pyspark nor what else takes its time to load is there when it is over."""
+    written(tmp_path)
+    code = (
+        f"import sys\nsys.argv = ['replicator', 'status', '--lake', {str(tmp_path)!r}, '--json']\n"
+        "from replicator.cli import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "slow = {'pyspark', 'py4j', 'boto3', 'pandas', 'pyarrow.dataset', 'duckdb'}\n"
+        "print(sorted(slow & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert [each["rows"] for each in json.loads(done.stdout)] == [3, 2]
+    assert done.stderr == "[]\n"
