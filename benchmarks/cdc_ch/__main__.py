@@ -1,0 +1,99 @@
+"""The benchmark CDC-CH: ``python -m benchmarks.cdc_ch run --size S`` measures and writes a report.
+
+``data`` only makes the inputs, and with ``--lines`` writes the events as ``replicator run --recorded`` reads them;
+``page`` draws the page of a report's JSON once more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.cdc_ch import dataset, machine, page, plans, runner
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE
+from benchmarks.cdc_ch.systems import ABOUT, TRACKS
+
+TRACK_NAMES = (COLLAPSE, APPLY, REFINE)
+HERE = Path(__file__).resolve().parents[2]
+
+
+def main() -> None:
+    """Parse and do."""
+    told = _parser().parse_args()
+    told.data = told.data.resolve()
+    told.data.mkdir(parents=True, exist_ok=True)
+    if told.do == "data":
+        _data(told)
+    elif told.do == "page":
+        _draw(told.report)
+    else:
+        _run(told)
+
+
+def _run(told: argparse.Namespace) -> None:
+    plan = plans.PLANS[told.size]
+    plan = plans.shortened(plan, told.warmups, told.repeats)
+    cases = list(plans.cases(plan, told.tracks, told.data, _tell))
+    work = Path(tempfile.mkdtemp(prefix="cdc-ch-", dir=told.data))
+    report = {"size": told.size, "heap": told.heap, **machine.described(), "plan": plans.value(plan)}
+    report |= {"cases": [case.value() for case in cases], "about": ABOUT, "settings": {}, "runs": []}
+    told.out.mkdir(parents=True, exist_ok=True)
+    file = told.out / "report.json"
+    try:
+        for about, runs in runner.measured(cases, told.systems, plan, work, told.heap, _tell):
+            report["settings"] |= about
+            report["runs"] += [run.value() for run in runs]
+            file.write_text(json.dumps(report, indent=1) + "\n")
+    finally:
+        for log in work.glob("*/*.log"):
+            shutil.copy(log, told.out / f"{log.parent.name}-{log.name}")
+        shutil.rmtree(work, ignore_errors=True)
+    _draw(file)
+    wrong = sorted({run["system"] for run in report["runs"] if run["problem"]})
+    if wrong:
+        raise SystemExit(f"without a right result in some case: {', '.join(wrong)}")
+
+
+def _draw(file: Path) -> None:
+    report = json.loads(file.read_text())
+    page.write(report, file.parent)
+    sys.stdout.write(page.text(report))
+
+
+def _data(told: argparse.Namespace) -> None:
+    made = dataset.made(plans.PLANS[told.size].trade, told.data)
+    sys.stdout.write(f"{made.folder}\n")
+    if told.lines:
+        with told.lines.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in dataset.lines(made))
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cdc_ch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("do", choices=("run", "data", "page"))
+    parser.add_argument("--size", choices=tuple(plans.PLANS), default="S", help="S: minutes; M, L: for a report")
+    parser.add_argument("--tracks", nargs="+", choices=TRACK_NAMES, default=list(TRACK_NAMES))
+    parser.add_argument("--systems", nargs="+", choices=tuple(TRACKS), default=list(TRACKS))
+    parser.add_argument("--warmups", type=int, help="runs of each case that do not count; as the size says")
+    parser.add_argument("--repeats", type=int, help="runs that do")
+    parser.add_argument("--heap", default="4g", help="of each JVM: those of all systems on Spark stay alive")
+    parser.add_argument("--data", type=Path, default=HERE / ".cache" / "cdc-ch", help="where inputs are kept")
+    parser.add_argument("--out", type=Path, default=HERE / ".cache" / "cdc-ch" / "report", help="of the report")
+    parser.add_argument("--lines", type=Path, help="with `data`: write the events as JSON lines, too")
+    parser.add_argument("--report", type=Path, help="with `page`: the report.json")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""This project: T1 and T3 are a tick of ``stages.silver``, T2 is what its format does with a batch's changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column as Value
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender
+from benchmarks.cdc_ch.records import SCHEMA, SOURCE
+from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
+from benchmarks.cdc_ch.systems import engine
+from benchmarks.cdc_ch.tables import KNOWN, TPCC, WIDE
+from replicator import __version__, session, settings
+from replicator.debezium import position
+from replicator.formats.control import JsonControl
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
+from replicator.stages import silver, tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms.layout import Layout, described
+from replicator.transforms.live import live
+
+SPEC = SourceSpec(
+    SOURCE,
+    ".*",
+    tables=tuple(
+        Declaration(f"{SCHEMA}.{table.name}", tuple(Column(name, kind) for name, kind in table.declared))
+        for table in KNOWN.values()
+    ),
+)
+_PLACE = ("topic", "partition", "offset")
+
+
+def made(track: str, work: Path, heap: str) -> Contender:
+    """One of the tracks."""
+    keys = {"spark.master": f"local[{CORES}]", "spark.driver.memory": heap}
+    bare = settings.bare(None).model_copy(update={"spark": keys, "formats": ("delta",)})
+    spark = session.session(bare)
+    kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply}
+    return kinds.get(track, _Refine)(spark, work)
+
+
+class _Ours:
+    def __init__(self, spark: SparkSession, work: Path) -> None:
+        self._spark, self._work = spark, work
+
+    def about(self) -> Mapping[str, Any]:
+        told = dict(sorted(self._spark.sparkContext.getConf().getAll()))
+        hidden = ("spark.app.", "spark.jars", "spark.repl", "spark.submit", "spark.driver.port")
+        settings_of = {key: value for key, value in told.items() if not key.startswith(hidden)}
+        return {"replicator": __version__, "spark": self._spark.version, "delta": version("delta-spark"), **settings_of}
+
+    def start(self, case: Case, home: Path) -> None:
+        raise NotImplementedError
+
+    def ready(self, case: Case) -> None:
+        pass
+
+    def arrive(self, case: Case, home: Path, batch: int) -> None:
+        pass
+
+    def counted(self) -> Mapping[str, int]:
+        return engine.counted(self._spark)
+
+    def close(self) -> None:
+        self._spark.stop()
+
+    def _at(self, home: Path, tables: DeltaFormat | None = None) -> Refinement:
+        """As a driver that has just started has it."""
+        delta, control = DeltaFormat(), JsonControl(self._spark)
+        return Refinement(SPEC, delta, tables or delta, control, Lake(str(home)))
+
+    def _append(self, at: Refinement, folder: Path) -> None:
+        """Events into bronze."""
+        records = self._spark.read.parquet(f"{folder}/*.parquet").repartition("topic").sortWithinPartitions(*_PLACE)
+        at.bronze.append(records, at.lake.bronze(SOURCE), None)
+
+    def _refined(self, at: Refinement) -> Mapping[str, float]:
+        """A tick; seconds by table."""
+        accounts = silver.refine(self._spark, at)
+        for account in accounts:
+            if account.error is not None:
+                raise account.error
+        return {account.table.rpartition(".")[2]: account.seconds for account in accounts}
+
+
+class _Refine(_Ours):
+    """Bronze has the first batch; a run is the tick that takes it."""
+
+    def start(self, case: Case, home: Path) -> None:
+        at, folder = self._at(home), Path(case.input)
+        self._append(at, folder / "snapshot")
+        self._refined(at)
+        self._append(at, folder / "batch-0000")
+
+    def arrive(self, case: Case, home: Path, batch: int) -> None:
+        if batch:
+            self._append(self._at(home), Path(case.input) / f"batch-{batch:04}")
+
+    def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - what bronze has
+        return self._refined(self._at(home))
+
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
+        at = self._at(home)
+        for table in TPCC.values():
+            rows = at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{table.name}"))
+            engine.exported(live(rows), out, table.name)
+
+
+class _Collapse(_Ours):
+    """The same tick over all batches, into tables that keep nothing."""
+
+    def start(self, case: Case, home: Path) -> None:
+        at = self._at(home)
+        for folder in sorted(Path(case.input).glob("batch-*")):
+            self._append(at, folder)
+
+    def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - what bronze has
+        return self._refined(self._at(home, _Discarding()))
+
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
+        self._refined(self._at(home, _Keeping(out)))
+
+
+class _Discarding(DeltaFormat):
+    """No table is ever there, and changes go nowhere."""
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:  # noqa: ARG002 - nowhere
+        changes.write.format("noop").mode("overwrite").save()
+        return Applied(1, 0, 0, 0)
+
+
+class _Keeping(DeltaFormat):
+    """No table is ever there, and changes go where the gate reads them."""
+
+    def __init__(self, out: Path) -> None:
+        super().__init__()
+        self._out = out
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:  # noqa: ARG002 - no table
+        name = table.name.rpartition(".")[2]
+        rows = changes.select(*KNOWN[name].names, F.col("_deleted").alias("deleted"))
+        engine.exported(rows, self._out, name)
+        return Applied(1, 0, 0, 0)
+
+
+class _Apply(_Ours):
+    """A table of silver that is there, and changes in silver's shape: what is left is the format's ``apply``, in the
+    session that the stage chooses for so many bytes.
+    """
+
+    _LAYOUT = Layout({name: WIDE.spark(name).lower() for name in WIDE.names}, WIDE.keys)
+
+    def start(self, case: Case, home: Path) -> None:
+        spark = self._spark.newSession()
+        spark.conf.set("spark.sql.files.maxRecordsPerFile", ROWS_PER_FILE)
+        rows = spark.read.parquet(f"{case.target}/*.parquet")
+        self._put(_silver(rows, F.lit(1), F.lit(False)), home, 1)
+
+    def ready(self, case: Case) -> None:
+        changes = self._spark.read.parquet(f"{case.input}/changes.parquet")
+        shaped = _silver(changes, F.col("lsn"), F.col("op") == "d")
+        shaped.coalesce(1).write.mode("overwrite").parquet(str(self._changes(case)))
+
+    def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
+        changes = self._changes(case)
+        size = sum(file.stat().st_size for file in changes.glob("*.parquet"))
+        spark = tuning.session_for(self._spark, size, exact_names=True)
+        self._put(spark.read.parquet(str(changes)), home, 2)
+        return {}
+
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one table
+        rows = DeltaFormat().read(self._spark, self._table(home))
+        engine.exported(live(rows), out, WIDE.name)
+
+    def _put(self, changes: DataFrame, home: Path, number: int) -> None:
+        DeltaFormat().apply(described(changes, self._LAYOUT), self._table(home), Progress("bronze", number))
+
+    def _table(self, home: Path) -> Table:
+        table = Lake(str(home)).silver(SOURCE, f"{SCHEMA}.{WIDE.name}", WIDE.keys)
+        return replace(table, complete=True)
+
+    def _changes(self, case: Case) -> Path:
+        return self._work / "prepared" / Path(case.input).name
+
+
+def _silver(rows: DataFrame, lsn: Value, deleted: Value) -> DataFrame:
+    """Rows as silver has them; a deleted one keeps its key alone (debezium.md M1)."""
+    place = F.concat(F.lpad(F.lower(F.hex(lsn.cast("bigint"))), 20, "0"), F.lit("0" * 16))
+    cleared = [F.when(~deleted, F.col(name)).alias(name) for name in WIDE.names if name not in WIDE.keys]
+    return rows.select(
+        *WIDE.keys,
+        *cleared,
+        position.seq(place, lsn.cast("bigint")).alias("_seq"),
+        deleted.alias("_deleted"),
+        F.lit(None).cast("map<string,string>").alias("_column_seq"),
+        F.lit(1_767_225_600_000).cast("bigint").alias("_source_ts_ms"),
+    )
