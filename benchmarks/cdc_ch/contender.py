@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-COLLAPSE, APPLY, REFINE = "T1", "T2", "T3"
-"""Tracks: events -> one change per key; prepared changes -> a table; events -> tables."""
+COLLAPSE, APPLY, REFINE, PUBLISH = "T1", "T2", "T3", "T5"
+"""Tracks: events -> one change per key; prepared changes -> a table; events -> tables; prepared changes -> a table of
+PostgreSQL.
+"""
 
 CORES = 2
 """What every system may use."""

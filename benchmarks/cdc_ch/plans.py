@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cdc_ch import dataset, sweep
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, PUBLISH, REFINE, Case
 from benchmarks.cdc_ch.dataset import Parameters
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM, Sweep
 from benchmarks.cdc_ch.tpcc import Scale
@@ -25,6 +25,7 @@ class Plan:
     trade: Parameters
     streams: tuple[Parameters, ...]
     sweeps: tuple[Sweep, ...]
+    published: tuple[Sweep, ...]
     warmups: int
     repeats: int
 
@@ -37,16 +38,28 @@ def _growth(rows: tuple[int, ...], changes: int) -> tuple[Sweep, ...]:
     return tuple(Sweep(count, changes, keys) for keys in (UNIFORM, LATEST) for count in rows)
 
 
+def _published(rows: int, changes: tuple[int, ...]) -> tuple[Sweep, ...]:
+    return tuple(Sweep(rows, count, mix="half") for count in changes)
+
+
 def _widths(rows: int, changes: tuple[int, ...]) -> tuple[Sweep, ...]:
     return tuple(Sweep(rows, count, UNIFORM) for count in changes)
 
 
 PLANS = {
-    "S": Plan(Parameters(100_000), _streams(100_000)[1:], _growth((250_000,), 10_000), warmups=1, repeats=3),
+    "S": Plan(
+        Parameters(100_000),
+        _streams(100_000)[1:],
+        _growth((250_000,), 10_000),
+        _published(200_000, (20_000,)),
+        warmups=1,
+        repeats=3,
+    ),
     "M": Plan(
         Parameters(2_000_000, Scale(4, 1_000, 20_000)),
         _streams(2_000_000),
         (*_growth((250_000, 1_000_000, 4_000_000, 16_000_000), 10_000), *_widths(4_000_000, (1_000, 100_000))),
+        _published(1_000_000, (10_000, 200_000, 2_000_000)),
         warmups=2,
         repeats=7,
     ),
@@ -54,6 +67,7 @@ PLANS = {
         Parameters(10_000_000, Scale(10, 3_000, 100_000)),
         _streams(10_000_000),
         (*_growth((4_000_000, 16_000_000, 64_000_000), 10_000), *_widths(16_000_000, (100_000, 1_000_000))),
+        _published(4_000_000, (200_000, 2_000_000)),
         warmups=2,
         repeats=7,
     ),
@@ -67,13 +81,20 @@ def cases(plan: Plan, tracks: list[str], home: Path, tell: Callable[[str], None]
         yield _of_events(COLLAPSE, parameters, home)
     for each in plan.sweeps if APPLY in tracks else []:
         tell(f"the data of {each.name}")
-        folder = sweep.made(each, home)
-        name = f"{APPLY}, {each.changes:,} changes, {each.keys}, of {each.rows:,} rows"
-        size = each.changes * ROW_BYTES
-        yield Case(APPLY, name, str(folder), str(home / each.target), each.rows, each.changes, each.keys, size)
+        yield _of_sweep(APPLY, each, home)
     if REFINE in tracks:
         tell(f"the data of {plan.trade.name}")
         yield _of_events(REFINE, plan.trade, home)
+    for each in plan.published if PUBLISH in tracks else []:
+        tell(f"the data of {each.name}")
+        yield _of_sweep(PUBLISH, each, home)
+
+
+def _of_sweep(track: str, each: Sweep, home: Path) -> Case:
+    folder = sweep.made(each, home)
+    name = f"{track}, {each.changes:,} changes, {each.keys}, of {each.rows:,} rows"
+    size = each.changes * ROW_BYTES
+    return Case(track, name, str(folder), str(home / each.target), each.rows, each.changes, each.keys, size)
 
 
 def _of_events(track: str, parameters: Parameters, home: Path) -> Case:

@@ -1,4 +1,4 @@
-"""The input of T2: a table of N rows, d prepared changes of it, and what it must be afterwards.
+"""The input of T2 and T5: a table of N rows, d prepared changes of it, and what it must be afterwards.
 
 ```
 <home>/<target>/<n>.parquet         rows sorted by key, ROWS_PER_FILE in each file
@@ -28,7 +28,7 @@ ROWS_PER_FILE = 500_000
 """Some 20 MB of the synthetic table: every lake begins with files of so many rows (performance.md section 6)."""
 
 UNIFORM, ZIPF, LATEST = "uniform", "zipf", "latest"
-MIXES = {"insert": (0.0, 0.0), "mixed": (0.75, 0.05), "update": (1.0, 0.0), "delete": (0.5, 0.5)}
+MIXES = {"insert": (0.0, 0.0), "mixed": (0.75, 0.05), "half": (0.5, 0.0), "update": (1.0, 0.0), "delete": (0.5, 0.5)}
 """The shares of updates and of deletes; what is left is inserted behind the greatest key."""
 
 _ROW = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Contender
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, PUBLISH, REFINE, Contender
 
 OURS = "ours"
 ABOUT = {
@@ -14,15 +14,21 @@ ABOUT = {
     "B1": "the same code, tuned by settings alone",
     "B4": "delta-rs merge, fed by DuckDB through Arrow",
     "B5": "DuckDB alone, into its own file: an upper bound, no lakehouse",
+    "B7 jdbc": "Spark's JDBC writer into a staging table, then an upsert on the server",
+    "B7 copy": "psycopg2: COPY into a temporary table, then an upsert",
+    "B7 rows": "psycopg2: upserts of a thousand rows each",
 }
 """Every system by its name in reports."""
 
 TRACKS = {
-    OURS: (COLLAPSE, APPLY, REFINE),
+    OURS: (COLLAPSE, APPLY, REFINE, PUBLISH),
     "B0": (COLLAPSE, APPLY, REFINE),
     "B1": (COLLAPSE, APPLY, REFINE),
     "B4": (APPLY, REFINE),
     "B5": (COLLAPSE, APPLY, REFINE),
+    "B7 jdbc": (PUBLISH,),
+    "B7 copy": (PUBLISH,),
+    "B7 rows": (PUBLISH,),
 }
 """What each is measured in."""
 
@@ -33,8 +39,10 @@ def contender(system: str, track: str, work: Path, heap: str) -> Contender:
 
 
 def _ours(track: str, work: Path, heap: str) -> Contender:
-    from benchmarks.cdc_ch.systems import ours  # noqa: PLC0415
+    from benchmarks.cdc_ch.systems import ours, postgres  # noqa: PLC0415
 
+    if track == PUBLISH:
+        return postgres.made(work, heap, OURS)
     return ours.made(track, work, heap)
 
 
@@ -62,10 +70,22 @@ def _duck(track: str, work: Path, heap: str) -> Contender:  # noqa: ARG001 - no 
     return duck.made(track)
 
 
+def _postgres(kind: str) -> Callable[[str, Path, str], Contender]:
+    def made(track: str, work: Path, heap: str) -> Contender:  # noqa: ARG001 - there is one
+        from benchmarks.cdc_ch.systems import postgres  # noqa: PLC0415
+
+        return postgres.made(work, heap, kind)
+
+    return made
+
+
 _MAKERS: dict[str, Callable[[str, Path, str], Contender]] = {
     OURS: _ours,
     "B0": _blog,
     "B1": _tuned,
     "B4": _delta_rs,
     "B5": _duck,
+    "B7 jdbc": _postgres("jdbc"),
+    "B7 copy": _postgres("copy"),
+    "B7 rows": _postgres("rows"),
 }

@@ -49,14 +49,30 @@ TUNED = {
 
 def made(track: str, work: Path, heap: str, *, tuned: bool) -> Contender:
     """One of the tracks."""
-    paths = jars.present(jars.locked("3.5", ("delta",)), settings.cache_dir())
-    builder = SparkSession.builder.master(f"local[{CORES}]").config("spark.driver.memory", heap)
-    for key, value in {**SETTINGS, **(TUNED if tuned else {}), "spark.jars": ",".join(map(str, paths))}.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    return on(spark(heap, tuned=tuned), track, work, tuned=tuned)
+
+
+def on(session_of: SparkSession, track: str, work: Path, *, tuned: bool) -> Contender:
+    """The same in a session that is there."""
     kinds: dict[str, type[_Blog]] = {COLLAPSE: _Collapse, APPLY: _Apply}
-    return kinds.get(track, _Refine)(spark, work, tuned=tuned)
+    return kinds.get(track, _Refine)(session_of, work, tuned=tuned)
+
+
+def spark(heap: str, *, tuned: bool) -> SparkSession:
+    """A session with Delta and what is told above, and nothing else."""
+    paths = jars.present(jars.locked("3.5", ("delta",)), settings.cache_dir())
+    told = {
+        **SETTINGS,
+        **(TUNED if tuned else {}),
+        "spark.driver.memory": heap,
+        "spark.jars": ",".join(map(str, paths)),
+    }
+    builder = SparkSession.builder.master(f"local[{CORES}]")
+    for key, value in told.items():
+        builder = builder.config(key, value)
+    made_session = builder.getOrCreate()
+    made_session.sparkContext.setLogLevel("ERROR")
+    return made_session
 
 
 class _Blog:
@@ -64,8 +80,7 @@ class _Blog:
         self._spark, self._work, self._tuned = spark, work, tuned
 
     def about(self) -> Mapping[str, Any]:
-        heap = self._spark.conf.get("spark.driver.memory")
-        told = {"spark": self._spark.version, "delta": version("delta-spark"), "spark.driver.memory": heap}
+        told = {"spark": self._spark.version, "delta": version("delta-spark")}
         return {**told, **SETTINGS, **(TUNED if self._tuned else {})}
 
     def start(self, case: Case, home: Path) -> None:

@@ -13,7 +13,7 @@ def counted(spark: SparkSession) -> Mapping[str, int]:
     context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - pyspark tells neither
     return {
         "jobs": int(context.dagScheduler().numTotalJobs()),
-        "tasks": int(context.taskScheduler().nextTaskId().get()),
+        "tasks": int(context.taskScheduler().nextTaskId()),
     }
 
 

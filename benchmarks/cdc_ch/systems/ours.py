@@ -41,11 +41,19 @@ _PLACE = ("topic", "partition", "offset")
 
 def made(track: str, work: Path, heap: str) -> Contender:
     """One of the tracks."""
-    keys = {"spark.master": f"local[{CORES}]", "spark.driver.memory": heap}
-    bare = settings.bare(None).model_copy(update={"spark": keys, "formats": ("delta",)})
-    spark = session.session(bare)
+    return on(spark(heap), track, work)
+
+
+def on(session_of: SparkSession, track: str, work: Path) -> Contender:
+    """The same in a session that is there."""
     kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply}
-    return kinds.get(track, _Refine)(spark, work)
+    return kinds.get(track, _Refine)(session_of, work)
+
+
+def spark(heap: str) -> SparkSession:
+    """A session as the product builds it, of as many cores as every system has."""
+    keys = {"spark.master": f"local[{CORES}]", "spark.driver.memory": heap}
+    return session.session(settings.bare(None).model_copy(update={"spark": keys, "formats": ("delta",)}))
 
 
 class _Ours:
