@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from benchmarks.cdc_ch.tables import KNOWN, Kept
+
 COLLAPSE, APPLY, REFINE, PUBLISH = "T1", "T2", "T3", "T5"
 """Tracks: events -> one change per key; prepared changes -> a table; events -> tables; prepared changes -> a table of
 PostgreSQL.
@@ -42,6 +44,17 @@ class Case:
     def value(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self)
+
+
+def tables(case: Case) -> list[Kept]:
+    """The tables that a dataset's events are of, or could be."""
+    return [KNOWN[file.stem] for file in sorted((Path(case.input) / "start").glob("*.parquet"))]
+
+
+def events(case: Case, table: Kept, batch: int | None = None) -> list[str]:
+    """Files of the table's events, of a batch or of all; none where it has none."""
+    folder = "batch-*" if batch is None else f"batch-{batch:04}"
+    return sorted(map(str, Path(case.input).glob(f"{folder}/{table.name}.parquet")))
 
 
 class Contender(Protocol):

@@ -17,10 +17,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, events, tables
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
-from benchmarks.cdc_ch.tables import KNOWN, TIME, TPCC, WIDE, Kept
+from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
 from replicator import jars, settings
 
 ORIGIN = (
@@ -104,10 +104,10 @@ class _Blog:
             self._spark.conf.set(stats, ",".join(table.keys))
         rows.write.format("delta").option("maxRecordsPerFile", ROWS_PER_FILE).save(str(home / table.name))
 
-    def _collapsed(self, table: Kept, events: Path) -> DataFrame | None:
+    def _collapsed(self, case: Case, table: Kept, batch: int | None = None) -> DataFrame | None:
         """The newest change of each key, with its ``op``; None where the table has no events."""
-        file = events / f"{table.name}.parquet"
-        return newest(self._spark.read.parquet(str(file)), table) if file.exists() else None
+        files = events(case, table, batch)
+        return newest(self._spark.read.parquet(*files), table) if files else None
 
     def _merge(self, changes: DataFrame, table: Kept, home: Path) -> None:
         same_key = " AND ".join(f"t.{key} = s.{key}" for key in table.keys)
@@ -119,36 +119,36 @@ class _Blog:
 
 class _Refine(_Blog):
     def start(self, case: Case, home: Path) -> None:
-        for table in TPCC.values():
+        for table in tables(case):
             rows = self._spark.read.parquet(f"{case.input}/start/{table.name}.parquet")
             self._load(_stamped(rows, table), table, home)
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:
         phases = {}
-        for table in TPCC.values():
+        for table in tables(case):
             started = time.perf_counter()
-            changes = self._collapsed(table, Path(case.input) / f"batch-{batch:04}")
+            changes = self._collapsed(case, table, batch)
             if changes is not None:
                 self._merge(changes, table, home)
                 phases[table.name] = time.perf_counter() - started
         return phases
 
-    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
-        for table in TPCC.values():
+    def export(self, case: Case, home: Path, out: Path) -> None:
+        for table in tables(case):
             engine.exported(self._spark.read.format("delta").load(str(home / table.name)), out, table.name)
 
 
 class _Collapse(_Blog):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - nothing is kept
-        for table in KNOWN.values():
-            changes = self._collapsed(table, Path(case.input) / "batch-0000")
+        for table in tables(case):
+            changes = self._collapsed(case, table)
             if changes is not None:
                 changes.write.format("noop").mode("overwrite").save()
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - nothing was kept
-        for table in KNOWN.values():
-            changes = self._collapsed(table, Path(case.input) / "batch-0000")
+        for table in tables(case):
+            changes = self._collapsed(case, table)
             if changes is not None:
                 rows = changes.select(*table.names, (F.col("op") == "d").alias("deleted"))
                 engine.exported(rows, out, table.name)
@@ -170,9 +170,9 @@ def newest(records: DataFrame, table: Kept) -> DataFrame:
     """The pattern: Kafka records of a topic -> the newest change of each key, its columns and ``op``."""
     row = f"STRUCT<{', '.join(f'{name}: {_wire(table, name)}' for name in table.names)}>"
     schema = f"before {row}, after {row}, source {ORIGIN}, transaction STRING, op STRING, ts_ms BIGINT"
-    events = records.where("value IS NOT NULL").select(F.from_json("value", schema).alias("e")).select("e.*")
+    changes = records.where("value IS NOT NULL").select(F.from_json("value", schema).alias("e")).select("e.*")
     image = F.when(F.col("op") == "d", F.col("before")).otherwise(F.col("after"))
-    rows = events.select(image.alias("row"), "op", "source.lsn").select("row.*", "op", "lsn")
+    rows = changes.select(image.alias("row"), "op", "source.lsn").select("row.*", "op", "lsn")
     latest = Window.partitionBy(*table.keys).orderBy(F.col("lsn").desc())
     ranked = rows.withColumn("rank", F.row_number().over(latest)).where("rank = 1").drop("rank", "lsn")
     return _stamped(ranked, table)

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder, WriterProperties, __version__, write_deltalake
 
-from benchmarks.cdc_ch.contender import APPLY, Case, Contender
+from benchmarks.cdc_ch.contender import APPLY, Case, Contender, events, tables
 from benchmarks.cdc_ch.systems import duck
-from benchmarks.cdc_ch.tables import TPCC, WIDE, Kept
+from benchmarks.cdc_ch.tables import WIDE, Kept
 
 _ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
 
@@ -69,21 +69,21 @@ class _DeltaRs:
 
 class _Refine(_DeltaRs):
     def start(self, case: Case, home: Path) -> None:
-        for table in TPCC.values():
+        for table in tables(case):
             self._load([Path(case.input) / "start" / f"{table.name}.parquet"], table, home)
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:
         phases = {}
         with closing(duck.opened()) as db:
-            for table in TPCC.values():
+            for table in tables(case):
                 started = time.perf_counter()
-                if (file := duck.batch_file(case, table, batch)).exists():
-                    self._merge(db.execute(duck.collapsed(table, file)).to_arrow_table(), table, home)
+                if files := events(case, table, batch):
+                    self._merge(db.execute(duck.collapsed(table, files)).to_arrow_table(), table, home)
                     phases[table.name] = time.perf_counter() - started
         return phases
 
-    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
-        for table in TPCC.values():
+    def export(self, case: Case, home: Path, out: Path) -> None:
+        for table in tables(case):
             self._save(table, home, out)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender
-from benchmarks.cdc_ch.tables import KNOWN, TIME, TPCC, WIDE, Kept
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, events, tables
+from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
 
 _FILE = "tables.duckdb"
 SETTINGS = {"threads": CORES, "memory_limit": "8GB", "preserve_insertion_order": False, "TimeZone": "UTC"}
@@ -32,22 +32,18 @@ def opened(file: Path | str = ":memory:") -> duckdb.DuckDBPyConnection:
     return db
 
 
-def collapsed(table: Kept, file: Path) -> str:
+def collapsed(table: Kept, files: Sequence[str]) -> str:
     """A query of the newest change of each key: the columns and ``op``. Only what is used is parsed."""
     after = {name: _wire(table, name) for name in table.names}
     before = {name: _wire(table, name) for name in table.keys}
     parts = {"op": "VARCHAR", "after": after, "before": before, "source": {"lsn": "BIGINT"}}
     keys = ", ".join(f"coalesce(e.after.{key}, e.before.{key})" for key in table.keys)
+    parsed = f"SELECT from_json(value, '{json.dumps(parts)}') AS e FROM read_parquet({list(files)})"
     return (
         f"SELECT {', '.join(_value(table, name) for name in table.names)}, e.op AS op "
-        f"FROM (SELECT from_json(value, '{json.dumps(parts)}') AS e FROM '{file}' WHERE value IS NOT NULL) "
+        f"FROM ({parsed} WHERE value IS NOT NULL) "
         f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY e.source.lsn DESC) = 1"
     )
-
-
-def batch_file(case: Case, table: Kept, batch: int = 0) -> Path:
-    """A table's events."""
-    return Path(case.input) / f"batch-{batch:04}" / f"{table.name}.parquet"
 
 
 class _Duck:
@@ -99,34 +95,34 @@ class _Duck:
 
 class _Refine(_Duck):
     def start(self, case: Case, home: Path) -> None:
-        self._load(home, {table: f"{case.input}/start/{table.name}.parquet" for table in TPCC.values()})
+        self._load(home, {table: f"{case.input}/start/{table.name}.parquet" for table in tables(case)})
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - it is open
         phases = {}
-        for table in TPCC.values():
+        for table in tables(case):
             started = time.perf_counter()
-            if (file := batch_file(case, table, batch)).exists():
-                self._merge(collapsed(table, file), table)
+            if files := events(case, table, batch):
+                self._merge(collapsed(table, files), table)
                 phases[table.name] = time.perf_counter() - started
         return phases
 
-    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
-        self._save(list(TPCC.values()), out)
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - it is open
+        self._save(tables(case), out)
 
 
 class _Collapse(_Duck):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - nothing is kept
-        for table in KNOWN.values():
-            if (file := batch_file(case, table)).exists():
-                for _ in self._db.execute(collapsed(table, file)).to_arrow_reader(100_000):
+        for table in tables(case):
+            if files := events(case, table):
+                for _ in self._db.execute(collapsed(table, files)).to_arrow_reader(100_000):
                     pass
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - nothing was kept
-        for table in KNOWN.values():
-            if (file := batch_file(case, table)).exists():
+        for table in tables(case):
+            if files := events(case, table):
                 (out / table.name).mkdir()
-                rows = f"SELECT * EXCLUDE op, op = 'd' AS deleted FROM ({collapsed(table, file)})"
+                rows = f"SELECT * EXCLUDE op, op = 'd' AS deleted FROM ({collapsed(table, files)})"
                 self._db.execute(f"COPY ({rows}) TO '{out}/{table.name}/all.parquet' (FORMAT parquet)")
 
 

@@ -12,11 +12,11 @@ from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, tables
 from benchmarks.cdc_ch.records import SCHEMA, SOURCE
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
-from benchmarks.cdc_ch.tables import KNOWN, TPCC, WIDE
+from benchmarks.cdc_ch.tables import KNOWN, WIDE
 from replicator import __version__, session, settings
 from replicator.debezium import position
 from replicator.formats.control import JsonControl
@@ -116,9 +116,9 @@ class _Refine(_Ours):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - what bronze has
         return self._refined(self._at(home))
 
-    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
+    def export(self, case: Case, home: Path, out: Path) -> None:
         at = self._at(home)
-        for table in TPCC.values():
+        for table in tables(case):
             rows = at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{table.name}"))
             engine.exported(live(rows), out, table.name)
 
@@ -134,7 +134,7 @@ class _Collapse(_Ours):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - what bronze has
         return self._refined(self._at(home, _Discarding()))
 
-    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - all tables
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - what bronze has
         self._refined(self._at(home, _Keeping(out)))
 
 
