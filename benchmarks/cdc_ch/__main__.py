@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 from benchmarks.cdc_ch import dataset, machine, page, plans, runner
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, PUBLISH, REFINE
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE
 from benchmarks.cdc_ch.systems import ABOUT, TRACKS
 
-TRACK_NAMES = (COLLAPSE, APPLY, REFINE, PUBLISH)
+TRACK_NAMES = (COLLAPSE, APPLY, REFINE, GOLD, PUBLISH)
 HERE = Path(__file__).resolve().parents[2]
 
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from benchmarks.cdc_ch.tables import KNOWN, Kept
 
-COLLAPSE, APPLY, REFINE, PUBLISH = "T1", "T2", "T3", "T5"
-"""Tracks: events -> one change per key; prepared changes -> a table; events -> tables; prepared changes -> a table of
-PostgreSQL.
+COLLAPSE, APPLY, REFINE, GOLD, PUBLISH = "T1", "T2", "T3", "T4", "T5"
+"""Tracks: events -> one change per key; prepared changes -> a table; events -> tables; changed inputs -> a model;
+prepared changes -> a table of PostgreSQL.
 """
 
 CORES = 2

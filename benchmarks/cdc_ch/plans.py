@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cdc_ch import dataset, sweep
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, PUBLISH, REFINE, Case
+from benchmarks.cdc_ch import dataset, star, sweep
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, Case
 from benchmarks.cdc_ch.dataset import Parameters
+from benchmarks.cdc_ch.star import Star
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM, Sweep
 from benchmarks.cdc_ch.tpcc import Scale
 
@@ -25,6 +26,7 @@ class Plan:
     trade: Parameters
     streams: tuple[Parameters, ...]
     sweeps: tuple[Sweep, ...]
+    stars: tuple[Star, ...]
     published: tuple[Sweep, ...]
     warmups: int
     repeats: int
@@ -51,6 +53,7 @@ PLANS = {
         Parameters(100_000),
         _streams(100_000)[1:],
         _growth((250_000,), 10_000),
+        (Star(200_000),),
         _published(200_000, (20_000,)),
         warmups=1,
         repeats=3,
@@ -59,6 +62,7 @@ PLANS = {
         Parameters(2_000_000, Scale(4, 1_000, 20_000)),
         _streams(2_000_000),
         (*_growth((250_000, 1_000_000, 4_000_000, 16_000_000), 10_000), *_widths(4_000_000, (1_000, 100_000))),
+        (Star(1_000_000), Star(4_000_000), Star(16_000_000)),
         _published(1_000_000, (10_000, 200_000, 2_000_000)),
         warmups=2,
         repeats=7,
@@ -67,6 +71,7 @@ PLANS = {
         Parameters(10_000_000, Scale(10, 3_000, 100_000)),
         _streams(10_000_000),
         (*_growth((4_000_000, 16_000_000, 64_000_000), 10_000), *_widths(16_000_000, (100_000, 1_000_000))),
+        (Star(16_000_000), Star(64_000_000)),
         _published(4_000_000, (200_000, 2_000_000)),
         warmups=2,
         repeats=7,
@@ -85,6 +90,9 @@ def cases(plan: Plan, tracks: list[str], home: Path, tell: Callable[[str], None]
     if REFINE in tracks:
         tell(f"the data of {plan.trade.name}")
         yield _of_events(REFINE, plan.trade, home)
+    for each in plan.stars if GOLD in tracks else []:
+        tell(f"the data of {each.name}")
+        yield _of_star(each, home)
     for each in plan.published if PUBLISH in tracks else []:
         tell(f"the data of {each.name}")
         yield _of_sweep(PUBLISH, each, home)
@@ -95,6 +103,12 @@ def _of_sweep(track: str, each: Sweep, home: Path) -> Case:
     name = f"{track}, {each.changes:,} changes, {each.keys}, of {each.rows:,} rows"
     size = each.changes * ROW_BYTES
     return Case(track, name, str(folder), str(home / each.target), each.rows, each.changes, each.keys, size)
+
+
+def _of_star(each: Star, home: Path) -> Case:
+    name = f"{GOLD}, {each.changes:,} changed lines, of {each.lines:,}"
+    folder = str(star.made(each, home))
+    return Case(GOLD, name, folder, rows=each.lines, changes=each.changes, keys=f"every {each.step}th")
 
 
 def _of_events(track: str, parameters: Parameters, home: Path) -> Case:

@@ -1,4 +1,4 @@
-"""The tables of TPC-C as their columns are declared, written on the wire, and kept; and the one table of T2.
+"""The tables of TPC-C as their columns are declared, written on the wire, and kept; and the few of T2 and T4.
 
 A row is a list of values in the order of its columns: whole numbers, texts, None; money in cents and rates in
 ten-thousandths, so that sums are exact; times in microseconds since 1970.
@@ -23,8 +23,9 @@ _ARROW = {
     RATE: pa.decimal128(4, 4),
     TIME: pa.timestamp("us"),
 }
-_SPARK = {"micro_timestamp": "TIMESTAMP_NTZ"}
-_DUCK = {"int": "INTEGER", "string": "VARCHAR", "micro_timestamp": "TIMESTAMP"}
+_POSTGRES = {"int": "integer", "string": "text", TIME: "timestamp"}
+_SPARK = {TIME: "TIMESTAMP_NTZ"}
+_DUCK = {"int": "INTEGER", "string": "VARCHAR", TIME: "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,11 @@ class Kept:
     def declared(self) -> tuple[tuple[str, str], ...]:
         """(column, logical type) as a source's file declares it where ``decimal.handling.mode`` is ``string``."""
         return tuple((name, kind.replace("decimal(", "decimal_string(")) for name, kind in self.columns)
+
+    @property
+    def postgres(self) -> tuple[tuple[str, str], ...]:
+        """(column, PostgreSQL's type)."""
+        return tuple((name, _POSTGRES.get(kind, kind.replace("decimal", "numeric"))) for name, kind in self.columns)
 
     def spark(self, name: str) -> str:
         """Spark's type of a column."""
@@ -158,4 +164,10 @@ TPCC = {
 WIDE = _of("wide", 1, "id:l kind:i amount:i price:m stamp:t name:s city:s note:s")
 """The synthetic table: 8 columns, about 130 bytes a row."""
 
-KNOWN = TPCC | {WIDE.name: WIDE}
+LINES = _of("lines", 1, "line:l order_id:l product:i quantity:i price:m")
+PURCHASES = _of("purchases", 1, "order_id:l customer:i placed:t")
+PRODUCTS = _of("products", 1, "product:i cost:m name:s")
+FACT = _of("fact", 1, "line_key:l order_key:l customer:i placed:t product_key:i quantity:i price:m profit:m")
+"""T4's tables, and what is made of them."""
+
+KNOWN = TPCC | {table.name: table for table in (WIDE, LINES, PURCHASES, PRODUCTS, FACT)}

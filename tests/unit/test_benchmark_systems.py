@@ -7,21 +7,22 @@ from pathlib import Path
 import pytest
 
 from benchmarks.cdc_ch import gate, plans
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case, Contender
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, REFINE, Case, Contender
 from benchmarks.cdc_ch.dataset import Parameters
 from benchmarks.cdc_ch.plans import Plan
+from benchmarks.cdc_ch.star import Star
 from benchmarks.cdc_ch.sweep import Sweep
 
 pytestmark = pytest.mark.spark
 
 STREAM = Parameters(400, per_key=4, duplicates=0.05, disorder=0.05)
-PLAN = Plan(STREAM, (), (Sweep(2_000, 200),), (), 0, 1)
+PLAN = Plan(STREAM, (), (Sweep(2_000, 200),), (Star(2_000),), (), 0, 1)
 
 
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
-    """One of each track, over the synthetic table."""
-    made = plans.cases(PLAN, [COLLAPSE, APPLY, REFINE], tmp_path_factory.mktemp("inputs"), lambda _: None)
+    """One of each track, small."""
+    made = plans.cases(PLAN, [COLLAPSE, APPLY, REFINE, GOLD], tmp_path_factory.mktemp("inputs"), lambda _: None)
     return {case.track: case for case in made}
 
 
@@ -41,15 +42,15 @@ def played(contender: Contender, case: Case, folder: Path) -> list[str]:
     return gate.problems(case, out)
 
 
-@pytest.mark.parametrize("track", [COLLAPSE, APPLY, REFINE])
+@pytest.mark.parametrize("track", [COLLAPSE, APPLY, REFINE, GOLD])
 def test_what_ours_leaves_is_the_oracles(spark: object, cases: dict[str, Case], track: str, tmp_path: Path) -> None:
-    """T1 and T3 are ticks of silver, T2 is the format's apply."""
+    """T1 and T3 are ticks of silver, T2 is the format's apply, T4 gold's refresh."""
     from benchmarks.cdc_ch.systems import ours
 
     assert played(ours.on(spark, track, tmp_path / "work"), cases[track], tmp_path) == []
 
 
-@pytest.mark.parametrize("track", [COLLAPSE, APPLY])
+@pytest.mark.parametrize("track", [COLLAPSE, APPLY, GOLD])
 def test_what_the_pattern_of_blogs_leaves_is_the_oracles(
     spark: object, cases: dict[str, Case], track: str, tmp_path: Path
 ) -> None:

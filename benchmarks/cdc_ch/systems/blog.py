@@ -17,10 +17,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, events, tables
+from benchmarks.cdc_ch import star
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, GOLD, Case, Contender, events, tables
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
-from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
+from benchmarks.cdc_ch.tables import FACT, KNOWN, TIME, WIDE, Kept
 from replicator import jars, settings
 
 ORIGIN = (
@@ -54,7 +55,7 @@ def made(track: str, work: Path, heap: str, *, tuned: bool) -> Contender:
 
 def on(session_of: SparkSession, track: str, work: Path, *, tuned: bool) -> Contender:
     """The same in a session that is there."""
-    kinds: dict[str, type[_Blog]] = {COLLAPSE: _Collapse, APPLY: _Apply}
+    kinds: dict[str, type[_Blog]] = {COLLAPSE: _Collapse, APPLY: _Apply, GOLD: _Rebuild}
     return kinds.get(track, _Refine)(session_of, work, tuned=tuned)
 
 
@@ -164,6 +165,26 @@ class _Apply(_Blog):
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one table
         engine.exported(self._spark.read.format("delta").load(str(home / WIDE.name)), out, WIDE.name)
+
+
+class _Rebuild(_Blog):
+    """The whole model, each time anew; its inputs are as they have become."""
+
+    def start(self, case: Case, home: Path) -> None:
+        inputs = {name: self._spark.read.parquet(f"{case.input}/start/{name}.parquet") for name in star.NAMES}
+        changed = self._spark.read.parquet(f"{case.input}/changes/lines.parquet")
+        inputs["lines"] = inputs["lines"].join(changed, "line", "left_anti").unionByName(changed)
+        for name, rows in inputs.items():
+            self._load(rows, KNOWN[name], home)
+
+    def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
+        inputs = {name: self._spark.read.format("delta").load(str(home / name)) for name in star.NAMES}
+        rows = self._spark.sql(star.SQL, **inputs)
+        rows.write.format("delta").mode("overwrite").save(str(home / FACT.name))
+        return {}
+
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one model
+        engine.exported(self._spark.read.format("delta").load(str(home / FACT.name)), out, FACT.name)
 
 
 def newest(records: DataFrame, table: Kept) -> DataFrame:

@@ -1,4 +1,6 @@
-"""This project: T1 and T3 are a tick of ``stages.silver``, T2 is what its format does with a batch's changes."""
+"""This project: T1 and T3 are a tick of ``stages.silver``, T2 is what its format does with a batch's changes, T4 a
+refresh by ``stages.gold``.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,21 @@ from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, tables
+from benchmarks.cdc_ch import star
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, GOLD, Case, Contender, tables
 from benchmarks.cdc_ch.records import SCHEMA, SOURCE
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
-from benchmarks.cdc_ch.tables import KNOWN, WIDE
+from benchmarks.cdc_ch.tables import FACT, KNOWN, TPCC, WIDE, Kept
 from replicator import __version__, session, settings
 from replicator.debezium import position
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
-from replicator.stages import silver, tuning
+from replicator.spec import INCREMENTAL, Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
+from replicator.stages import gold, silver, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.warehouse import Warehouse
 from replicator.transforms.layout import Layout, described
 from replicator.transforms.live import live
 
@@ -33,8 +37,17 @@ SPEC = SourceSpec(
     ".*",
     tables=tuple(
         Declaration(f"{SCHEMA}.{table.name}", tuple(Column(name, kind) for name, kind in table.declared))
-        for table in KNOWN.values()
+        for table in (*TPCC.values(), WIDE)
     ),
+)
+MODEL = Model(
+    FACT.name,
+    star.SQL,
+    {name: f"{SOURCE}/{SCHEMA}.{name}" for name in star.NAMES},
+    FACT.keys,
+    tuple(ModelColumn(name, kind, nullable=name not in FACT.keys) for name, kind in FACT.postgres),
+    lineage={"lines": ("line_key",), "purchases": ("order_key",), "products": ("product_key",)},
+    refresh=INCREMENTAL,
 )
 _PLACE = ("topic", "partition", "offset")
 
@@ -46,7 +59,7 @@ def made(track: str, work: Path, heap: str) -> Contender:
 
 def on(session_of: SparkSession, track: str, work: Path) -> Contender:
     """The same in a session that is there."""
-    kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply}
+    kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply, GOLD: _Gold}
     return kinds.get(track, _Refine)(session_of, work)
 
 
@@ -165,47 +178,74 @@ class _Apply(_Ours):
     session that the stage chooses for so many bytes.
     """
 
-    _LAYOUT = Layout({name: WIDE.spark(name).lower() for name in WIDE.names}, WIDE.keys)
-
     def start(self, case: Case, home: Path) -> None:
         spark = self._spark.newSession()
         spark.conf.set("spark.sql.files.maxRecordsPerFile", ROWS_PER_FILE)
         rows = spark.read.parquet(f"{case.target}/*.parquet")
-        self._put(_silver(rows, F.lit(1), F.lit(False)), home, 1)
+        _put(_silver(rows, WIDE, F.lit(1), F.lit(False)), WIDE, home, 1)
 
     def ready(self, case: Case) -> None:
         changes = self._spark.read.parquet(f"{case.input}/changes.parquet")
-        shaped = _silver(changes, F.col("lsn"), F.col("op") == "d")
+        shaped = _silver(changes, WIDE, F.col("lsn"), F.col("op") == "d")
         shaped.coalesce(1).write.mode("overwrite").parquet(str(self._changes(case)))
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
         changes = self._changes(case)
         size = sum(file.stat().st_size for file in changes.glob("*.parquet"))
         spark = tuning.session_for(self._spark, size, exact_names=True)
-        self._put(spark.read.parquet(str(changes)), home, 2)
+        _put(spark.read.parquet(str(changes)), WIDE, home, 2)
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one table
-        rows = DeltaFormat().read(self._spark, self._table(home))
+        rows = DeltaFormat().read(self._spark, _table(WIDE, home))
         engine.exported(live(rows), out, WIDE.name)
-
-    def _put(self, changes: DataFrame, home: Path, number: int) -> None:
-        DeltaFormat().apply(described(changes, self._LAYOUT), self._table(home), Progress("bronze", number))
-
-    def _table(self, home: Path) -> Table:
-        table = Lake(str(home)).silver(SOURCE, f"{SCHEMA}.{WIDE.name}", WIDE.keys)
-        return replace(table, complete=True)
 
     def _changes(self, case: Case) -> Path:
         return self._work / "prepared" / Path(case.input).name
 
 
-def _silver(rows: DataFrame, lsn: Value, deleted: Value) -> DataFrame:
+class _Gold(_Ours):
+    """An incremental model, built; its lines have changed since. A run is its refresh."""
+
+    def start(self, case: Case, home: Path) -> None:
+        for name in star.NAMES:
+            rows = self._spark.read.parquet(f"{case.input}/start/{name}.parquet")
+            _put(_silver(rows, KNOWN[name], F.lit(1), F.lit(False)), KNOWN[name], home, 1)
+        self._refreshed(home)
+        changed = self._spark.read.parquet(f"{case.input}/changes/lines.parquet")
+        _put(_silver(changed, KNOWN["lines"], F.lit(2), F.lit(False)), KNOWN["lines"], home, 2)
+
+    def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
+        self._refreshed(home)
+        return {}
+
+    def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one model
+        lake = Lake(str(home))
+        engine.exported(DeltaFormat().read(self._spark, lake.gold(MODEL.name)).select(*FACT.names), out, FACT.name)
+
+    def _refreshed(self, home: Path) -> None:
+        tables = DeltaFormat()
+        at = Warehouse(tables, tables, JsonControl(self._spark), Lake(str(home)))
+        for built in gold.refresh(self._spark, [MODEL], at):
+            if built.error is not None:
+                raise built.error
+
+
+def _put(changes: DataFrame, table: Kept, home: Path, number: int) -> None:
+    layout = Layout({name: table.spark(name).lower() for name in table.names}, table.keys)
+    DeltaFormat().apply(described(changes, layout), _table(table, home), Progress("bronze", number))
+
+
+def _table(table: Kept, home: Path) -> Table:
+    return replace(Lake(str(home)).silver(SOURCE, f"{SCHEMA}.{table.name}", table.keys), complete=True)
+
+
+def _silver(rows: DataFrame, table: Kept, lsn: Value, deleted: Value) -> DataFrame:
     """Rows as silver has them; a deleted one keeps its key alone (debezium.md M1)."""
     place = F.concat(F.lpad(F.lower(F.hex(lsn.cast("bigint"))), 20, "0"), F.lit("0" * 16))
-    cleared = [F.when(~deleted, F.col(name)).alias(name) for name in WIDE.names if name not in WIDE.keys]
+    cleared = [F.when(~deleted, F.col(name)).alias(name) for name in table.names if name not in table.keys]
     return rows.select(
-        *WIDE.keys,
+        *table.keys,
         *cleared,
         position.seq(place, lsn.cast("bigint")).alias("_seq"),
         deleted.alias("_deleted"),

@@ -22,24 +22,22 @@ from pyspark.sql import functions as F
 
 from benchmarks.cdc_ch.contender import Case, Contender
 from benchmarks.cdc_ch.systems import blog, engine, ours
-from benchmarks.cdc_ch.tables import TIME, WIDE
+from benchmarks.cdc_ch.tables import WIDE
 from infra.local import Stack
 from replicator.protocols import Difference
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 
-_KINDS = {"int": "integer", "string": "text", TIME: "timestamp"}
-COLUMNS = tuple((name, _KINDS.get(kind, kind.replace("decimal", "numeric"))) for name, kind in WIDE.columns)
 MODEL = Model(
     WIDE.name,
     "",
     {},
     WIDE.keys,
-    tuple(ModelColumn(name, kind, nullable=name not in WIDE.keys) for name, kind in COLUMNS),
+    tuple(ModelColumn(name, kind, nullable=name not in WIDE.keys) for name, kind in WIDE.postgres),
     target=Target("warehouse", "public", WIDE.name),
 )
 _NAMES = ", ".join(WIDE.names)
-_DDL = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
+_DDL = ", ".join(f"{name} {kind}" for name, kind in WIDE.postgres)
 _UPSERT = f"ON CONFLICT ({', '.join(WIDE.keys)}) DO UPDATE SET " + ", ".join(
     f"{name} = EXCLUDED.{name}" for name in WIDE.names if name not in WIDE.keys
 )
@@ -67,7 +65,7 @@ class _Served:
             return {"postgresql": session.server_version, "psycopg2": psycopg2.__version__}
 
     def start(self, case: Case, home: Path) -> None:  # noqa: ARG002 - the server keeps it
-        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS)
+        columns = ", ".join(f"{name} {kind}" for name, kind in WIDE.postgres)
         with self._session() as session, session.cursor() as cursor:
             cursor.execute(
                 f"DROP SCHEMA IF EXISTS start CASCADE; CREATE SCHEMA start; CREATE TABLE start.wide ({columns})"
