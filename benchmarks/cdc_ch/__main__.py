@@ -48,15 +48,21 @@ def _run(told: argparse.Namespace) -> None:
         for about, runs in runner.measured(cases, told.systems, plan, work, told.heap, _tell):
             report["settings"] |= about
             report["runs"] += [run.value() for run in runs]
-            file.write_text(json.dumps(report, indent=1) + "\n")
+            file.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
     finally:
-        for log in work.glob("*/*.log"):
-            shutil.copy(log, told.out / f"{log.parent.name}-{log.name}")
+        _keep_logs(work, told.data / "logs")
         shutil.rmtree(work, ignore_errors=True)
     _draw(file)
     wrong = sorted({run["system"] for run in report["runs"] if run["problem"]})
     if wrong:
         raise SystemExit(f"without a right result in some case: {', '.join(wrong)}")
+
+
+def _keep_logs(work: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for log in work.glob("*/*.log"):
+        shutil.copy(log, folder / f"{log.parent.name} {log.name}")
 
 
 def _draw(file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -24,6 +25,11 @@ def described() -> dict[str, Any]:
         "system": {"kernel": platform.release(), "python": sys.version.split()[0], "java": _java()},
         "commit": _said(["git", "describe", "--always", "--dirty"]),
     }
+
+
+def nowhere(text: str) -> str:
+    """The same without the folders of this machine: of a path its last part stays."""
+    return re.sub(r"""(?<=["\s=:,'])/(?:[\w.@+~-]+/)+""", ".../", text)
 
 
 def _java() -> str:

@@ -73,6 +73,7 @@ class Worker:
             cwd=Path(__file__).parents[2],
             start_new_session=True,
         )
+        self._runs = 0
         self._started: set[str] = set()
         self._ready: set[str] = set()
 
@@ -100,7 +101,7 @@ class Worker:
 
     def fresh(self, case: Case) -> Path:
         """A copy of the tables that a run starts from, made when they are first asked for."""
-        template, home = self.folder / f"start-{case.start}", self.folder / "run"
+        template = self.folder / f"start-{case.start}"
         if case.start not in self._started:
             shutil.rmtree(template, ignore_errors=True)
             template.mkdir()
@@ -109,7 +110,8 @@ class Worker:
         if case.name not in self._ready:
             self.told(do="ready", case=case.value(), home=str(template))
             self._ready.add(case.name)
-        shutil.rmtree(home, ignore_errors=True)
+        self._runs += 1
+        home = self.folder / f"run-{self._runs}"  # engines remember tables by their place
         shutil.copytree(template, home, copy_function=_linked)
         return home
 
@@ -123,6 +125,7 @@ class Worker:
         read = self.told(do="export", case=case.value(), home=str(home), out=str(out))["seconds"]
         problem = "; ".join(gate.problems(case, out))
         shutil.rmtree(out)
+        shutil.rmtree(home)
         return Run(**{**made.value(), "read": read, "problem": problem})
 
     def close(self) -> None:
@@ -174,7 +177,8 @@ def measured(
                 stack.callback(worker.close)
             about, living = _introduced(workers, tell)
             runs = [run for case in cases if case.track == track for run in _of_case(case, living, plan, tell)]
-        shutil.rmtree(work / track / "run", ignore_errors=True)
+        for worker in workers:
+            shutil.rmtree(worker.folder, ignore_errors=True)
         yield {track: about}, runs
 
 

@@ -90,7 +90,7 @@ def _make(star: Star, folder: Path) -> None:
             _save(db, f"SELECT {', '.join(KNOWN[name].names)} FROM ({query})", folder / "start" / f"{name}.parquet")
         changes = folder / "changes" / "lines.parquet"
         _save(db, _LINES.format(version=1, rows=star.lines, step=star.step), changes)
-        old = f"SELECT * FROM '{folder}/start/lines.parquet' ANTI JOIN '{changes}' USING (line)"
+        old = f"SELECT o.* FROM '{folder}/start/lines.parquet' o ANTI JOIN '{changes}' c USING (line)"
         inputs = {name: f"'{folder}/start/{name}.parquet'" for name in NAMES}
         inputs["lines"] = f"({old} UNION ALL SELECT * FROM '{changes}')"
         _save(db, SQL.format(**inputs), folder / "state" / f"{FACT.name}.parquet")

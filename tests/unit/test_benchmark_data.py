@@ -13,9 +13,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cdc_ch import dataset, sweep
+from benchmarks.cdc_ch import dataset, star, sweep
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
 from benchmarks.cdc_ch.records import UNSENT
+from benchmarks.cdc_ch.star import Star
 from benchmarks.cdc_ch.sweep import Sweep
 from benchmarks.cdc_ch.tables import KNOWN, RATE
 from benchmarks.cdc_ch.tpcc import Scale
@@ -208,3 +209,23 @@ def test_a_sweeps_oracle_is_its_table_with_the_changes(tmp_path: Path) -> None:
     told = rows(f"{folder}/state/*.parquet")
     assert len(told) == len(state) == 3_000 + 40 - 10
     assert {row[0]: row for row in told} == state
+
+
+def test_a_fact_is_its_lines_joined_with_those_that_changed(tmp_path: Path) -> None:
+    """Joined line by line; every n-th has another quantity."""
+    folder = star.made(Star(200, 10), tmp_path)
+
+    def rows(name: str) -> dict[int, dict[str, Any]]:
+        told = pq.read_table(folder / f"{name}.parquet").to_pylist()
+        return {next(iter(row.values())): row for row in told}
+
+    lines, purchases, products = (rows(f"start/{name}") for name in star.NAMES)
+    changed = rows("changes/lines")
+    assert list(changed) == list(range(0, 200, 10))
+    assert all(row["quantity"] != lines[key]["quantity"] for key, row in changed.items())
+    for key, row in (lines | changed).items():
+        order, product = purchases[row["order_id"]], products[row["product"]]
+        profit = ((row["price"] - product["cost"]) * row["quantity"]).quantize(Decimal("0.01"))
+        wanted = {"line_key": key, "order_key": order["order_id"], "customer": order["customer"]}
+        wanted |= {"placed": order["placed"], "product_key": product["product"], "quantity": row["quantity"]}
+        assert rows("state/fact")[key] == wanted | {"price": row["price"], "profit": profit}

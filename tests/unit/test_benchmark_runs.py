@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import figures, gate, page, plans, process, runner, summary
+from benchmarks.cdc_ch import figures, gate, machine, page, plans, process, runner, summary
 from benchmarks.cdc_ch.__main__ import TRACK_NAMES
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case
 from benchmarks.cdc_ch.dataset import Parameters
@@ -142,3 +142,12 @@ def test_every_system_has_a_description_and_tracks() -> None:
     """A report names all of them."""
     assert set(TRACKS) == set(ABOUT)
     assert all(set(tracks) <= set(TRACK_NAMES) for tracks in TRACKS.values())
+
+
+def test_a_report_does_not_tell_where_it_was_made() -> None:
+    """Folders go, names and addresses stay."""
+    told = '{"input": "/home/x/.cache/cdc-ch/tpcc-1", "o": "-Dlog=/a/b.c -Dx=1", "u": "http://h:1/a/b", "n": "1/2"}'
+    assert (
+        machine.nowhere(told)
+        == '{"input": ".../tpcc-1", "o": "-Dlog=.../b.c -Dx=1", "u": "http://h:1/a/b", "n": "1/2"}'
+    )
