@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.cdc_ch.tables import KNOWN, Kept
 
@@ -57,26 +58,30 @@ def events(case: Case, table: Kept, batch: int | None = None) -> list[str]:
     return sorted(map(str, Path(case.input).glob(f"{folder}/{table.name}.parquet")))
 
 
-class Contender(Protocol):
+class Contender(ABC):
     """One system in one track, in a process of its own. Only :meth:`run` is on the clock."""
 
+    @abstractmethod
     def about(self) -> Mapping[str, Any]:
         """Versions and settings, for the report."""
 
+    @abstractmethod
     def start(self, case: Case, home: Path) -> None:
         """Make below ``home`` the tables that every run starts from, whole and closed: it is copied for each run, data
         files that end with ``.parquet`` as links.
         """
 
-    def ready(self, case: Case) -> None:
+    def ready(self, case: Case) -> None:  # noqa: B027 - most take what is given as it is
         """Prepare what ``case`` gives, in the shape in which the system takes it."""
 
-    def arrive(self, case: Case, home: Path, batch: int) -> None:
+    def arrive(self, case: Case, home: Path, batch: int) -> None:  # noqa: B027 - most find files
         """The events of a batch are there to be read."""
 
+    @abstractmethod
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:
         """The work, until its result is committed. Returns seconds by phase, if it knows."""
 
+    @abstractmethod
     def export(self, case: Case, home: Path, out: Path) -> None:
         """Read the result back: all live rows of each table, with the source's columns, as Parquet files in
         ``<out>/<table>/``; in T1 the collapsed changes, with ``deleted`` behind the columns.
@@ -84,6 +89,7 @@ class Contender(Protocol):
 
     def counted(self) -> Mapping[str, int]:
         """What the engine has done so far: ``jobs`` and ``tasks`` where it has such."""
+        return {}
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - some have started nothing
         """Stop what was started."""

@@ -90,9 +90,9 @@ def cases(plan: Plan, tracks: list[str], home: Path, tell: Callable[[str], None]
     if REFINE in tracks:
         tell(f"the data of {plan.trade.name}")
         yield _of_events(REFINE, plan.trade, home)
-    for each in plan.stars if GOLD in tracks else []:
-        tell(f"the data of {each.name}")
-        yield _of_star(each, home)
+    for shop in plan.stars if GOLD in tracks else []:
+        tell(f"the data of {shop.name}")
+        yield _of_star(shop, home)
     for each in plan.published if PUBLISH in tracks else []:
         tell(f"the data of {each.name}")
         yield _of_sweep(PUBLISH, each, home)

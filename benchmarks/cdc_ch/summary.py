@@ -77,7 +77,6 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
         return Line(case, system, problem=problem or "it was only warmed up")
     seconds = [run["seconds"] for run in timed]
     new = _median(timed, lambda run: run["new_bytes"])
-    counts = {name: _median(timed, lambda run, name=name: run["counts"][name]) for name in timed[0]["counts"]}
     return Line(
         case,
         system,
@@ -90,9 +89,9 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
         _median(timed, lambda run: run["read"]),
         new,
         new / case.bytes if case.track == APPLY else None,
-        counts.get("jobs"),
-        counts.get("tasks"),
-        {name: _median(timed, lambda run, name=name: run["phases"].get(name, 0.0)) for name in timed[0]["phases"]},
+        _inner(timed, "counts").get("jobs"),
+        _inner(timed, "counts").get("tasks"),
+        _inner(timed, "phases"),
         max(run["others"] for run in timed),
         len(timed),
         None if system == OURS else _ratio(timed, ours),
@@ -102,8 +101,15 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
 def _ratio(runs: Sequence[Mapping[str, Any]], ours: Sequence[Mapping[str, Any]]) -> Ratio | None:
     """Of rounds in which both have a time."""
     own = {run["round"]: run["seconds"] for run in ours if run["round"] >= 0 and not run["problem"]}
-    pairs = [(run["seconds"], own[run["round"]]) for run in runs if run["round"] in own]
-    return figures.paired(*zip(*pairs, strict=True)) if len(pairs) > 1 else None
+    both = [run for run in runs if run["round"] in own]
+    if len(both) < 2:
+        return None
+    return figures.paired([run["seconds"] for run in both], [own[run["round"]] for run in both])
+
+
+def _inner(runs: Sequence[Mapping[str, Any]], kind: str) -> dict[str, float]:
+    """Medians by name of what runs have a mapping of."""
+    return {name: statistics.median(run[kind].get(name, 0) for run in runs) for name in runs[0][kind]}
 
 
 def _median(runs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float]) -> float:

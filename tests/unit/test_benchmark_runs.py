@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import figures, gate, machine, page, plans, process, runner, summary
+from benchmarks.cdc_ch import charts, figures, gate, machine, page, plans, process, runner, summary
 from benchmarks.cdc_ch.__main__ import TRACK_NAMES
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case
 from benchmarks.cdc_ch.dataset import Parameters
@@ -151,3 +151,28 @@ def test_a_report_does_not_tell_where_it_was_made() -> None:
         machine.nowhere(told)
         == '{"input": ".../tpcc-1", "o": "-Dlog=.../b.c -Dx=1", "u": "http://h:1/a/b", "n": "1/2"}'
     )
+
+
+def test_plots_have_a_line_per_system_over_sizes_and_over_changes(measured: Measured) -> None:
+    """Growth is drawn where there are several sizes, with its exponent; phases and bars where there are runs."""
+    sizes = [(1_000_000, 100), (4_000_000, 100), (4_000_000, 10_000)]
+    cases = [Case(APPLY, f"T2, {n} of {rows}", "", "", rows, n, "uniform", 130 * n) for rows, n in sizes]
+    seconds = {OURS: (2.0, 4.0, 5.0), "B1": (2.0, 8.0, 9.0)}
+    runs = [
+        Run(case.name, system, number, took[at], new_bytes=case.bytes)
+        for system, took in seconds.items()
+        for at, case in enumerate(cases)
+        for number in range(2)
+    ]
+    told = {**report(measured, runs), "cases": [case.value() for case in cases]}
+    found = summary.lines(told)
+    drawn = {chart.name: chart.figure for chart in charts.drawings(found)}
+    assert [line["name"] for line in drawn["T2: growth with the table, uniform keys"]["data"]] == [
+        "ours, b = 0.50",
+        "B1, b = 1.00",
+    ]
+    assert [list(line["x"]) for line in drawn["T2: growth with the changes"]["data"]] == [[100, 10_000]] * 2
+    assert drawn["T2: growth with the table, uniform keys"]["layout"]["xaxis"]["type"] == "log"
+    verdicts = {verdict.what: verdict for verdict in summary.verdicts(found)}
+    assert verdicts["T2, growth with uniform keys"].is_met is True
+    assert verdicts["T2, write amplification"].reached == "1.00 at most"

@@ -76,7 +76,7 @@ def spark(heap: str, *, tuned: bool) -> SparkSession:
     return made_session
 
 
-class _Blog:
+class _Blog(Contender):
     def __init__(self, spark: SparkSession, work: Path, *, tuned: bool) -> None:
         self._spark, self._work, self._tuned = spark, work, tuned
 
@@ -85,12 +85,6 @@ class _Blog:
         return {**told, **SETTINGS, **(TUNED if self._tuned else {})}
 
     def start(self, case: Case, home: Path) -> None:
-        pass
-
-    def ready(self, case: Case) -> None:
-        pass
-
-    def arrive(self, case: Case, home: Path, batch: int) -> None:
         pass
 
     def counted(self) -> Mapping[str, int]:
@@ -179,7 +173,7 @@ class _Rebuild(_Blog):
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
         inputs = {name: self._spark.read.format("delta").load(str(home / name)) for name in star.NAMES}
-        rows = self._spark.sql(star.SQL, **inputs)
+        rows = self._spark.sql(star.SQL, None, **inputs)
         rows.write.format("delta").mode("overwrite").save(str(home / FACT.name))
         return {}
 

@@ -28,21 +28,9 @@ def made(track: str) -> Contender:
     return _Apply() if track == APPLY else _Refine()
 
 
-class _DeltaRs:
+class _DeltaRs(Contender):
     def about(self) -> Mapping[str, Any]:
         return {"deltalake": __version__, "duckdb": duckdb.__version__, "streamed_exec": False, **duck.SETTINGS}
-
-    def ready(self, case: Case) -> None:
-        pass
-
-    def arrive(self, case: Case, home: Path, batch: int) -> None:
-        pass
-
-    def counted(self) -> Mapping[str, int]:
-        return {}
-
-    def close(self) -> None:
-        pass
 
     def _load(self, files: list[Path], table: Kept, home: Path) -> None:
         for file in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -46,7 +47,7 @@ def collapsed(table: Kept, files: Sequence[str]) -> str:
     )
 
 
-class _Duck:
+class _Duck(Contender):
     """``_db`` is open from when events arrive until the result was read: a run ends with its commit."""
 
     def __init__(self) -> None:
@@ -58,16 +59,10 @@ class _Duck:
     def start(self, case: Case, home: Path) -> None:
         pass
 
-    def ready(self, case: Case) -> None:
-        pass
-
     def arrive(self, case: Case, home: Path, batch: int) -> None:  # noqa: ARG002 - files are there
         if batch == 0:
             self._db.close()
             self._db = opened(home / _FILE)
-
-    def counted(self) -> Mapping[str, int]:
-        return {}
 
     def close(self) -> None:
         self._db.close()
@@ -114,8 +109,8 @@ class _Collapse(_Duck):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - nothing is kept
         for table in tables(case):
             if files := events(case, table):
-                for _ in self._db.execute(collapsed(table, files)).to_arrow_reader(100_000):
-                    pass
+                reader = self._db.execute(collapsed(table, files)).to_arrow_reader(100_000)
+                deque(reader or (), maxlen=0)
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - nothing was kept

@@ -69,7 +69,7 @@ def spark(heap: str) -> SparkSession:
     return session.session(settings.bare(None).model_copy(update={"spark": keys, "formats": ("delta",)}))
 
 
-class _Ours:
+class _Ours(Contender):
     def __init__(self, spark: SparkSession, work: Path) -> None:
         self._spark, self._work = spark, work
 
@@ -78,15 +78,6 @@ class _Ours:
         hidden = ("spark.app.", "spark.jars", "spark.repl", "spark.submit", "spark.driver.port")
         settings_of = {key: value for key, value in told.items() if not key.startswith(hidden)}
         return {"replicator": __version__, "spark": self._spark.version, "delta": version("delta-spark"), **settings_of}
-
-    def start(self, case: Case, home: Path) -> None:
-        raise NotImplementedError
-
-    def ready(self, case: Case) -> None:
-        pass
-
-    def arrive(self, case: Case, home: Path, batch: int) -> None:
-        pass
 
     def counted(self) -> Mapping[str, int]:
         return engine.counted(self._spark)

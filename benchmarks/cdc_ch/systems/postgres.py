@@ -9,11 +9,11 @@ import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import psycopg2
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 from psycopg2.extras import execute_values
@@ -52,7 +52,7 @@ def made(work: Path, heap: str, kind: str) -> Contender:
     return _Copy(work) if kind == "copy" else _Rows(work)
 
 
-class _Served:
+class _Served(Contender):
     """``start.wide`` is the table that every run starts from, ``public.wide`` the one that it changes."""
 
     def __init__(self, work: Path) -> None:
@@ -62,7 +62,7 @@ class _Served:
 
     def about(self) -> Mapping[str, Any]:
         with self._session() as session:
-            return {"postgresql": session.server_version, "psycopg2": psycopg2.__version__}
+            return {"postgresql": session.server_version, "psycopg2": version("psycopg2-binary")}
 
     def start(self, case: Case, home: Path) -> None:  # noqa: ARG002 - the server keeps it
         columns = ", ".join(f"{name} {kind}" for name, kind in WIDE.postgres)
@@ -73,9 +73,6 @@ class _Served:
             for file in sorted(Path(case.target).glob("*.parquet")):
                 cursor.copy_expert(f"COPY start.wide ({_NAMES}) FROM STDIN CSV", _csv(file, WIDE.names))
             self._make(cursor)
-
-    def ready(self, case: Case) -> None:
-        pass
 
     def arrive(self, case: Case, home: Path, batch: int) -> None:  # noqa: ARG002 - the server keeps it
         """The table as it was, its pages written and its statistics known."""
@@ -96,9 +93,6 @@ class _Served:
         with duckdb.connect() as db:
             rows = f"SELECT * FROM read_csv('{file}', header = false, columns = {kinds})"
             db.execute(f"COPY ({rows}) TO '{out}/{WIDE.name}/all.parquet' (FORMAT parquet)")
-
-    def counted(self) -> Mapping[str, int]:
-        return {}
 
     def close(self) -> None:
         self._stack.down()
