@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from plotly.offline import get_plotlyjs
 
-from benchmarks.cdc_ch import charts, summary
+from benchmarks.cdc_ch import charts, summary, targets
 from benchmarks.cdc_ch.summary import Line
 from replicator.operate.report.palette import LIGHT
 
@@ -30,8 +30,8 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
     told = environment.get_template("page.html").render(
         report=report,
         cases=_by_case(found),
-        verdicts=summary.verdicts(found),
-        shown=summary.shown,
+        verdicts=targets.verdicts(found),
+        shown=targets.shown,
         busy=summary.BUSY,
         drawings=drawings,
         figures=json.dumps([drawing.figure for drawing in drawings]).replace("<", "\\u003c"),
@@ -54,7 +54,7 @@ def _row(line: Line) -> str:
     if line.problem:
         return f"{line.system:8} no time: {line.problem}\n"
     busy = f"  others used {line.others:.0%} of the machine" if line.others > summary.BUSY else ""
-    ratio = "" if line.ratio is None else summary.shown(line.ratio) + ("" if line.ratio.is_sure else ", maybe chance")
+    ratio = "" if line.ratio is None else targets.shown(line.ratio) + ("" if line.ratio.is_sure else ", maybe chance")
     return (
         f"{line.system:8} {line.seconds:9.2f} {line.least:9.2f} {line.most:9.2f} {line.per_second:11,.0f} "
         f"{line.cpu:8.1f} {line.rss >> 20:6}  {ratio}{busy}\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import charts, figures, gate, machine, page, plans, process, runner, summary
+from benchmarks.cdc_ch import charts, figures, gate, machine, page, plans, process, runner, summary, targets
 from benchmarks.cdc_ch.__main__ import TRACK_NAMES
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case
 from benchmarks.cdc_ch.dataset import Parameters
@@ -99,7 +99,7 @@ def test_figures_have_medians_and_paired_ratios(measured: Measured) -> None:
     ratio = lines["B0"].ratio
     assert ratio is not None
     assert (ratio.median, ratio.low, ratio.high, ratio.is_sure) == (3.0, 3.0, 3.0, True)
-    told = {verdict.what: verdict for verdict in summary.verdicts(list(lines.values()))}
+    told = {verdict.what: verdict for verdict in targets.verdicts(list(lines.values()))}
     assert told["T3, TPC-C, against B0"].is_met is True
     assert told["T2, growth with latest keys"].is_met is None
 
@@ -173,6 +173,6 @@ def test_plots_have_a_line_per_system_over_sizes_and_over_changes(measured: Meas
     ]
     assert [list(line["x"]) for line in drawn["T2: growth with the changes"]["data"]] == [[100, 10_000]] * 2
     assert drawn["T2: growth with the table, uniform keys"]["layout"]["xaxis"]["type"] == "log"
-    verdicts = {verdict.what: verdict for verdict in summary.verdicts(found)}
+    verdicts = {verdict.what: verdict for verdict in targets.verdicts(found)}
     assert verdicts["T2, growth with uniform keys"].is_met is True
     assert verdicts["T2, write amplification"].reached == "1.00 at most"
