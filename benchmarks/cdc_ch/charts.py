@@ -27,7 +27,8 @@ def drawings(found: Sequence[Line]) -> list[Chart]:
         made += _over_sizes(keys, summary.growth(good, keys))
     made += _over_changes(summary.widths(good))
     made += _amplification([line for line in good if line.case.track == APPLY])
-    return made + _phases([line for line in good if line.case.track == REFINE])
+    made += _phases([line for line in good if line.case.track == REFINE])
+    return made + _batches([line for line in good if line.series])
 
 
 def _tracks(found: Sequence[Line]) -> list[str]:
@@ -111,3 +112,15 @@ def _phases(found: Sequence[Line]) -> list[Chart]:
     figure.update_layout(barmode="stack")
     figure.update_yaxes(title_text="seconds")
     return [drawn("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
+
+
+def _batches(found: Sequence[Line]) -> list[Chart]:
+    if not found:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for line in found:
+        name = f"{line.system}, last tenth {figures.degradation(line.series):.2f}x the first"
+        figure.add_scatter(name=name, y=list(line.series), mode="lines", line_color=COLOURS[line.system])
+    figure.update_xaxes(title_text="batch")
+    figure.update_yaxes(title_text="seconds", type="log")
+    return [drawn("T7: batch after batch", "Seconds of each small batch; maintenance is done between some.", figure)]

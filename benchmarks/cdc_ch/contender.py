@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.cdc_ch.tables import KNOWN, Kept
 
-COLLAPSE, APPLY, REFINE, GOLD, PUBLISH = "T1", "T2", "T3", "T4", "T5"
+COLLAPSE, APPLY, REFINE, GOLD, PUBLISH, SOAK = "T1", "T2", "T3", "T4", "T5", "T7"
 """Tracks: events -> one change per key; prepared changes -> a table; events -> tables; changed inputs -> a model;
-prepared changes -> a table of PostgreSQL.
+prepared changes -> a table of PostgreSQL; T3 in many small batches.
 """
 
 CORES = 2
@@ -80,6 +80,9 @@ class Contender(ABC):
     @abstractmethod
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:
         """The work, until its result is committed. Returns seconds by phase, if it knows."""
+
+    def upkeep(self, case: Case, home: Path) -> None:  # noqa: B027 - some need none
+        """Write small files together, as often as the runner says."""
 
     @abstractmethod
     def export(self, case: Case, home: Path, out: Path) -> None:

@@ -40,3 +40,9 @@ def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     if len(set(sizes)) < 2:
         return math.nan
     return statistics.linear_regression([math.log(n) for n in sizes], [math.log(t) for t in seconds]).slope
+
+
+def degradation(series: Sequence[float]) -> float:
+    """How much longer the last tenth of batches took than the first."""
+    part = max(1, len(series) // 10)
+    return statistics.mean(series[-part:]) / statistics.mean(series[:part])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cdc_ch import dataset, star, sweep
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, Case
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, SOAK, Case
 from benchmarks.cdc_ch.dataset import Parameters
 from benchmarks.cdc_ch.star import Star
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM, Sweep
@@ -28,6 +28,7 @@ class Plan:
     sweeps: tuple[Sweep, ...]
     stars: tuple[Star, ...]
     published: tuple[Sweep, ...]
+    soak: Parameters
     warmups: int
     repeats: int
 
@@ -55,6 +56,7 @@ PLANS = {
         _growth((250_000,), 10_000),
         (Star(200_000),),
         _published(200_000, (20_000,)),
+        Parameters(2_000, batches=20),
         warmups=1,
         repeats=3,
     ),
@@ -64,6 +66,7 @@ PLANS = {
         (*_growth((250_000, 1_000_000, 4_000_000, 16_000_000), 10_000), *_widths(4_000_000, (1_000, 100_000))),
         (Star(1_000_000), Star(4_000_000), Star(16_000_000)),
         _published(1_000_000, (10_000, 200_000, 2_000_000)),
+        Parameters(100_000, batches=500),
         warmups=2,
         repeats=7,
     ),
@@ -73,6 +76,7 @@ PLANS = {
         (*_growth((4_000_000, 16_000_000, 64_000_000), 10_000), *_widths(16_000_000, (100_000, 1_000_000))),
         (Star(16_000_000), Star(64_000_000)),
         _published(4_000_000, (200_000, 2_000_000)),
+        Parameters(1_000_000, Scale(4, 1_000, 20_000), batches=500),
         warmups=2,
         repeats=7,
     ),
@@ -97,6 +101,10 @@ def cases(plan: Plan, tracks: list[str], home: Path, tell: Callable[[str], None]
         tell(f"the data of {each.name}")
         yield _of_sweep(PUBLISH, each, home)
 
+    if SOAK in tracks:
+        tell(f"the data of {plan.soak.name}")
+        yield _of_events(SOAK, plan.soak, home)
+
 
 def _of_sweep(track: str, each: Sweep, home: Path) -> Case:
     folder = sweep.made(each, home)
@@ -115,8 +123,9 @@ def _of_events(track: str, parameters: Parameters, home: Path) -> Case:
     made = dataset.made(parameters, home)
     told = json.loads((made.folder / "meta.json").read_text())
     what = "TPC-C" if parameters.per_key is None else f"{parameters.per_key} of each key"
-    name = f"{track}, {told['records']:,} events, {what}"
     batches = 1 if track == COLLAPSE else parameters.batches
+    parts = f" in {batches} batches" if batches > 1 else ""
+    name = f"{track}, {told['records']:,} events{parts}, {what}"
     return Case(
         track, name, str(made.folder), rows=told["snapshot"], changes=told["records"], keys=what, bytes=told["bytes"],
         batches=batches,

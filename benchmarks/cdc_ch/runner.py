@@ -13,14 +13,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cdc_ch import gate, process
-from benchmarks.cdc_ch.contender import Case
+from benchmarks.cdc_ch.contender import SOAK, Case
 from benchmarks.cdc_ch.plans import Plan
 from benchmarks.cdc_ch.systems import TRACKS
+
+UPKEEP_EVERY = 50
+"""After so many batches of a case with several its tables are maintained."""
 
 
 class Failed(Exception):
@@ -32,9 +35,10 @@ class Run:
     """One run: ``round`` is negative for a warm-up. ``seconds`` is the sum over the case's batches; without a
     ``problem`` the result was the oracle's.
 
-    ``new_bytes`` are in files that were not there before or have grown; ``io_bytes`` went to the disk, the engine's own
-    temporary files included. ``others`` is the share of the machine that other processes used meanwhile. ``read`` is
-    how long it took to read all live rows back. ``phases`` are seconds by table.
+    ``series`` has the seconds of each batch where there are several, ``upkeep`` what maintenance between them took;
+    ``files`` were there in the end. ``new_bytes`` are in files that were not there before or have grown; ``io_bytes``
+    went to the disk, the engine's own temporary files included. ``others`` is the share of the machine that other
+    processes used meanwhile. ``read`` is how long it took to read all live rows back. ``phases`` are seconds by table.
     """
 
     case: str
@@ -49,11 +53,22 @@ class Run:
     read: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
+    series: Sequence[float] = ()
+    upkeep: float = 0.0
+    files: int = 0
     problem: str = ""
 
     def value(self) -> dict[str, Any]:
         """As JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A track begins: ``about`` has what each of its systems says of itself, or why it ``failed`` to start."""
+
+    track: str
+    about: Mapping[str, Any]
 
 
 class Worker:
@@ -122,11 +137,15 @@ class Worker:
         for batch in range(case.batches):
             self.told(do="arrive", case=case.value(), home=str(home), batch=batch)
             made = self._batch(made, case, home, batch, pids)
+            if case.batches > 1 and (batch + 1) % UPKEEP_EVERY == 0:
+                done = self.told(do="upkeep", case=case.value(), home=str(home))["seconds"]
+                made = replace(made, upkeep=made.upkeep + done)
+        files = len(_sizes(home))
         read = self.told(do="export", case=case.value(), home=str(home), out=str(out))["seconds"]
         problem = "; ".join(gate.problems(case, out))
         shutil.rmtree(out)
         shutil.rmtree(home)
-        return Run(**{**made.value(), "read": read, "problem": problem})
+        return replace(made, read=read, files=files, problem=problem)
 
     def close(self) -> None:
         """Its end, JVM included; a minute is waited for it."""
@@ -140,7 +159,7 @@ class Worker:
         self._log.close()
 
     def _batch(self, made: Run, case: Case, home: Path, batch: int, pids: list[int]) -> Run:
-        files, pids = _sizes(home), [*pids]
+        files = _sizes(home)
         process.reset(pids)
         before, machine = process.used(pids), process.busy()
         answer = self.told(do="run", case=case.value(), home=str(home), batch=batch)
@@ -148,25 +167,24 @@ class Worker:
         cpu, seconds = after.cpu - before.cpu, answer["seconds"]
         others = max(0.0, now - machine - cpu) / (seconds * (os.cpu_count() or 1))
         new = sum(max(0, size - files.get(file, 0)) for file, size in _sizes(home).items())
-        return Run(
-            made.case,
-            made.system,
-            made.round,
-            made.seconds + seconds,
-            made.cpu + cpu,
-            max(made.rss, after.rss),
-            made.new_bytes + new,
-            made.io_bytes + after.io_bytes - before.io_bytes,
-            max(made.others, others),
+        return replace(
+            made,
+            seconds=made.seconds + seconds,
+            cpu=made.cpu + cpu,
+            rss=max(made.rss, after.rss),
+            new_bytes=made.new_bytes + new,
+            io_bytes=made.io_bytes + after.io_bytes - before.io_bytes,
+            others=max(made.others, others),
             counts=_added(made.counts, answer["counts"]),
             phases=_added(made.phases, answer["phases"]),
+            series=(*made.series, seconds) if case.batches > 1 else (),
         )
 
 
 def measured(
     cases: Sequence[Case], systems: Sequence[str], plan: Plan, work: Path, heap: str, tell: Callable[[str], None]
-) -> Iterator[tuple[Mapping[str, Any], list[Run]]]:
-    """Track by track: what its systems say about themselves, and their runs. Warm-ups are runs, too.
+) -> Iterator[Begun | Run]:
+    """Track by track: what its systems say about themselves, then their runs as they end. Warm-ups are runs, too.
 
     A system that fails in a case, or leaves a wrong result, has no further run of it.
     """
@@ -176,10 +194,11 @@ def measured(
             for worker in workers:
                 stack.callback(worker.close)
             about, living = _introduced(workers, tell)
-            runs = [run for case in cases if case.track == track for run in _of_case(case, living, plan, tell)]
+            yield Begun(track, about)
+            for case in (case for case in cases if case.track == track):
+                yield from _of_case(case, living, plan, tell)
         for worker in workers:
             shutil.rmtree(worker.folder, ignore_errors=True)
-        yield {track: about}, runs
 
 
 def _introduced(workers: list[Worker], tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Worker]]:
@@ -191,7 +210,7 @@ def _introduced(workers: list[Worker], tell: Callable[[str], None]) -> tuple[dic
 
 def _of_case(case: Case, workers: list[Worker], plan: Plan, tell: Callable[[str], None]) -> Iterator[Run]:
     out: set[str] = set()
-    for number in range(-plan.warmups, plan.repeats):
+    for number in range(1) if case.track == SOAK else range(-plan.warmups, plan.repeats):
         turn = number % len(workers) if workers else 0
         for worker in [*workers[turn:], *workers[:turn]]:
             if worker.system in out:

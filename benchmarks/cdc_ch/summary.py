@@ -40,6 +40,9 @@ class Line:
     jobs: float | None = None
     tasks: float | None = None
     phases: Mapping[str, float] | None = None
+    series: Sequence[float] = ()
+    upkeep: float = 0.0
+    files: int = 0
     others: float = 0.0
     runs: int = 0
     ratio: Ratio | None = None
@@ -92,6 +95,9 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
         _inner(timed, "counts").get("jobs"),
         _inner(timed, "counts").get("tasks"),
         _inner(timed, "phases"),
+        timed[0]["series"],
+        _median(timed, lambda run: run["upkeep"]),
+        timed[0]["files"],
         max(run["others"] for run in timed),
         len(timed),
         None if system == OURS else _ratio(timed, ours),

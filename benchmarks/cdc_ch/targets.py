@@ -47,6 +47,9 @@ GROWTH = {LATEST: 0.15, UNIFORM: 0.5}
 WRITTEN = 3.0
 """Bytes written per byte of changed rows, at most."""
 
+DEGRADATION = 1.2
+"""The last tenth of many small batches to the first, at most."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -61,7 +64,7 @@ class Verdict:
 
 def verdicts(found: Sequence[Line]) -> list[Verdict]:
     """All targets that this benchmark can measure."""
-    return [*(_of_ratio(target, found) for target in TARGETS), *_of_growth(found), _of_bytes(found)]
+    return [*(_of_ratio(target, found) for target in TARGETS), *_of_growth(found), _of_bytes(found), _of_soak(found)]
 
 
 def _of_ratio(target: Target, found: Sequence[Line]) -> Verdict:
@@ -98,6 +101,16 @@ def _of_bytes(found: Sequence[Line]) -> Verdict:
     ours = [line.written for line in found if line.system == OURS and line.written is not None]
     told = f"{max(ours):.2f} at most" if ours else "not measured"
     return Verdict("T2, write amplification", f"≤ {WRITTEN:g}", told, max(ours) <= WRITTEN if ours else None, "1")
+
+
+def _of_soak(found: Sequence[Line]) -> Verdict:
+    ours = next((line for line in found if line.system == OURS and line.series), None)
+    what, asked = "T7, degradation", f"≤ {DEGRADATION:g}"
+    if ours is None:
+        return Verdict(what, asked, "not measured", None, "1")
+    reached = figures.degradation(ours.series)
+    told = f"{reached:.2f} over {len(ours.series)} batches, {ours.files} files, upkeep {ours.upkeep:.0f} s"
+    return Verdict(what, asked, told, reached <= DEGRADATION, "1")
 
 
 def shown(ratio: Ratio) -> str:

@@ -55,6 +55,10 @@ def _done(made: Contender, command: Mapping[str, Any]) -> dict[str, Any]:
         made.arrive(case, home, command["batch"])
     elif command["do"] == "run":
         return _timed(made, case, home, command["batch"])
+    elif command["do"] == "upkeep":
+        started = time.perf_counter()
+        made.upkeep(case, home)
+        return {"seconds": time.perf_counter() - started}
     else:
         out = Path(command["out"])
         shutil.rmtree(out, ignore_errors=True)

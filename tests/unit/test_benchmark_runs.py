@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.cdc_ch import charts, figures, gate, machine, page, plans, process, runner, summary, targets
 from benchmarks.cdc_ch.__main__ import TRACK_NAMES
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, Case
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, SOAK, Case
 from benchmarks.cdc_ch.dataset import Parameters
 from benchmarks.cdc_ch.plans import Plan
 from benchmarks.cdc_ch.runner import Run
@@ -20,7 +20,9 @@ from benchmarks.cdc_ch.sweep import Sweep
 from benchmarks.cdc_ch.systems import ABOUT, OURS, TRACKS
 from benchmarks.cdc_ch.tpcc import Scale
 
-PLAN = Plan(Parameters(2_000, Scale(1, 10, 50)), (Parameters(500, per_key=4),), (Sweep(2_000, 100),), (), (), 1, 2)
+TRADE = Parameters(2_000, Scale(1, 10, 50))
+SOAKED = Parameters(500, Scale(1, 10, 50), batches=3)
+PLAN = Plan(TRADE, (Parameters(500, per_key=4),), (Sweep(2_000, 100),), (), (), SOAKED, 1, 2)
 SYSTEMS = ("B4", "B5")
 Measured = tuple[list[Case], dict[str, object], list[Run]]
 
@@ -29,12 +31,14 @@ Measured = tuple[list[Case], dict[str, object], list[Run]]
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """The systems without a JVM, in every track."""
     home = tmp_path_factory.mktemp("benchmark")
-    cases = list(plans.cases(PLAN, [COLLAPSE, APPLY, REFINE], home, lambda _: None))
+    cases = list(plans.cases(PLAN, [COLLAPSE, APPLY, REFINE, SOAK], home, lambda _: None))
     abouts: dict[str, object] = {}
     runs: list[Run] = []
-    for about, some in runner.measured(cases, SYSTEMS, PLAN, home / "work", "1g", lambda _: None):
-        abouts |= about
-        runs += some
+    for each in runner.measured(cases, SYSTEMS, PLAN, home / "work", "1g", lambda _: None):
+        if isinstance(each, Run):
+            runs.append(each)
+        else:
+            abouts[each.track] = each.about
     return cases, abouts, runs
 
 
@@ -57,7 +61,7 @@ def test_systems_run_in_turn_and_every_result_is_the_oracles(measured: Measured)
     assert all(run.seconds > 0 and run.rss > 1 << 20 for run in runs)
     assert sum(run.cpu for run in runs) > 0
     assert all(run.new_bytes > 0 for run in runs if run.case.startswith((APPLY, REFINE)))
-    assert set(settings) == {COLLAPSE, APPLY, REFINE}
+    assert set(settings) == {COLLAPSE, APPLY, REFINE, SOAK}
     assert all("orderline" in run.phases for run in runs if run.case.startswith(REFINE))
 
 
@@ -91,7 +95,7 @@ def test_a_run_that_was_refused_is_left_out_of_figures(measured: Measured) -> No
 
 def test_figures_have_medians_and_paired_ratios(measured: Measured) -> None:
     """Rounds are compared one by one: a slow minute slows both."""
-    case = measured[0][-1].name
+    case = next(case.name for case in measured[0] if case.track == REFINE)
     ours = [Run(case, OURS, number, seconds) for number, seconds in enumerate((1.0, 10.0, 2.0))]
     other = [Run(case, "B0", number, seconds) for number, seconds in enumerate((3.0, 30.0, 6.0))]
     lines = {line.system: line for line in summary.lines(report(measured, [*ours, *other]))}
@@ -108,6 +112,14 @@ def test_a_difference_that_may_be_chance_is_none() -> None:
     """The interval holds 1."""
     assert not figures.paired([1.0, 3.0, 1.0, 2.9, 1.1], [2.0, 1.0, 2.0, 1.0, 1.0]).is_sure
     assert figures.paired([1.0, 1.1, 0.9], [2.0, 2.0, 2.0]).is_sure
+
+
+def test_batches_are_timed_one_by_one_and_what_they_left_is_checked_in_the_end(measured: Measured) -> None:
+    """T7: one round, without a warm-up."""
+    soaked = [run for run in measured[2] if run.case.startswith(SOAK)]
+    assert [(run.round, run.system, len(run.series)) for run in soaked] == [(0, "B4", 3), (0, "B5", 3)]
+    assert all(sum(run.series) == pytest.approx(run.seconds) and run.files for run in soaked)
+    assert figures.degradation([1.0] * 10 + [2.0] * 10) == 2.0
 
 
 def test_growth_is_the_slope_on_two_logarithmic_axes() -> None:

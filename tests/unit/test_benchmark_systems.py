@@ -16,7 +16,7 @@ from benchmarks.cdc_ch.sweep import Sweep
 pytestmark = pytest.mark.spark
 
 STREAM = Parameters(400, per_key=4, duplicates=0.05, disorder=0.05)
-PLAN = Plan(STREAM, (), (Sweep(2_000, 200),), (Star(2_000),), (), 0, 1)
+PLAN = Plan(STREAM, (), (Sweep(2_000, 200),), (Star(2_000),), (), STREAM, 0, 1)
 
 
 @pytest.fixture(scope="module")

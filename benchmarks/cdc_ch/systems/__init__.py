@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, Contender
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, SOAK, Contender
 
 OURS = "ours"
 ABOUT = {
@@ -22,11 +22,11 @@ ABOUT = {
 """Every system by its name in reports."""
 
 TRACKS = {
-    OURS: (COLLAPSE, APPLY, REFINE, GOLD, PUBLISH),
-    "B0": (COLLAPSE, APPLY, REFINE),
-    "B1": (COLLAPSE, APPLY, REFINE),
-    "B4": (APPLY, REFINE),
-    "B5": (COLLAPSE, APPLY, REFINE),
+    OURS: (COLLAPSE, APPLY, REFINE, GOLD, PUBLISH, SOAK),
+    "B0": (COLLAPSE, APPLY, REFINE, SOAK),
+    "B1": (COLLAPSE, APPLY, REFINE, SOAK),
+    "B4": (APPLY, REFINE, SOAK),
+    "B5": (COLLAPSE, APPLY, REFINE, SOAK),
     "rebuild": (GOLD,),
     "B7 jdbc": (PUBLISH,),
     "B7 copy": (PUBLISH,),

@@ -128,6 +128,10 @@ class _Refine(_Blog):
                 phases[table.name] = time.perf_counter() - started
         return phases
 
+    def upkeep(self, case: Case, home: Path) -> None:
+        for table in tables(case):
+            DeltaTable.forPath(self._spark, str(home / table.name)).optimize().executeCompaction()
+
     def export(self, case: Case, home: Path, out: Path) -> None:
         for table in tables(case):
             engine.exported(self._spark.read.format("delta").load(str(home / table.name)), out, table.name)

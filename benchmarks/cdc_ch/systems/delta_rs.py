@@ -70,6 +70,10 @@ class _Refine(_DeltaRs):
                     phases[table.name] = time.perf_counter() - started
         return phases
 
+    def upkeep(self, case: Case, home: Path) -> None:
+        for table in tables(case):
+            DeltaTable(str(home / table.name)).optimize.compact(writer_properties=_ZSTD)
+
     def export(self, case: Case, home: Path, out: Path) -> None:
         for table in tables(case):
             self._save(table, home, out)

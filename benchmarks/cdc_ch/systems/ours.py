@@ -25,6 +25,7 @@ from replicator.debezium import position
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
+from replicator.operate.maintain import Keeper, maintain
 from replicator.spec import INCREMENTAL, Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, tuning
 from replicator.stages.refinement import Refinement
@@ -49,6 +50,9 @@ MODEL = Model(
     lineage={"lines": ("line_key",), "purchases": ("order_key",), "products": ("product_key",)},
     refresh=INCREMENTAL,
 )
+KEPT_HOURS = 168
+"""What `replicator maintain` keeps unless told otherwise."""
+
 _PLACE = ("topic", "partition", "offset")
 
 
@@ -105,7 +109,11 @@ class _Ours(Contender):
 
 
 class _Refine(_Ours):
-    """Bronze has the first batch; a run is the tick that takes it."""
+    """Bronze has the first batch; a run is the tick that takes it, the first one of a driver that goes on."""
+
+    def __init__(self, session_of: SparkSession, work: Path) -> None:
+        super().__init__(session_of, work)
+        self._now = self._at(work)
 
     def start(self, case: Case, home: Path) -> None:
         at, folder = self._at(home), Path(case.input)
@@ -115,10 +123,18 @@ class _Refine(_Ours):
 
     def arrive(self, case: Case, home: Path, batch: int) -> None:
         if batch:
-            self._append(self._at(home), Path(case.input) / f"batch-{batch:04}")
+            self._append(self._now, Path(case.input) / f"batch-{batch:04}")
+        else:
+            self._now = self._at(home)
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - what bronze has
-        return self._refined(self._at(home))
+        return self._refined(self._now)
+
+    def upkeep(self, case: Case, home: Path) -> None:  # noqa: ARG002 - all tables
+        keeper = Keeper(self._now.lake, self._now.silver)
+        for done in maintain(self._spark, keeper.tables_of, keeper.tables(self._spark), KEPT_HOURS):
+            if done.error is not None:
+                raise done.error
 
     def export(self, case: Case, home: Path, out: Path) -> None:
         at = self._at(home)
