@@ -43,13 +43,15 @@ def reset(pids: list[int]) -> None:
 
 
 def used(pids: list[int]) -> Used:
-    """What they have used until now, ended children included; memory: the sum of their peaks."""
+    """What they have used until now, ended children included; memory: the sum of their peaks. One that has just ended has
+    no memory.
+    """
     cpu, written, rss = 0.0, 0, 0
     for pid in pids:
         with contextlib.suppress(OSError):
             cpu += sum(map(int, _stat(pid)[11:15])) / _TICKS
             told = _told(pid, "status")
-            rss += int(told["VmHWM"].split()[0]) * 1024
+            rss += int(told.get("VmHWM", "0").split()[0]) * 1024
             written += int(_told(pid, "io")["write_bytes"])
     return Used(cpu, written, rss)
 
