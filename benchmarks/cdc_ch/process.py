@@ -43,8 +43,8 @@ def reset(pids: list[int]) -> None:
 
 
 def used(pids: list[int]) -> Used:
-    """What they have used until now, ended children included; memory: the sum of their peaks. One that has just ended has
-    no memory.
+    """What they have used until now, ended children included; memory: the sum of their peaks. One that has just ended
+    has no memory.
     """
     cpu, written, rss = 0.0, 0, 0
     for pid in pids:
