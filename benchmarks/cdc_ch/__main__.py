@@ -38,7 +38,7 @@ def main() -> None:
 def _run(told: argparse.Namespace) -> None:
     plan = plans.PLANS[told.size]
     plan = plans.shortened(plan, told.warmups, told.repeats)
-    cases = list(plans.cases(plan, told.tracks, told.data, _tell))
+    cases = [case for case in plans.cases(plan, told.tracks, told.data, _tell) if told.only in case.name]
     work = Path(tempfile.mkdtemp(prefix="cdc-ch-", dir=told.data))
     report = {"size": told.size, "heap": told.heap, **machine.described(), "plan": plans.value(plan)}
     report |= {"cases": [case.value() for case in cases], "about": ABOUT, "settings": {}, "runs": []}
@@ -93,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--size", choices=tuple(plans.PLANS), default="S", help="S: minutes; M, L: for a report")
     parser.add_argument("--tracks", nargs="+", choices=TRACK_NAMES, default=list(TRACK_NAMES[:-1]), help="all but T7")
     parser.add_argument("--systems", nargs="+", choices=tuple(TRACKS), default=list(TRACKS))
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has this in it")
     parser.add_argument("--warmups", type=int, help="runs of each case that do not count; as the size says")
     parser.add_argument("--repeats", type=int, help="runs that do")
     parser.add_argument("--heap", default="4g", help="of each JVM: those of all systems on Spark stay alive")

@@ -12,9 +12,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from benchmarks.cdc_ch import gate, process
@@ -24,6 +25,9 @@ from benchmarks.cdc_ch.systems import TRACKS
 
 UPKEEP_EVERY = 50
 """After so many batches of a case with several its tables are maintained."""
+
+PATIENCE = 1800
+"""Seconds that a system may take for one command."""
 
 
 class Failed(Exception):
@@ -94,17 +98,27 @@ class Worker:
 
     def told(self, **command: Any) -> dict[str, Any]:
         """What it answers. Raises Failed with its error, or when it is gone."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise Failed("it has no pipes")
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        patience = Timer(PATIENCE, self._process.kill)
+        patience.start()
+        try:
+            line = self._asked(json.dumps(command))
+        except OSError as error:
+            raise Failed("its process has ended") from error
+        finally:
+            patience.cancel()
         if not line:
-            raise Failed(f"its process ended, see {self._log.name}")
+            raise Failed(f"its process ended, after {PATIENCE} s at the latest, see {self._log.name}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise Failed(answer["error"])
         return answer
+
+    def _asked(self, command: str) -> str:
+        if self._process.stdin is None or self._process.stdout is None:
+            raise Failed("it has no pipes")
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline()
 
     def introduced(self) -> dict[str, Any]:
         """Its versions and settings, or why it ``failed`` to start."""
@@ -150,7 +164,8 @@ class Worker:
     def close(self) -> None:
         """Its end, JVM included; a minute is waited for it."""
         if self._process.stdin is not None:
-            self._process.stdin.close()
+            with suppress(OSError):
+                self._process.stdin.close()
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:

@@ -22,7 +22,7 @@ from benchmarks.cdc_ch.tpcc import Scale
 
 TRADE = Parameters(2_000, Scale(1, 10, 50))
 SOAKED = Parameters(500, Scale(1, 10, 50), batches=3)
-PLAN = Plan(TRADE, (Parameters(500, per_key=4),), (Sweep(2_000, 100),), (), (), SOAKED, 1, 2)
+PLAN = Plan(TRADE, (), (Sweep(2_000, 100),), (), (), SOAKED, 1, 2)
 SYSTEMS = ("B4", "B5")
 Measured = tuple[list[Case], dict[str, object], list[Run]]
 
@@ -83,6 +83,16 @@ def test_a_wrong_result_has_no_time_and_its_system_no_further_run(tmp_path: Path
     assert told.startswith("wide: IO Error")
 
 
+def test_a_system_that_does_not_answer_is_ended_and_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process is waited for as long as a command may take, then ended; it has no runs."""
+    [case] = plans.cases(PLAN, [APPLY], tmp_path, lambda _: None)
+    monkeypatch.setattr(runner, "PATIENCE", 0.01)
+    told = list(runner.measured([case], ["B5"], PLAN, tmp_path / "work", "1g", lambda _: None))
+    assert isinstance(told[0], runner.Begun)
+    assert told[0].about["B5"]["failed"].startswith("its process ended, after 0.01 s at the latest, see ")
+    assert told[1:] == []
+
+
 def test_a_run_that_was_refused_is_left_out_of_figures(measured: Measured) -> None:
     """No median, no ratio, but its reason."""
     cases, _, runs = measured
@@ -90,7 +100,7 @@ def test_a_run_that_was_refused_is_left_out_of_figures(measured: Measured) -> No
     lines = summary.lines(report(measured, wrong))
     assert {line.system for line in lines if line.problem} == {"B4"}
     assert "B4       no time: odd\n" in page.text(report(measured, wrong))
-    assert len(lines) == 2 * len(cases) - 2
+    assert len(lines) == 2 * len(cases) - 1
 
 
 def test_figures_have_medians_and_paired_ratios(measured: Measured) -> None:
