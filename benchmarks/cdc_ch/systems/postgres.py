@@ -34,7 +34,7 @@ MODEL = Model(
     {},
     WIDE.keys,
     tuple(ModelColumn(name, kind, nullable=name not in WIDE.keys) for name, kind in WIDE.postgres),
-    target=Target("warehouse", "public", WIDE.name),
+    target=Target("warehouse", "bench", WIDE.name),
 )
 _NAMES = ", ".join(WIDE.names)
 _DDL = ", ".join(f"{name} {kind}" for name, kind in WIDE.postgres)
@@ -53,7 +53,7 @@ def made(work: Path, heap: str, kind: str) -> Contender:
 
 
 class _Served(Contender):
-    """``start.wide`` is the table that every run starts from, ``public.wide`` the one that it changes."""
+    """``start.wide`` is the table that every run starts from, ``bench.wide`` the one that it changes."""
 
     def __init__(self, work: Path) -> None:
         self._stack = Stack(work / "server")
@@ -65,30 +65,28 @@ class _Served(Contender):
             return {"postgresql": session.server_version, "psycopg2": version("psycopg2-binary")}
 
     def start(self, case: Case, home: Path) -> None:  # noqa: ARG002 - the server keeps it
-        columns = ", ".join(f"{name} {kind}" for name, kind in WIDE.postgres)
         with self._session() as session, session.cursor() as cursor:
             cursor.execute(
-                f"DROP SCHEMA IF EXISTS start CASCADE; CREATE SCHEMA start; CREATE TABLE start.wide ({columns})"
+                f"DROP SCHEMA IF EXISTS start CASCADE; CREATE SCHEMA start; CREATE TABLE start.wide ({_DDL})"
             )
             for file in sorted(Path(case.target).glob("*.parquet")):
                 cursor.copy_expert(f"COPY start.wide ({_NAMES}) FROM STDIN CSV", _csv(file, WIDE.names))
             self._make(cursor)
 
     def arrive(self, case: Case, home: Path, batch: int) -> None:  # noqa: ARG002 - the server keeps it
-        """The table as it was, its pages written and its statistics known."""
+        """The table as it was, and its statistics known."""
         with self._session() as session, session.cursor() as cursor:
-            cursor.execute(f"TRUNCATE public.wide; INSERT INTO public.wide ({_NAMES}) SELECT {_NAMES} FROM start.wide")
+            cursor.execute(f"TRUNCATE bench.wide; INSERT INTO bench.wide ({_NAMES}) SELECT {_NAMES} FROM start.wide")
         with closing(self._at.open()) as session:
             session.autocommit = True
             with session.cursor() as cursor:
-                cursor.execute("VACUUM ANALYZE public.wide")
-                cursor.execute("CHECKPOINT")
+                cursor.execute("VACUUM ANALYZE bench.wide")
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the server has it
         (out / WIDE.name).mkdir()
         file = out / WIDE.name / "all.csv"
         with self._session() as session, session.cursor() as cursor, file.open("wb") as written:
-            cursor.copy_expert(f"COPY (SELECT {_NAMES} FROM public.wide) TO STDOUT CSV", written)
+            cursor.copy_expert(f"COPY (SELECT {_NAMES} FROM bench.wide) TO STDOUT CSV", written)
         kinds = {name: WIDE.duck(name) for name in WIDE.names}
         with duckdb.connect() as db:
             rows = f"SELECT * FROM read_csv('{file}', header = false, columns = {kinds})"
@@ -98,7 +96,8 @@ class _Served(Contender):
         self._stack.down()
 
     def _make(self, cursor: Any) -> None:
-        cursor.execute(f"CREATE TABLE IF NOT EXISTS public.wide ({_DDL}, PRIMARY KEY ({', '.join(WIDE.keys)}))")
+        cursor.execute("CREATE SCHEMA IF NOT EXISTS bench")
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS bench.wide ({_DDL}, PRIMARY KEY ({', '.join(WIDE.keys)}))")
 
     @contextmanager
     def _session(self) -> Iterator[Any]:
@@ -152,9 +151,9 @@ class _Jdbc(_Served):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
         jdbc = {name: value for name, value in self._at.jdbc().items() if name in ("driver", "user", "password")}
         rows = self._spark.read.parquet(f"{case.input}/changes.parquet").drop("lsn")
-        rows.write.jdbc(self._at.jdbc()["url"], "public.staged", mode="overwrite", properties=jdbc)
+        rows.write.jdbc(self._at.jdbc()["url"], "bench.staged", mode="overwrite", properties=jdbc)
         with self._session() as session, session.cursor() as cursor:
-            _take(cursor, "public.staged")
+            _take(cursor, "bench.staged")
         return {}
 
     def counted(self) -> Mapping[str, int]:
@@ -170,7 +169,7 @@ class _Copy(_Served):
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
         with self._session() as session, session.cursor() as cursor:
-            cursor.execute("CREATE TEMP TABLE staged (LIKE public.wide, op text) ON COMMIT DROP")
+            cursor.execute("CREATE TEMP TABLE staged (LIKE bench.wide, op text) ON COMMIT DROP")
             given = _csv(Path(case.input) / "changes.parquet", (*WIDE.names, "op"))
             cursor.copy_expert(f"COPY staged ({_NAMES}, op) FROM STDIN CSV", given)
             _take(cursor, "staged")
@@ -185,16 +184,16 @@ class _Rows(_Served):
         rows = list(zip(*(column.to_pylist() for column in changes.columns), strict=True))
         with self._session() as session, session.cursor() as cursor:
             upserts = [row[:-1] for row in rows if row[-1] != "d"]
-            execute_values(cursor, f"INSERT INTO public.wide ({_NAMES}) VALUES %s {_UPSERT}", upserts, page_size=1000)
+            execute_values(cursor, f"INSERT INTO bench.wide ({_NAMES}) VALUES %s {_UPSERT}", upserts, page_size=1000)
             deletes = [row[:1] for row in rows if row[-1] == "d"]
-            gone = "DELETE FROM public.wide t USING (VALUES %s) AS s (id) WHERE t.id = s.id"
+            gone = "DELETE FROM bench.wide t USING (VALUES %s) AS s (id) WHERE t.id = s.id"
             execute_values(cursor, gone, deletes, page_size=1000)
         return {}
 
 
 def _take(cursor: Any, staged: str) -> None:
-    cursor.execute(f"DELETE FROM public.wide t USING {staged} s WHERE s.op = 'd' AND t.id = s.id")
-    cursor.execute(f"INSERT INTO public.wide ({_NAMES}) SELECT {_NAMES} FROM {staged} WHERE op <> 'd' {_UPSERT}")
+    cursor.execute(f"DELETE FROM bench.wide t USING {staged} s WHERE s.op = 'd' AND t.id = s.id")
+    cursor.execute(f"INSERT INTO bench.wide ({_NAMES}) SELECT {_NAMES} FROM {staged} WHERE op <> 'd' {_UPSERT}")
 
 
 def _csv(file: Path, names: tuple[str, ...]) -> io.BytesIO:
