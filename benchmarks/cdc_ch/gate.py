@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -13,8 +14,7 @@ from benchmarks.cdc_ch.tables import KNOWN, Kept
 def problems(case: Case, exported: Path) -> list[str]:
     """A sentence for each table that is not as the oracle says; none where all are."""
     oracle = Path(case.input)
-    with duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'")
+    with _opened() as db:
         if case.track == COLLAPSE:
             return [told for table in _touched(db, oracle) for told in _collapsed(db, table, oracle, exported)]
         tables = [KNOWN[file.stem] for file in sorted((oracle / "state").glob("*.parquet"))]
@@ -52,10 +52,8 @@ def _differing(
     quoted = ", ".join(f'"{name}"' for name in names)
     sides = [f"SELECT {typed} FROM ({side})" for side in (wanted, given)]
     try:
-        sums = [
-            db.sql(f"SELECT count(*), sum(CAST(hash({quoted}) AS HUGEINT)) FROM ({side})").fetchall() for side in sides
-        ]
-        if sums[0] == sums[1]:
+        sums = [f"SELECT count(*), sum(CAST(hash({quoted}) AS HUGEINT)) FROM ({side})" for side in sides]
+        if _oracles(sums[0]) == db.sql(sums[1]).fetchall():
             return []
         lacking, odd = (
             db.sql(f"SELECT count(*) FROM ({one} EXCEPT ALL {other})").fetchall()[0][0]
@@ -64,3 +62,16 @@ def _differing(
     except duckdb.Error as error:
         return [f"{table.name}: {str(error).splitlines()[0]}"]
     return [f"{table.name}: {lacking} rows are missing, {odd} are not the source's"]
+
+
+@cache
+def _oracles(query: str) -> list[tuple[int, int]]:
+    """Of a file that never changes: computed once."""
+    with _opened() as db:
+        return db.sql(query).fetchall()
+
+
+def _opened() -> duckdb.DuckDBPyConnection:
+    db = duckdb.connect()
+    db.execute("SET TimeZone = 'UTC'")
+    return db
