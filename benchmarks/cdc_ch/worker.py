@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.cdc_ch.contender import Case, Contender
+from benchmarks.cdc_ch.contender import CORES, Case, Contender
 from benchmarks.cdc_ch.systems import contender
 
 
 def main() -> None:
     """Until the runner says ``close`` or goes away."""
     system, track, work, heap = sys.argv[1:]
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # of what it starts, too
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     made = contender(system, track, Path(work), heap)
