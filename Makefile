@@ -6,7 +6,7 @@ TIMED := infra/timed
 STAMP := .venv/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture lock clean
+.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -61,6 +61,10 @@ test-spark-4.1: .venv-4.1/.made ## the part of the tests that Spark 4.1 has to p
 TORTURE ?= # such as --seed 7 --minutes 10 drivers; see CONTRIBUTING.md
 torture: jars ## kill a run at every point, again while it recovers, and compare everything (TORTURE="--minutes 10")
 	@$(TIMED) "the long sweep" $(BIN)/python -m tests.torture.long $(TORTURE)
+
+BENCH ?= # such as --size M --out benchmarks/reports/2026-11-23; see benchmarks/README.md
+bench: jars ## measure beside other systems, every result checked, with a report in .cache (BENCH="--size M")
+	@$(TIMED) "the benchmark" $(BIN)/python -m benchmarks.cdc_ch run $(BENCH)
 
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in

@@ -1,0 +1,108 @@
+"""The benchmark CDC-CH: ``python -m benchmarks.cdc_ch run --size S`` measures and writes a report.
+
+``data`` only makes the inputs, and with ``--lines`` writes the events as ``replicator run --recorded`` reads them;
+``page`` draws the page of a report's JSON once more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.cdc_ch import dataset, machine, page, plans, runner
+from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, SOAK
+from benchmarks.cdc_ch.systems import ABOUT, TRACKS
+
+TRACK_NAMES = (COLLAPSE, APPLY, REFINE, GOLD, PUBLISH, SOAK)
+HERE = Path(__file__).resolve().parents[2]
+
+
+def main() -> None:
+    """Parse and do."""
+    told = _parser().parse_args()
+    told.data = told.data.resolve()
+    told.data.mkdir(parents=True, exist_ok=True)
+    if told.do == "data":
+        _data(told)
+    elif told.do == "page":
+        _draw(told.report)
+    else:
+        _run(told)
+
+
+def _run(told: argparse.Namespace) -> None:
+    plan = plans.PLANS[told.size]
+    plan = plans.shortened(plan, told.warmups, told.repeats)
+    cases = [case for case in plans.cases(plan, told.tracks, told.data, _tell) if told.only in case.name]
+    work = Path(tempfile.mkdtemp(prefix="cdc-ch-", dir=told.data))
+    report = {"size": told.size, "heap": told.heap, **machine.described(), "plan": plans.value(plan)}
+    report |= {"cases": [case.value() for case in cases], "about": ABOUT, "settings": {}, "runs": []}
+    told.out.mkdir(parents=True, exist_ok=True)
+    file = told.out / "report.json"
+    try:
+        for each in runner.measured(cases, told.systems, plan, work, told.heap, _tell):
+            if isinstance(each, runner.Begun):
+                report["settings"][each.track] = each.about
+            else:
+                report["runs"].append(each.value())
+            file.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
+    finally:
+        _keep_logs(work, told.data / "logs")
+        shutil.rmtree(work, ignore_errors=True)
+    _draw(file)
+    wrong = sorted({run["system"] for run in report["runs"] if run["problem"]})
+    if wrong:
+        raise SystemExit(f"without a right result in some case: {', '.join(wrong)}")
+
+
+def _keep_logs(work: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for log in work.glob("*/*.log"):
+        shutil.copy(log, folder / f"{log.parent.name} {log.name}")
+
+
+def _draw(file: Path) -> None:
+    report = json.loads(file.read_text())
+    page.write(report, file.parent)
+    sys.stdout.write(page.text(report))
+
+
+def _data(told: argparse.Namespace) -> None:
+    made = dataset.made(plans.PLANS[told.size].trade, told.data)
+    sys.stdout.write(f"{made.folder}\n")
+    if told.lines:
+        with told.lines.open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in dataset.lines(made))
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.cdc_ch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("do", choices=("run", "data", "page"))
+    parser.add_argument("--size", choices=tuple(plans.PLANS), default="S", help="S: minutes; M, L: for a report")
+    parser.add_argument("--tracks", nargs="+", choices=TRACK_NAMES, default=list(TRACK_NAMES[:-1]), help="all but T7")
+    parser.add_argument("--systems", nargs="+", choices=tuple(TRACKS), default=list(TRACKS))
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has this in it")
+    parser.add_argument("--warmups", type=int, help="runs of each case that do not count; as the size says")
+    parser.add_argument("--repeats", type=int, help="runs that do")
+    parser.add_argument("--heap", default="4g", help="of each JVM: those of all systems on Spark stay alive")
+    parser.add_argument("--data", type=Path, default=HERE / ".cache" / "cdc-ch", help="where inputs are kept")
+    parser.add_argument("--out", type=Path, default=HERE / ".cache" / "cdc-ch" / "report", help="of the report")
+    parser.add_argument("--lines", type=Path, help="with `data`: write the events as JSON lines, too")
+    parser.add_argument("--report", type=Path, help="with `page`: the report.json")
+    return parser
+
+
+if __name__ == "__main__":
+    main()

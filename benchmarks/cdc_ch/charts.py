@@ -1,0 +1,126 @@
+"""The plots of a report, as plotly's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+
+from benchmarks.cdc_ch import figures, summary
+from benchmarks.cdc_ch.contender import APPLY, REFINE
+from benchmarks.cdc_ch.summary import Line
+from benchmarks.cdc_ch.sweep import LATEST, UNIFORM
+from benchmarks.cdc_ch.systems import ABOUT, OURS
+from replicator.operate.report.chart import Chart, drawn, layout
+from replicator.operate.report.palette import LIGHT
+
+# ours in the page's first colour, the others as Okabe and Ito tell colours apart
+_OTHERS = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
+COLOURS = {OURS: LIGHT.first, **dict(zip([name for name in ABOUT if name != OURS], _OTHERS, strict=False))}
+
+
+def drawings(found: Sequence[Line]) -> list[Chart]:
+    """Those for which there are figures."""
+    good = [line for line in found if not line.problem]
+    made = [_bars(track, [line for line in good if line.case.track == track]) for track in _tracks(good)]
+    for keys in (UNIFORM, LATEST):
+        made += _over_sizes(keys, summary.growth(good, keys))
+    made += _over_changes(summary.widths(good))
+    made += _amplification([line for line in good if line.case.track == APPLY])
+    made += _phases([line for line in good if line.case.track == REFINE])
+    return made + _batches([line for line in good if line.series])
+
+
+def _tracks(found: Sequence[Line]) -> list[str]:
+    return list(dict.fromkeys(line.case.track for line in found))
+
+
+def _bars(track: str, found: Sequence[Line]) -> Chart:
+    figure = go.Figure(layout=layout(LIGHT))
+    for system in dict.fromkeys(line.system for line in found):
+        own = [line for line in found if line.system == system]
+        figure.add_bar(
+            name=system,
+            x=[line.case.name.partition(", ")[2] for line in own],
+            y=[line.seconds for line in own],
+            error_y={
+                "type": "data",
+                "symmetric": False,
+                "array": [line.most - line.seconds for line in own],
+                "arrayminus": [line.seconds - line.least for line in own],
+            },
+            marker_color=COLOURS[system],
+        )
+    figure.update_yaxes(title_text="seconds", type="log")
+    return drawn(f"{track}: seconds", "Median seconds of each system; the lines reach from least to most.", figure)
+
+
+def _over_sizes(keys: str, systems: Mapping[str, Sequence[Line]]) -> list[Chart]:
+    if not any(len(own) > 1 for own in systems.values()):
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for system, own in systems.items():
+        sizes, seconds = [line.case.rows for line in own], [line.seconds for line in own]
+        name = f"{system}, b = {figures.exponent(sizes, seconds):.2f}"
+        figure.add_scatter(name=name, x=sizes, y=seconds, mode="lines+markers", line_color=COLOURS[system])
+    figure.update_xaxes(title_text="rows of the table", type="log")
+    figure.update_yaxes(title_text="seconds", type="log")
+    about = "Time of the same number of changes over the size of the table, with the exponent that fits it."
+    return [drawn(f"T2: growth with the table, {keys} keys", about, figure)]
+
+
+def _over_changes(systems: Mapping[str, Sequence[Line]]) -> list[Chart]:
+    if not any(len(own) > 1 for own in systems.values()):
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for system, own in systems.items():
+        changes, seconds = [line.case.changes for line in own], [line.seconds for line in own]
+        figure.add_scatter(name=system, x=changes, y=seconds, mode="lines+markers", line_color=COLOURS[system])
+    figure.update_xaxes(title_text="changed rows", type="log")
+    figure.update_yaxes(title_text="seconds", type="log")
+    rows = next(iter(systems.values()))[0].case.rows
+    return [drawn("T2: growth with the changes", f"Time over changed rows, of a table of {rows:,} rows.", figure)]
+
+
+def _amplification(found: Sequence[Line]) -> list[Chart]:
+    if not found:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for system in dict.fromkeys(line.system for line in found):
+        own = sorted(
+            (line for line in found if line.system == system), key=lambda line: line.case.changes / line.case.rows
+        )
+        shares = [line.case.changes / line.case.rows for line in own]
+        written = [line.written for line in own]
+        texts = [line.case.name for line in own]
+        figure.add_scatter(name=system, x=shares, y=written, text=texts, mode="markers", marker_color=COLOURS[system])
+    figure.update_xaxes(title_text="share of rows that change", type="log")
+    figure.update_yaxes(title_text="bytes written / bytes changed", type="log")
+    return [drawn("T2: write amplification", "Bytes in new files for each byte of changed rows.", figure)]
+
+
+def _phases(found: Sequence[Line]) -> list[Chart]:
+    with_phases = [line for line in found if line.phases]
+    if not with_phases:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for table in dict.fromkeys(table for line in with_phases for table in line.phases or ()):
+        systems = [line.system for line in with_phases]
+        figure.add_bar(name=table, x=systems, y=[(line.phases or {}).get(table, 0.0) for line in with_phases])
+    rest = [max(0.0, line.seconds - sum((line.phases or {}).values())) for line in with_phases]
+    figure.add_bar(name="before and between", x=[line.system for line in with_phases], y=rest, marker_color=LIGHT.rest)
+    figure.update_layout(barmode="stack")
+    figure.update_yaxes(title_text="seconds")
+    return [drawn("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
+
+
+def _batches(found: Sequence[Line]) -> list[Chart]:
+    if not found:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for line in found:
+        name = f"{line.system}, last tenth {figures.degradation(line.series):.2f}x the first"
+        figure.add_scatter(name=name, y=list(line.series), mode="lines", line_color=COLOURS[line.system])
+    figure.update_xaxes(title_text="batch")
+    figure.update_yaxes(title_text="seconds", type="log")
+    return [drawn("T7: batch after batch", "Seconds of each small batch; maintenance is done between some.", figure)]
