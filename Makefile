@@ -5,6 +5,9 @@ BIN := .venv/bin
 TIMED := infra/timed
 STAMP := .venv/.made
 
+# what one process has compiled, the hundred others that the targets start read
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench lock clean
 

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -136,6 +136,11 @@ def _together(nodeid: str) -> str:
     return folder if folder == "tests/stack" and name not in WITH_OWN_SERVERS else file
 
 
+def _waits(scope: str) -> bool:
+    """Whether tests that run together spend most of their time on waiting for servers and drivers."""
+    return scope.startswith("tests/stack")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first, so that two workers end together: tests with servers, then what may take longest by its
@@ -153,11 +158,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """``--dist loadfile`` hands out what runs together."""
+    """``--dist loadfile`` hands out what runs together, and beside files that wait for servers what keeps a processor
+    busy, as long as there is some.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return _together(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            beside = [work for other, work in self.assigned_work.items() if other is not node]
+            if any(_waits(scope) and not all(done.values()) for work in beside for scope, done in work.items()):
+                busy = next((scope for scope in self.workqueue if not _waits(scope)), None)
+                if busy is not None:
+                    self.workqueue.move_to_end(busy, last=False)
+            super()._assign_work_unit(node)
 
     return Together(config, log) if config.getoption("dist") == "loadfile" else None

@@ -212,15 +212,21 @@ class DeltaFormat:
         return None if version is None else Progress(input, version)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
-        """OPTIMIZE, then VACUUM."""
+        """OPTIMIZE, then VACUUM, each where it may have something to do."""
+        log = self._log(table)
         if self.version(spark, table) is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
-        with self._turns.of(table), delta_token.committing(spark, self._fence, table.location):
-            delta_upkeep.optimize(spark, table.location)
+        with self._turns.of(table):
+            if delta_upkeep.may_shrink(log.state(spark)):
+                with delta_token.committing(spark, self._fence, table.location):
+                    delta_upkeep.optimize(spark, table.location)
         failpoints.hit("delta.optimized")
         self._fence.check()
-        delta_upkeep.vacuum(spark, table.location, keep_hours)
+        with self._turns.of(table):
+            state = log.state(spark)
+        if delta_upkeep.may_hold_waste(spark, table.location, state, keep_hours):
+            delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:

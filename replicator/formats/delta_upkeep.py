@@ -1,12 +1,22 @@
-"""Upkeep of a Delta table: its small files written together, and those removed that no kept version needs."""
+"""Upkeep of a Delta table: its small files written together, and those removed that no kept version needs.
+
+Delta finds out by a dozen Spark jobs that a table needs neither. Of most tables the log and a listing tell it before.
+"""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
+
+from replicator.formats import control
+from replicator.formats.delta_log import State
+
+_LOG = "_delta_log/"
 
 _AS_WE_DO = {
     # Delta refuses to remove what is younger than a week: readers that it does not know of may be at it. Here the user
@@ -16,6 +26,27 @@ _AS_WE_DO = {
     # would look for changes
     "spark.databricks.delta.vacuum.logging.enabled": "false",
 }
+
+
+def may_shrink(state: State | None) -> bool:
+    """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or so many
+    files that they are not known.
+    """
+    if state is None or state.files is None:
+        return True
+    in_each = Counter(file.partition for file in state.files.values())
+    return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in state.files.values())
+
+
+def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep_hours: int) -> bool:
+    """Whether VACUUM may find something to remove: a file that is older than this and no live one. A younger one stays,
+    whatever it is.
+    """
+    if state is None or state.files is None:
+        return True
+    before = (time.time() - keep_hours * 3600) * 1000
+    old = (path for path, changed in control.files(spark, location) if changed <= before)
+    return any(f"{location}/{path}" not in state.files for path in old if not path.startswith(_LOG))
 
 
 def optimize(spark: SparkSession, location: str) -> None:
