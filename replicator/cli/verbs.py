@@ -24,7 +24,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     ),
     "doctor": (
         "doctor:doctor",
-        "Look at Python, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.",
+        "Look at Python, Spark, Java, JARs, configuration, Kafka, Connect, Postgres and the lake.",
     ),
     "explain": (
         "explain:explain",
