@@ -9,16 +9,17 @@ rows starts a Python worker with every job that reads them (decision 0009).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 _OFTEN = ("functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
+_COUNTED = "replicator.counted"
 
 
 class _Known:
@@ -119,6 +120,8 @@ def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
     """The same rows in another session: what is made of them runs in that one, by its settings."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 - `--help` loads no pyspark
 
+    if rows.sparkSession is spark:
+        return rows
     plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     return DataFrame(of(spark).org.apache.spark.sql.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
 
@@ -132,6 +135,22 @@ def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
         yield kept
     finally:
         java_rows.queryExecution().logical().rdd().unpersist(False)
+
+
+@contextmanager
+def counted(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int]]]:
+    """:func:`checkpointed`, and for how many of the rows each condition holds: counted on the way, without a job more.
+
+    Spark takes what a task counted once, also where the task ran twice: nothing stands between it and the end of its
+    job.
+    """
+    from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
+
+    each_of = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
+    observed = rows.observe(_COUNTED, *each_of)
+    with checkpointed(observed) as kept:
+        found: Any = observed._jdf.queryExecution().observedMetrics().apply(_COUNTED)  # noqa: SLF001
+        yield kept, {name: int(found.getLong(at)) for at, name in enumerate(conditions)}
 
 
 def frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: StructType) -> DataFrame:

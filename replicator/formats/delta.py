@@ -108,7 +108,7 @@ class DeltaFormat:
         if commits is None:
             return None
         files = [f.path for c in commits for f in c.files if f.is_new and f.version > after.get(f.partition, upto)]
-        schema = self.read(spark, table).schema
+        schema = delta_files.schema(self._snapshot(spark, table))
         if not files:
             return gateway.frame(spark, (), schema)
         try:
@@ -119,24 +119,25 @@ class DeltaFormat:
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession
-        before = self.version(spark, table)
-        if progress is not None and self._covered(spark, table, progress):
-            return Applied(0, 0, 0, before if before is not None else -1)
+        snapshot = self._snapshot(spark, table)
+        if snapshot is not None and progress is not None and self._covered(spark, table, snapshot, progress):
+            return Applied(0, 0, 0, int(snapshot.version()))
         return self._insert(rows, table, progress, _LOG)
 
     @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """MERGE by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
-        before = self.version(spark, table)
-        if before is None:
+        snapshot: Any = self._snapshot(spark, table)
+        if snapshot is None:
             applied = self._insert(changes, table, progress, _SILVER)
             delta_write.describe(spark, table, self._log(table), self._fence)
             return applied
-        delta_write.describe(spark, table, self._log(table), self._fence)
-        if self._covered(spark, table, progress):
-            return Applied(0, 0, 0, before)
-        snapshot = self._snapshot(spark, table)
+        if table.properties:
+            delta_write.describe(spark, table, self._log(table), self._fence)
+            snapshot = self._snapshot(spark, table)
+        if self._covered(spark, table, snapshot, progress):
+            return Applied(0, 0, 0, int(snapshot.version()))
         stored = delta_files.schema(snapshot).names
         inserts = {column: SIDES.of_change(column) for column in stored}
         if table.complete:  # the newest change wins whole (debezium.md M6)
@@ -149,27 +150,28 @@ class DeltaFormat:
     def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
         """Write exactly this difference; an empty one commits the progress alone."""
         spark = difference.sparkSession
-        before = self.version(spark, table)
+        snapshot = self._snapshot(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
-        if before is None:
+        if snapshot is None:
             return self._insert(upserts, table, progress, _LOG)
-        if self._covered(spark, table, progress):
-            return Applied(0, 0, 0, before)
+        if self._covered(spark, table, snapshot, progress):
+            return Applied(0, 0, 0, int(snapshot.version()))
         if difference.isEmpty():
             return self._insert(upserts.limit(0), table, progress, _LOG)
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
         merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
-        return self._merge(table, self._snapshot(spark, table), merging, progress)
+        return self._merge(table, snapshot, merging, progress)
 
     @in_turn
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """An overwrite of rows, columns and partitions."""
         spark = rows.sparkSession
-        before = self.version(spark, table)
-        if before is None:
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
             return self._insert(rows, table, progress, _LOG)
-        if self._covered(spark, table, progress):
+        before = int(snapshot.version())
+        if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, before)
         self._logs.pop(table.location, None)  # it remembers the partitions
         return delta_write.overwrite(rows, table, before, progress, self._fence)
@@ -221,9 +223,9 @@ class DeltaFormat:
         delta_upkeep.vacuum(spark, table.location, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
-    def _covered(self, spark: SparkSession, table: Table, progress: Progress) -> bool:
-        recorded = self.progress(spark, table, progress.input)
-        return recorded is not None and recorded.version >= progress.version
+    def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:
+        recorded = self._log(table).at(spark, snapshot).transactions.get(progress.input)
+        return recorded is not None and recorded >= progress.version
 
     def _insert(
         self, rows: DataFrame, table: Table, progress: Progress | None, properties: Mapping[str, str]

@@ -112,19 +112,10 @@ class Log:
         from commit to commit, and Delta is asked only where that cannot be done.
         """
         snapshot = self.snapshot(spark)
-        return None if snapshot is None else self._at(spark, snapshot)
+        return None if snapshot is None else self.at(spark, snapshot)
 
-    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
-        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
-        no feature that says otherwise what is in them. None where Delta must read it.
-        """
-        state = self._at(spark, snapshot)
-        if not state.files or not delta_files.are_plain(snapshot):
-            return None
-        files = tuple(state.files.values())
-        return None if any(file.has_vector for file in files) else files
-
-    def _at(self, spark: SparkSession, snapshot: Any) -> State:
+    def at(self, spark: SparkSession, snapshot: Any) -> State:
+        """The state at a snapshot that is the newest one, or was a moment ago."""
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
         known = self._state
         if known is None or known.identity != identity or known.version > version:
@@ -133,6 +124,16 @@ class Log:
         found = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
         self._state = found
         return found
+
+    def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
+        """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
+        no feature that says otherwise what is in them. None where Delta must read it.
+        """
+        state = self.at(spark, snapshot)
+        if not state.files or not delta_files.are_plain(snapshot):
+            return None
+        files = tuple(state.files.values())
+        return None if any(file.has_vector for file in files) else files
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
         if known is None or version - known.version > _FIRST_CHECKPOINT:

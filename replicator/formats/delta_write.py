@@ -11,6 +11,7 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
@@ -110,9 +111,8 @@ def _rewrite(
     progress: Progress,
     fence: Fence,
 ) -> None:
-    with gateway.checkpointed(delta_merge.settled(stored, merging)) as settled:
-        counts = {row["action"]: row["count"] for row in settled.groupBy("action").count().collect()}
-        metrics = {metric: counts.get(action, 0) for action, metric in delta_merge.METRICS.items()}
+    actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
+    with gateway.counted(delta_merge.settled(stored, merging), actions) as (settled, metrics):
         replaced = [file.action for file in files]
         delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics, fence)
 

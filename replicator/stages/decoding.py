@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -29,6 +29,8 @@ class Decoded:
     """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the table
     must become for them. ``guessed`` names columns whose types nobody described; ``swaps`` counts the records that
     were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
+    ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None where
+    nobody counted.
     """
 
     ordered: DataFrame
@@ -38,6 +40,7 @@ class Decoded:
     guessed: frozenset[str]
     swaps: int
     truncated: Callable[[], Truncated]
+    tally: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,14 +75,21 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterat
     changed = transform.made(typed)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
-        made, swaps = kept.enter_context(tuning.kept(changed)), 0
+        made, tally = kept.enter_context(tuning.tallied(changed, _tally()))
+        swaps = 0
         if needs.key_changes:
             reading = _Reading(ordered, forms, layout, known, transform)
             past = _past(share, reading, truncated, kept, is_new=stored is None)
             done = kept.enter_context(moves.settled(made, share.name, past))
-            made, swaps = kept.enter_context(tuning.kept(done.changes)), done.swaps
-        made = transformed.filtered(made)
-        yield Decoded(ordered, made, transform.schema, stored, frozenset(guessed), swaps, truncated)
+            made, swaps, tally = kept.enter_context(tuning.kept(done.changes)), done.swaps, None
+        passed = transformed.filtered(made)
+        tally = tally if passed is made else None
+        yield Decoded(ordered, passed, transform.schema, stored, frozenset(guessed), swaps, truncated, tally)
+
+
+def _tally() -> dict[str, Column]:
+    is_good = F.col("_reject").isNull()
+    return {"good": is_good, "partial": is_good & (F.size(decode.unsent()) > 0), "rejected": ~is_good}
 
 
 def _needs(share: Share) -> Needs:

@@ -135,22 +135,34 @@ def _bury(share: Share, letters: DataFrame, account: Account) -> None:
 
 
 def _counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horizon | None) -> Batch:
+    told = read.tally if purged is None else None  # a horizon makes dead letters of changes
+    good, partial, rejected = _by_reason(made) if told is None or told["rejected"] else (*_of_good(told), {})
+    return Batch(
+        made,
+        read.schema,
+        read.stored,
+        good=good,
+        partial=partial,
+        truncated=truncated,
+        purged=purged,
+        rejected=rejected,
+    )
+
+
+def _of_good(told: Mapping[str, int]) -> tuple[int, bool]:
+    return told["good"], told["partial"] > 0
+
+
+def _by_reason(made: DataFrame) -> tuple[int, bool, dict[str, int]]:
+    """How many changes are good, whether one of those is partial, and how many are not, by reason."""
     incomplete = F.size(decode.unsent()) > 0
     tally = made.groupBy(F.col("_reject.reason").alias("reason")).agg(
         F.count("*").alias("count"), F.max(incomplete).alias("partial")
     )
     counts = {row["reason"]: row for row in tally.collect()}
     good = counts.pop(None, None)
-    return Batch(
-        made,
-        read.schema,
-        read.stored,
-        good=0 if good is None else good["count"],
-        partial=good is not None and bool(good["partial"]),
-        truncated=truncated,
-        purged=purged,
-        rejected={reason: row["count"] for reason, row in counts.items()},
-    )
+    rejected = {reason: row["count"] for reason, row in counts.items()}
+    return (0, False, rejected) if good is None else (good["count"], bool(good["partial"]), rejected)
 
 
 def _settled(account: Account, batch: Batch) -> Account:

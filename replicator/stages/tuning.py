@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from replicator import gateway
 
@@ -66,3 +66,16 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
         yield cached
     finally:
         cached.unpersist(blocking=False)
+
+
+@contextmanager
+def tallied(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int] | None]]:
+    """:func:`kept`, and for how many of the rows each condition holds, counted on the way; None of large ones, which
+    nothing has computed yet.
+    """
+    if is_small(rows.sparkSession):
+        with gateway.counted(rows, conditions) as counted:
+            yield counted
+        return
+    with kept(rows) as cached:
+        yield cached, None

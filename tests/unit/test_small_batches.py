@@ -1,0 +1,74 @@
+"""What a small batch of silver costs: jobs, and rows that are counted while they are computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver, tuning
+from replicator.stages.refinement import Refinement
+from tests.builders import UNSENT, bronze, envelope, made, record
+
+pytestmark = pytest.mark.spark
+
+CONDITIONS = {"odd": "n % 2 = 1", "known": "n IS NOT NULL", "none": "false"}
+BATCH = ["described", "surveyed", "decoded", "joined", "written"]
+"""The jobs of a batch of one small table (decision 0043)."""
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Refinement:
+    format_, declared = DeltaFormat(), Declaration("shop.orders", (Column("id", "int"), Column("v", "string")))
+    source = SourceSpec("s", ".*", tables=(declared,))
+    return Refinement(source, format_, format_, MemoryControl(), Lake(str(tmp_path)), 1.0)
+
+
+def batch(spark: SparkSession, at: Refinement, *rows: tuple[int, Any]) -> tuple[int, dict[str, Any]]:
+    """How many jobs a batch of these rows takes, and its account."""
+    known = at.bronze.version(spark, at.lake.bronze("s"))
+    first = 0 if known is None else 100 * (known + 1)
+    records = [
+        record("s.shop.orders", first + n, {"id": key}, envelope("u", {"id": row, "v": v}, pos=4 + first + n))
+        for n, (key, v) in enumerate(rows)
+        for row in [key if isinstance(key, int) else 0]
+    ]
+    at.bronze.append(bronze(spark, records), at.lake.bronze("s"), None)
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = int(scheduler.numTotalJobs())
+    [account] = silver.refine(spark, at)
+    assert (account.error, account.residue) == (None, 0)
+    told = {"applied": account.applied, "superseded": account.superseded, "dead": account.dead_lettered}
+    return int(scheduler.numTotalJobs()) - before, told
+
+
+def test_a_batch_of_a_small_table_takes_few_jobs(spark: SparkSession, at: Refinement) -> None:
+    """Nothing is counted by a job of its own but what becomes a dead letter, by its reason."""
+    batch(spark, at, (1, "a"), (2, "b"))
+    few, told = batch(spark, at, (1, "c"), (1, "d"), (3, "e"), (2, UNSENT))
+    assert (few, told) == (len(BATCH), {"applied": 3, "superseded": 1, "dead": 0})
+    more, told = batch(spark, at, (3, "f"), ("x", "g"))
+    assert (more > len(BATCH), told) == (True, {"applied": 1, "superseded": 0, "dead": 1})
+    rows = at.silver.read(spark, at.lake.silver("s", "shop.orders")).select("id", "v").collect()
+    assert sorted(map(tuple, rows)) == [(1, "d"), (2, "b"), (3, "f")]
+    letters = at.bronze.read(spark, at.lake.dead_letters("s")).select("reason").collect()
+    assert [row["reason"] for row in letters] == ["key_undecodable"]
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_rows_are_counted_while_they_are_computed(spark: SparkSession, small: bool) -> None:
+    """Once each, whatever the parts they lie in; of no rows, none. Large ones are not computed before they are read."""
+    session = tuning.session_for(spark, 0 if small else tuning.SMALL_BYTES + 1)
+    rows = made(session, [(n if n % 5 else None,) for n in range(20)], "n INT").repartition(3)
+    conditions = {name: F.expr(told) for name, told in CONDITIONS.items()}
+    for found, wanted in ((rows, {"odd": 8, "known": 16, "none": 0}), (rows.limit(0), dict.fromkeys(CONDITIONS, 0))):
+        with tuning.tallied(found, conditions) as (kept, counts):
+            assert counts == (wanted if small else None)
+            assert kept.where("n IS NOT NULL").count() == wanted["known"]
