@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,10 @@ class Contender(ABC):
     def counted(self) -> Mapping[str, int]:
         """What the engine has done so far: ``jobs`` and ``tasks`` where it has such."""
         return {}
+
+    def servers(self) -> Sequence[int]:
+        """Ids of processes that work for it and are not its children."""
+        return ()
 
     def close(self) -> None:  # noqa: B027 - some have started nothing
         """Stop what was started."""

@@ -22,17 +22,22 @@ class Used:
     rss: int
 
 
-def tree(pid: int) -> list[int]:
-    """A process and all of its descendants."""
+def tree(*pids: int) -> list[int]:
+    """Processes and all of their descendants."""
     children: dict[int, list[int]] = defaultdict(list)
     for entry in _PROC.iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                children[int(_stat(int(entry.name))[1])].append(int(entry.name))
-    found = [pid]
+                children[parent(int(entry.name))].append(int(entry.name))
+    found = [*pids]
     for each in found:
         found.extend(children[each])
     return found
+
+
+def parent(pid: int) -> int:
+    """The process that has started it. Raises OSError when it is gone."""
+    return int(_stat(pid)[1])
 
 
 def reset(pids: list[int]) -> None:

@@ -146,7 +146,8 @@ class Worker:
 
     def run(self, case: Case, number: int) -> Run:
         """One run and what it left, compared. Raises Failed."""
-        home, out, pids = self.fresh(case), self.folder / "exported", process.tree(self._process.pid)
+        home, out = self.fresh(case), self.folder / "exported"
+        pids = process.tree(self._process.pid, *self.told(do="servers")["pids"])
         made = Run(case.name, self.system, number)
         for batch in range(case.batches):
             self.told(do="arrive", case=case.value(), home=str(home), batch=batch)

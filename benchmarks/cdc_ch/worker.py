@@ -47,6 +47,8 @@ def _answer(made: Contender, command: Mapping[str, Any], answers: TextIO) -> Non
 def _done(made: Contender, command: Mapping[str, Any]) -> dict[str, Any]:
     if command["do"] == "about":
         return {"about": dict(made.about())}
+    if command["do"] == "servers":
+        return {"pids": list(made.servers())}
     case, home = Case(**command["case"]), Path(command["home"])
     if command["do"] == "start":
         made.start(case, home)

@@ -155,6 +155,7 @@ def test_a_process_is_measured_with_its_children() -> None:
     pids = process.tree(os.getpid())
     used = process.used(pids)
     assert pids[0] == os.getpid()
+    assert os.getpid() in process.tree(process.parent(os.getpid()))
     assert used.cpu > 0
     assert used.rss > 1 << 20
     assert process.busy() > used.cpu / 2

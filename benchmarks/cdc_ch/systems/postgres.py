@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from psycopg2.extras import execute_values
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.cdc_ch import process
 from benchmarks.cdc_ch.contender import Case, Contender
 from benchmarks.cdc_ch.systems import blog, engine, ours
 from benchmarks.cdc_ch.tables import WIDE
@@ -91,6 +92,11 @@ class _Served(Contender):
         with duckdb.connect() as db:
             rows = f"SELECT * FROM read_csv('{file}', header = false, columns = {kinds})"
             db.execute(f"COPY ({rows}) TO '{out}/{WIDE.name}/all.parquet' (FORMAT parquet)")
+
+    def servers(self) -> Sequence[int]:
+        """The one whose child answers."""
+        with self._session() as session:
+            return [process.parent(session.info.backend_pid)]
 
     def close(self) -> None:
         self._stack.down()
