@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workload-size", type=int, default=30, help="its transactions per database")
     parser.addoption("--gold-seed", type=int, default=20261122, help="the seed of tests/property/test_gold_laws.py")
     parser.addoption("--gold-batches", type=int, default=12, help="how many batches it plays")
-    parser.addoption("--s3-faults", type=float, default=0.03, help="the share of requests to S3 that get no answer")
+    parser.addoption("--s3-faults", type=float, default=0.02, help="the share of requests to S3 that get no answer")
 
 
 @pytest.fixture(scope="session")
