@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from replicator.java import java_home
-from replicator.settings import variable
+from replicator.environment import variable
 
 
 def described() -> dict[str, Any]:
