@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from replicator.java import java_home
 from replicator.environment import variable
+from replicator.java import java_home
 
 
 def described() -> dict[str, Any]:
