@@ -35,42 +35,26 @@ def jobs(spark: SparkSession, work: Callable[[], Maintained]) -> tuple[int, Main
     return len(context.statusTracker().getJobIdsForGroup(group)), done
 
 
-def written(spark: SparkSession, format_: DeltaFormat, folder: Path) -> Table:
-    """A table in three versions, each of one file."""
-    table = Table("t", str(folder), ("k",))
-    for version in range(3):
-        rows = made(spark, [(1, f"{version}", "upsert"), (2, "b", "upsert")], "k INT, v STRING, _op STRING")
-        format_.put(rows, table, Progress("model", version))
-    return table
-
-
 def test_a_table_with_nothing_to_do_costs_no_job(spark: SparkSession, tmp_path: Path) -> None:
-    """One file per partition and nothing old but that: Delta is not asked, wherever the table lies."""
-    format_ = DeltaFormat()
-    table = written(spark, format_, tmp_path / "a b%20{c,d}[1]*")
-    assert jobs(spark, lambda: format_.maintain(spark, table, WEEK)) == (
-        0,
-        Maintained(3, *[_bytes(table), 3, _bytes(table)]),
-    )
-    count, done = jobs(spark, lambda: format_.maintain(spark, table, 0))
-    assert count > 0
-    assert (done.files_before, done.files) == (3, 1)
-    assert jobs(spark, lambda: format_.maintain(spark, table, 0))[0] == 0
-    assert jobs(spark, lambda: DeltaFormat().maintain(spark, table, WEEK))[0] == 0
-    assert sorted(map(tuple, spark.read.format("delta").load(table.location).collect())) == [(1, "2"), (2, "b")]
-
-
-def test_what_a_writer_left_that_died_goes_when_it_is_old(spark: SparkSession, tmp_path: Path) -> None:
-    """K-M1: a file that no version names is removed when it is older than what is kept, and not before."""
-    format_ = DeltaFormat()
-    table = written(spark, format_, tmp_path / "t")
+    """K-M1: Delta is asked only where a file is old and not live, wherever the table lies; what a writer left that died
+    goes then, and not before.
+    """
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "a b%20{c,d}[1]*"), ("k",))
+    rows = [(1, "a", "upsert"), (2, "b", "upsert")]
+    format_.put(made(spark, rows, "k INT, v STRING, _op STRING"), table, Progress("model", 0))
+    (live,) = Path(table.location).glob("*.parquet")
+    size = live.stat().st_size
+    assert jobs(spark, lambda: format_.maintain(spark, table, 0)) == (0, Maintained(1, size, 1, size))
     left = Path(table.location) / "part-of-a-writer-that-died.parquet"
     left.write_bytes(b"half")
-    format_.maintain(spark, table, WEEK)
+    assert jobs(spark, lambda: format_.maintain(spark, table, WEEK))[0] == 0
     assert left.exists()
     os.utime(left, (LONG_AGO, LONG_AGO))
-    format_.maintain(spark, table, WEEK)
+    os.utime(live, (LONG_AGO, LONG_AGO))
+    assert jobs(spark, lambda: format_.maintain(spark, table, WEEK))[0] > 0
     assert not left.exists()
+    assert jobs(spark, lambda: DeltaFormat().maintain(spark, table, WEEK)) == (0, Maintained(1, size, 1, size))
+    assert sorted(map(tuple, format_.read(spark, table).collect())) == [(1, "a"), (2, "b")]
 
 
 def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> None:
@@ -87,7 +71,3 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
     spark.sql(f"DELETE FROM delta.`{hidden.location}` WHERE k = 8")
     assert jobs(spark, lambda: format_.maintain(spark, hidden, WEEK))[0] > 0
     assert format_.read(spark, hidden).count() == 8
-
-
-def _bytes(table: Table) -> int:
-    return sum(file.stat().st_size for file in Path(table.location).glob("*.parquet"))
