@@ -1,0 +1,50 @@
+"""The nouns of the product as frozen values. Standard library only: everything may import them."""
+
+from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target
+from replicator.spec.sources import (
+    AGGREGATE_ID,
+    BY_POSITION,
+    BY_TIME,
+    EVENT_ID,
+    Column,
+    Connector,
+    Declaration,
+    Login,
+    Mask,
+    Outbox,
+    Reading,
+    SourceSpec,
+    Transform,
+)
+from replicator.spec.tables import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table, Token
+
+__all__ = [
+    "AGGREGATE_ID",
+    "BY_POSITION",
+    "BY_TIME",
+    "EVENT_ID",
+    "FULL",
+    "INCREMENTAL",
+    "Applied",
+    "Arrival",
+    "Column",
+    "Connector",
+    "Declaration",
+    "Evolution",
+    "Feed",
+    "Kept",
+    "Login",
+    "Maintained",
+    "Mask",
+    "Model",
+    "ModelColumn",
+    "Moment",
+    "Outbox",
+    "Progress",
+    "Reading",
+    "SourceSpec",
+    "Table",
+    "Target",
+    "Token",
+    "Transform",
+]
