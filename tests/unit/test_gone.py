@@ -165,24 +165,36 @@ def test_rows_that_nothing_mentions_since_go(exact: SparkSession, tmp_path: Path
     assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
 
 
+def test_a_death_at_the_commit_is_gone_on_with(exact: SparkSession, tmp_path: Path) -> None:
+    """The deletes and that they were made are one commit: the next process makes them, or sees that they are there."""
+    world = World(exact, tmp_path)
+    world.take(*BEFORE)
+    world.finish(BEGUN, ENDED)
+    world.format.when = "before"
+    with pytest.raises(Killed):
+        world.take(*SEEN, *CHANGED)
+    world.declare()
+    world.format.when = "after"
+    with pytest.raises(Killed):
+        world.take()
+    world.declare()
+    world.format.when = "before"
+    assert world.take() == []
+    assert world.live() == {1: 11, 3: 33, 6: 1}
+
+
 def test_an_empty_table_loses_all_its_rows_once_it_is_not_paused(exact: SparkSession, tmp_path: Path) -> None:
-    """No record since means that no row is there; a paused table stays as it is. The deletes and that they were
-    made are one commit: who dies before it leaves them to the next process, who dies behind it has made them.
-    """
+    """No record since means that no row is there; a paused table stays as it is."""
     world = World(exact, tmp_path)
     world.take(*BEFORE)
     pause.pause([(world.at, NAME)], "now")
     world.finish(BEGUN, BEGUN)
     assert world.take() == []
+    assert len(world.live()) == 5
     pause.resume([(world.at, NAME)])
-    for when, left in (("before", 5), ("after", 0)):
-        world.format.when = when
-        with pytest.raises(Killed):
-            world.take()
-        assert len(world.live()) == left
-        world.declare()
-    world.format.when = "before"
-    assert world.take() == []
+    [account] = world.take()
+    assert account.warnings[0].startswith("5 rows")
+    assert world.live() == {}
 
 
 def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, tmp_path: Path) -> None:
