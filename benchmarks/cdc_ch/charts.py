@@ -14,9 +14,9 @@ from benchmarks.cdc_ch.systems import ABOUT, OURS
 from replicator.operate.report.chart import Chart, drawn, layout
 from replicator.operate.report.palette import LIGHT
 
-# ours in the page's first colour, the others as Okabe and Ito tell colours apart
-_OTHERS = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000")
-COLOURS = {OURS: LIGHT.first, **dict(zip([name for name in ABOUT if name != OURS], _OTHERS, strict=False))}
+# ours in the page's first colour, the others as Okabe and Ito tell colours apart, and two that no plot has beside these
+_OTHERS = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#7A5195", "#8C564B")
+COLOURS = {OURS: LIGHT.first, **dict(zip([name for name in ABOUT if name != OURS], _OTHERS, strict=True))}
 
 
 def drawings(found: Sequence[Line]) -> list[Chart]:

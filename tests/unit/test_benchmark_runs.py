@@ -161,8 +161,9 @@ def test_a_process_is_measured_with_its_children() -> None:
     assert process.busy() > used.cpu / 2
 
 
-def test_every_system_has_a_description_and_tracks() -> None:
-    """A report names all of them."""
+def test_every_system_has_a_description_tracks_and_a_colour_of_its_own() -> None:
+    """A report names and draws all of them."""
+    assert len({charts.COLOURS[system] for system in ABOUT}) == len(ABOUT)
     assert set(TRACKS) == set(ABOUT)
     assert all(set(tracks) <= set(TRACK_NAMES) for tracks in TRACKS.values())
 
