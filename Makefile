@@ -72,7 +72,7 @@ bench: jars ## measure beside other systems, every result checked, with a report
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
-LOCK_4.1 := $(subst constraints.in,constraints-4.1.in,$(LOCK))
+LOCK_4.1 := $(subst constraints.in,constraints-4.1.in --override requirements/override-4.1.in,$(LOCK))
 
 LOCK_EMR := $(filter-out --universal,$(subst 3.10,3.11,$(LOCK))) --python-platform x86_64-manylinux_2_28 \
 	--no-emit-package pyspark --no-emit-package py4j
