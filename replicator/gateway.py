@@ -135,7 +135,7 @@ def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
     if rows.sparkSession is spark:
         return rows
     plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
-    return DataFrame(of(spark).org.apache.spark.sql.Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
+    return DataFrame(of(spark).Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
 
 
 @contextmanager

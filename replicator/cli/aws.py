@@ -64,14 +64,14 @@ def package(
     as_json: options.Json = False,
 ) -> None:
     """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
-    from replicator import environment, jars, settings
+    from replicator import environment, jars, settings, sparkline
     from replicator.aws import package as packing
     from replicator.aws import place, runtime
     from replicator.java import java_home
 
     configured = options.settings(env, conf)
     formats = [name for name in configured.formats if name != "delta"]
-    lock = jars.locked("3.5", [*formats, "msk"])
+    lock = jars.locked(sparkline.DEFAULT.name, [*formats, "msk"])
     wanted = runtime.missing(lock) if configured.runtime == "emr" else lock
     paths = jars.fetch(wanted, configured.cache, java=java_home(environment.variable("JAVA_HOME")))
     folder = settings.folder(conf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -39,7 +40,7 @@ def maintain(
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    hours = (settings.maintenance.keep if keep is None else _seconds(keep)) // 3600
+    hours = math.ceil((settings.maintenance.keep if keep is None else _seconds(keep)) / 3600)
     stages = ("bronze", "silver", "gold")
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
         spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings, fence)

@@ -254,13 +254,13 @@ class HudiFormat:
 
     def _put(self, rows: DataFrame, table: Table, progress: Progress, commits: Sequence[Commit]) -> Applied:
         """Rows with their ``_action``: ``insert``, ``update``, ``delete``; NULL: nothing."""
-        actions = {action: F.col("_action") == action for action in ("insert", "update", "delete")}
-        with gateway.counted(rows.where(F.col("_action").isNotNull()), actions) as (kept, counts):
-            deleted = counts["delete"]
+        with gateway.checkpointed(rows.where(F.col("_action").isNotNull())) as kept:
+            counts = {row["_action"]: row["count"] for row in kept.groupBy("_action").count().collect()}
+            deleted = counts.get("delete", 0)
             gone = F.when(F.col("_action") == "delete", F.lit(True)).alias(_GONE)
             written = hudi_rows.shaped(kept, commits[-1], *([gone] if deleted else []))
             note = self._write(written, table, hudi_options.UPSERT, progress, commits, deleted=deleted)
-        return Applied(counts["insert"], counts["update"], deleted, note.version)
+        return Applied(counts.get("insert", 0), counts.get("update", 0), deleted, note.version)
 
     def _write(
         self,

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from replicator.errors import ConfigError
 from replicator.operate import pause
 from replicator.protocols import Source
-from replicator.stages import routing, snapshots
+from replicator.stages import gone, routing, snapshots
 from replicator.stages.refinement import Refinement
 from replicator.stages.snapshots import Place, Whole
 
@@ -54,15 +54,6 @@ def _of(topics: frozenset[str], offsets: Mapping[Place, int]) -> dict[Place, int
 
 
 def _refuse(at: Refinement, table: str) -> None:
-    """Where rows are kept that the source's table need not have, or more is to be said of an end than that it came."""
-    told = at.source.declaration(table)
-    reasons = {
-        "its records come from objects, whose places are not Kafka's": bool(at.source.objects),
-        "it takes the rows of several tables (`shards`)": bool(told.shards),
-        "it keeps events that their outbox has lost": told.outbox is not None and told.outbox.mode != "current",
-        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
-    }
-    for reason, holds in reasons.items():
-        if holds:
-            mend = "Leave --remove-missing out: the snapshot alone mends rows that differ."
-            raise ConfigError(f"what is missing cannot be told: {reason}", where=f"{at.source.name}/{table}", mend=mend)
+    if reason := gone.impossible(at.source, table):
+        mend = "Leave --remove-missing out: the snapshot alone mends rows that differ."
+        raise ConfigError(f"what is missing cannot be told: {reason}", where=f"{at.source.name}/{table}", mend=mend)

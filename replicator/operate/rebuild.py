@@ -102,6 +102,7 @@ def _finished(spark: SparkSession, begun: Rebuild) -> Rebuilt:
 
 def _carried_out(spark: SparkSession, begun: Rebuild, how: How) -> Rebuilt:
     silver = begun.at.silver
+    gone.refuse_pending(spark, begun.at, begun.name)
     if not shadow.is_made(spark, begun):
         shadow.make(spark, begun)
     if gone.is_done(spark, begun.at, begun.name):

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.errors import ReplicatorError, TableStopped
-from replicator.spec import Progress, Table
+from replicator.spec import Progress, SourceSpec, Table
 from replicator.stages import decoding, engine, epochs, pauses, routing, snapshots, tuning
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -58,7 +58,7 @@ def removed(spark: SparkSession, at: Refinement, again: Collection[str] = ()) ->
     due = [
         name
         for name, whole in sorted(known.items())
-        if name not in paused and (name in again or at.reached.removed.get(name) != whole.number)
+        if name in again or (name not in paused and at.reached.removed.get(name) != whole.number)
     ]
     accounts = []
     for name in due:
@@ -75,6 +75,36 @@ def is_done(spark: SparkSession, at: Refinement, name: str) -> bool:
     return whole is not None and bronze is not None and _has(spark, at, name, whole, bronze)
 
 
+def refuse_pending(spark: SparkSession, at: Refinement, name: str) -> None:
+    """Raise TableStopped while a table that a snapshot has taken rows from waits for a later one: only that one is
+    known, so nobody can take those rows again.
+    """
+    whole, bronze = _known(at, name), at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    if whole is None or bronze is None or _has(spark, at, name, whole, bronze):
+        return
+    table = at.lake.silver(at.source.name, name)
+    if at.silver.progress(spark, table, _input(bronze)) is not None:
+        raise TableStopped(
+            "a snapshot that was taken with --remove-missing has not been seen to",
+            where=table.name,
+            mend="`replicator run bronze silver`, then again.",
+        )
+
+
+def impossible(source: SourceSpec, name: str) -> str | None:
+    """Why a snapshot does not say which rows of a table are gone: rows are kept that the source's table need not have,
+    or more is to be said of an end than that it came.
+    """
+    told = source.declaration(name)
+    reasons = {
+        "its records come from objects, whose places are not Kafka's": bool(source.objects),
+        "it takes the rows of several tables (`shards`)": bool(told.shards),
+        "it keeps events that their outbox has lost": told.outbox is not None and told.outbox.mode != "current",
+        "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
 def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = False) -> int | None:
     """How many rows went from one table; None where there is nothing to do, or not yet. Raises TableStopped where
     nobody can tell what was mentioned.
@@ -86,6 +116,9 @@ def remove(spark: SparkSession, at: Refinement, name: str, *, again: bool = Fals
     done = _has(spark, at, name, whole, bronze)
     if done and not again:
         return None
+    if reason := impossible(at.source, name):
+        mend = "Take back what was declared since the snapshot, or leave the rows: `replicator tables pause`."
+        raise TableStopped(f"which rows are gone cannot be told: {reason}", where=f"{at.source.name}/{name}", mend=mend)
     read = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), bronze)
     progress = Progress(f"{bronze}/dead letters", version + 1) if done else Progress(_input(bronze), whole.number)
     return _removed(spark, _Table(at, name, whole, bronze, read, progress))
@@ -112,6 +145,7 @@ def _told(spark: SparkSession, at: Refinement, name: str, whole: Whole, *, again
     try:
         count = remove(spark, at, name, again=again)
     except engine.FAILURES as error:
+        at.reached.removed[name] = whole.number
         return replace(account, error=engine.failure(error, account.table))
     except ReplicatorError as error:
         if not error.retry:
@@ -138,7 +172,7 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
     layout = _layout(stored.schema)
     with (
         watch.any_shape(records.where(of.whole.since()), topics) as recent,
-        _mentioned(share, recent, stored.select(*map(names.spark, layout.keys))) as mentioned,
+        _mentioned(share, of.whole, recent, stored.select(*map(names.spark, layout.keys))) as mentioned,
         tuning.kept(fold.fold(gone.deletes(stored, mentioned, layout), layout.keys, partial=False)) as deletes,
     ):
         count = deletes.count()
@@ -150,22 +184,23 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
 
 
 @contextmanager
-def _mentioned(share: Share, recent: DataFrame, keys: DataFrame) -> Iterator[DataFrame]:
+def _mentioned(share: Share, whole: Whole, recent: DataFrame, keys: DataFrame) -> Iterator[DataFrame]:
     """The keys that described records of the table's topics are about; ``keys`` has their columns. Raises TableStopped
-    where a record cannot be read.
+    where a record of the time of the snapshot cannot be read. What came later, once mended, is newer than a delete.
     """
     records = exempt.by_declaration(share.routed(recent), share.at.source)
     groups = changes.survey(records, share.at.placeholder).collect()
     own = tuple(group for group in groups if group["table"] == share.name)
-    unread = sum(group["count"] for group in groups if _is_unread(group, share.name))
+    if any(_is_unread(group, share.name) for group in groups):
+        then = changes.survey(records.where(whole.until()), share.at.placeholder).collect()
+        _refuse(share, sum(group["count"] for group in then if _is_unread(group, share.name)))
     share = replace(share, groups=own)
     if not share.rows:
-        _refuse(share, unread)
         yield keys.limit(0)
         return
-    with decoding.decoded(share, records) as decoded:
+    with decoding.decoded(share, records, places=True) as decoded:
         made = decoded.changes
-        _refuse(share, unread or made.where(F.col("_reject").isNotNull()).count())
+        _refuse(share, made.where(F.col("_reject").isNotNull() & whole.until("_at.")).count())
         yield made.select(*keys.columns).distinct()
 
 
@@ -177,7 +212,7 @@ def _refuse(share: Share, unread: int) -> None:
     """A record that nobody can read may be about any row."""
     if unread:
         raise TableStopped(
-            f"which rows are gone cannot be told: {unread:,} records since the snapshot was asked for are dead letters",
+            f"which rows are gone cannot be told: {unread:,} records of the time of the snapshot are dead letters",
             where=share.table.name,
             mend="Mend them (`replicator dead-letters retry`), or take the snapshot once more.",
         )

@@ -122,12 +122,14 @@ def run_continuously(
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
     """What is different as soon as there is something to do: versions of what the stages read and do not write
-    themselves, bronze's where silver is among them; and how silver's transactions stand, which holds gold back.
+    themselves, bronze's where silver is among them, with the snapshots that tell which rows are gone; and how silver's
+    transactions stand, which holds gold back.
     """
     at, models = pipeline.warehouse, pipeline.models
     if "silver" in stages:
         for each in pipeline.refinements:
             yield each.bronze.version(spark, each.lake.bronze(each.source.name))
+            yield each.control.get(each.lake.snapshots(each.source.name))
     elif "gold" in stages:
         tables = {given.partition("/") for model in models for given in model.inputs.values() if "/" in given}
         for source, _, name in sorted(tables):

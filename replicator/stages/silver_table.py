@@ -175,6 +175,8 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     table = share.target(batch.layout)
+    if batch.stored is None:
+        at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
     if share.again is not None and batch.stored is None and batch.good:

@@ -41,6 +41,14 @@ class Whole:
         ]
         return ~reduce(or_, earlier, F.lit(False))
 
+    def until(self, of: str = "") -> Column:
+        """Whether a record came before it was over; ``of`` is a struct with those columns, and a dot."""
+        later = [
+            (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
+            for (topic, partition), offset in sorted(self.ended.items())
+        ]
+        return reduce(or_, later, F.lit(False))
+
     def is_in(self, records: DataFrame) -> bool:
         """Whether these records, all of the table's topics, have the last of it."""
         rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()

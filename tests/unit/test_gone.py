@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -25,8 +26,10 @@ from replicator.sources.recorded import RecordedSource
 from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table
 from replicator.stages import silver, snapshots
 from replicator.stages.account import Account
+from replicator.stages.pipeline import Line, Pipeline, run_continuously
 from replicator.stages.refinement import Refinement
 from replicator.stages.snapshots import Whole
+from replicator.stages.warehouse import Warehouse
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
@@ -206,7 +209,7 @@ def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, t
     world.finish({0: 3, 1: 4}, {0: 4, 1: 4})
     read, stopped = world.take(change(3, "r", 1, BIG, pos=60, snapshot="incremental"))
     assert (read.error, isinstance(stopped.error, TableStopped)) == (None, True)
-    assert "1 records since the snapshot was asked for are dead letters" in str(stopped.error)
+    assert "1 records of the time of the snapshot are dead letters" in str(stopped.error)
     assert set(world.live()) == {1, 2, 3, 4, 5}
     world.finish({0: 4, 1: 4}, {0: 5, 1: 4}, number=2)
     world.take(change(4, "r", 1, 11, pos=70, snapshot="incremental"))
@@ -214,6 +217,57 @@ def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, t
     world.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
     assert [each.error for each in retry(exact, world.at, Choice())] == [None, None]
     assert world.live() == {1: 11}
+
+
+def test_what_happens_behind_a_snapshot_does_not_undo_it(exact: SparkSession, tmp_path: Path) -> None:
+    """A record behind its end that nobody can read says nothing of its time; a letter from before brings no row back,
+    though the table is paused; a table built again is judged again; and while a later one is to be seen to, or cannot
+    be, nothing is made of the earlier one.
+    """
+    world = World(exact, tmp_path)
+    world.take(*BEFORE, change(2, "u", 2, BIG, pos=25))
+    world.finish({0: 3, 1: 4}, {0: 4, 1: 4})
+    seen = change(3, "r", 1, 11, pos=60, snapshot="incremental"), change(4, "c", 8, BIG, pos=70)
+    assert [account.error for account in world.take(*seen)] == [None, None]
+    assert world.live() == {1: 11}
+    assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
+    pause.pause([(world.at, NAME)], "now")
+    world.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
+    assert [each.error for each in retry(exact, world.at, Choice())] == [None, None]
+    assert world.live() == {1: 11, 8: BIG}
+    pause.resume([(world.at, NAME)])
+    world.finish({0: 5, 1: 4}, {0: 6, 1: 4}, number=2)
+    with pytest.raises(TableStopped, match="has not been seen to"):
+        rebuild(exact, world.at, NAME, How())
+    world.declare(shards="shop[.]orders_.*")
+    *_, stopped = world.take(change(5, "r", 1, 11, pos=80, snapshot="incremental"))
+    assert "it takes the rows of several tables" in str(stopped.error)
+    assert world.live() == {1: 11, 8: BIG}
+
+
+def test_a_run_that_goes_on_is_woken_by_the_end_of_a_snapshot(exact: SparkSession, tmp_path: Path) -> None:
+    """That is no record: a source that is quiet then would keep its rows. What this process has done with a table
+    holds for that table alone.
+    """
+    world, stop, looks = World(exact, tmp_path), Event(), 0
+    world.take(*BEFORE, *SEEN, *CHANGED)
+    at = Warehouse(world.format, world.format, world.control, world.at.lake)
+
+    def between() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            world.finish(BEGUN, ENDED)
+        elif looks > 9 or 2 not in world.live():
+            stop.set()
+
+    lines: list[Line] = []
+    run_continuously(exact, Pipeline((), (), (world.at,), at, (), {}), ("silver",), lines.append, stop, between)
+    assert [line.error for line in lines] == [None]
+    assert world.live() == {1: 11, 3: 33, 6: 1}
+    world.format.drop(exact, world.table)
+    world.take(change(4, "u", 1, 12, pos=80))
+    assert world.live() == {1: 12, 3: 33, 6: 1}
 
 
 def test_of_two_snapshots_no_partition_goes_back() -> None:

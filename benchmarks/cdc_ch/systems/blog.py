@@ -22,7 +22,7 @@ from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, GOLD, Case, Cont
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
 from benchmarks.cdc_ch.tables import FACT, KNOWN, TIME, WIDE, Kept
-from replicator import jars, settings
+from replicator import jars, settings, sparkline
 
 ORIGIN = (
     "STRUCT<version: STRING, connector: STRING, name: STRING, ts_ms: BIGINT, snapshot: STRING, db: STRING, "
@@ -61,7 +61,7 @@ def on(session_of: SparkSession, track: str, work: Path, *, tuned: bool) -> Cont
 
 def spark(heap: str, *, tuned: bool) -> SparkSession:
     """A session with Delta and what is told above, and nothing else."""
-    paths = jars.present(jars.locked("3.5", ("delta",)), settings.cache_dir())
+    paths = jars.present(jars.locked(sparkline.installed().name, ("delta",)), settings.cache_dir())
     told = {
         **SETTINGS,
         **(TUNED if tuned else {}),
