@@ -6,10 +6,10 @@ reads JSON lines ``{"key": "a", "at": 3}`` that appear in FOLDER, and counts the
 events for IDLE seconds is told with its count and forgotten: its next event starts anew. The clock is the events' own,
 so that a replay gives the same numbers.
 
-The state is that of a session window. ``applyInPandasWithState`` of Spark 3.5 fails with pyarrow 26: it reads from
-where to where the rows of a key reach in a batch as floats, as soon as there are more rows than keys, and
-``RecordBatch.slice`` takes no floats any more ("'float' object cannot be interpreted as an integer"; until pyarrow 25
-it did).
+The state is that of a session window, which no Python process has to keep. For state of another shape there is
+``applyInPandasWithState``. With Spark 3.5 it needs a pyarrow before 26, as this project's environment has it: Spark hands
+floats to ``RecordBatch.slice``, which pyarrow 26 refuses as soon as there are more rows than keys ("'float' object cannot
+be interpreted as an integer").
 """
 
 from __future__ import annotations

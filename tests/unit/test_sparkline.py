@@ -15,8 +15,8 @@ from replicator.sparkline import LINES, Line
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 LOCKS = {"3.5": "dev.lock", "4.1": "spark-4.1.lock"}
-OF_SPARK = {"delta-spark", "importlib-metadata", "lazy-importer", "py4j", "pyspark"}
-"""Packages that Spark and Delta bring, and what they bring."""
+OF_SPARK = {"delta-spark", "importlib-metadata", "lazy-importer", "py4j", "pyarrow", "pyspark"}
+"""Packages that Spark and Delta bring, and what they bring; pyarrow, which Spark 3.5 wants older (constraints.in)."""
 
 every_line = pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
 
