@@ -7,9 +7,9 @@ events for IDLE seconds is told with its count and forgotten: its next event sta
 so that a replay gives the same numbers.
 
 The state is that of a session window, which no Python process has to keep. For state of another shape there is
-``applyInPandasWithState``. With Spark 3.5 it needs a pyarrow before 26, as this project's environment has it: Spark hands
-floats to ``RecordBatch.slice``, which pyarrow 26 refuses as soon as there are more rows than keys ("'float' object cannot
-be interpreted as an integer").
+``applyInPandasWithState``. With Spark 3.5 it needs a pyarrow before 26, as this project's environment has it: Spark
+hands floats to ``RecordBatch.slice``, which pyarrow 26 refuses as soon as there are more rows than keys ("'float'
+object cannot be interpreted as an integer").
 """
 
 from __future__ import annotations
