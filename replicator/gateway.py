@@ -9,13 +9,15 @@ rows starts a Python worker with every job that reads them (decision 0009).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+Result = TypeVar("Result")
 
 _OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
@@ -126,6 +128,26 @@ def beside(spark: SparkSession) -> SparkSession:
     from pyspark.sql import SparkSession  # noqa: PLC0415 - `--help` loads no pyspark
 
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+
+
+def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
+    """The same work for a thread of its own, whose jobs have Spark's properties (pool, group) as this one has them now.
+    pyspark's own ``inheritable_thread_target`` wants other arguments on each line of Spark.
+    """
+    from py4j.clientserver import ClientServer  # noqa: PLC0415 - `--help` loads no pyspark
+    from pyspark import SparkContext  # noqa: PLC0415
+
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001
+    if context is None or not isinstance(SparkContext._gateway, ClientServer):  # noqa: SLF001 - else all share one of Java's
+        return work
+    scala = context._jsc.sc()  # noqa: SLF001
+    properties = scala.getLocalProperties().clone()
+
+    def done() -> Result:
+        scala.setLocalProperties(properties)
+        return work()
+
+    return done
 
 
 def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from pyspark import inheritable_thread_target
+from replicator import gateway
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -26,6 +26,6 @@ def each(work: Callable[[Given], Result], given: Iterable[Given], threads: int, 
     if min(threads, len(several)) <= 1:
         return [work(one) for one in several]
     # made one by one: properties that two threads shared would name the query of the one in the jobs of the other
-    tasks = [inheritable_thread_target(partial(work, one)) for one in several]
+    tasks = [gateway.as_here(partial(work, one)) for one in several]
     with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         return list(pool.map(lambda task: task(), tasks))
