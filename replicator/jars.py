@@ -42,7 +42,7 @@ class Fetched:
     size: int
 
 
-def locked(line: str = "3.5", formats: Iterable[str] = ()) -> dict[str, str]:
+def locked(line: str = sparkline.DEFAULT.name, formats: Iterable[str] = ()) -> dict[str, str]:
     """The packaged lock of a Spark line: coordinate -> SHA-256, in class path order, with what table formats need
     beside Delta. ConfigError for a line that is not known, and for a format that it has not.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -40,12 +39,12 @@ def maintain(
     from replicator.session import session
 
     settings = options.settings(env, conf, lake)
-    hours = math.ceil((settings.maintenance.keep if keep is None else _seconds(keep)) / 3600)
+    seconds = settings.maintenance.keep if keep is None else _seconds(keep)
     stages = ("bronze", "silver", "gold")
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
         spark, keeper = session(settings, debug=options.debugging(context)), assemble.keeper(settings, fence)
         done: list[Upkeep] = []
-        for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), hours):
+        for each in operate.maintain(spark, keeper.tables_of, operate.chosen(keeper.tables(spark), table), seconds):
             done.append(each)
             if each.error is not None:
                 console.narrate(f"{each.table}: {each.error}", style="red")

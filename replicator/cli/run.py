@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -124,7 +123,7 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
             return
         ours = maintain.written_by(stages, keeper.tables(spark))
         try:
-            for done in maintain.maintain(spark, keeper.tables_of, ours, math.ceil(keys.keep / 3600)):
+            for done in maintain.maintain(spark, keeper.tables_of, ours, keys.keep):
                 if done.error is not None:
                     console.narrate(f"upkeep of {done.table}: {done.error}", style="yellow")
         except Unreachable as error:

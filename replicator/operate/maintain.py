@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -79,9 +80,12 @@ def written_by(stages: Collection[str], tables: Sequence[tuple[str, Table]]) -> 
 
 
 def maintain(
-    spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_hours: int
+    spark: SparkSession, tables_of: TableFormat, tables: Sequence[tuple[str, Table]], keep_seconds: int
 ) -> Iterator[Upkeep]:
-    """One table after the other; a failure is told with its table, and the others go on. Raises Unreachable."""
+    """One table after the other; a failure is told with its table, and the others go on. Formats count whole hours: a
+    part of one is kept as one. Raises Unreachable.
+    """
+    keep_hours = math.ceil(keep_seconds / 3600)
     for layer, table in tables:
         started = time.monotonic()
         try:

@@ -35,19 +35,11 @@ class Whole:
 
     def since(self) -> Column:
         """Whether a record came after it was asked for, from ``topic``, ``partition`` and ``offset``."""
-        earlier = [
-            (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") < offset)
-            for (topic, partition), offset in sorted(self.begun.items())
-        ]
-        return ~reduce(or_, earlier, F.lit(False))
+        return ~_before(self.begun)
 
     def until(self, of: str = "") -> Column:
         """Whether a record came before it was over; ``of`` is a struct with those columns, and a dot."""
-        later = [
-            (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
-            for (topic, partition), offset in sorted(self.ended.items())
-        ]
-        return reduce(or_, later, F.lit(False))
+        return _before(self.ended, of)
 
     def is_in(self, records: DataFrame) -> bool:
         """Whether these records, all of the table's topics, have the last of it."""
@@ -82,6 +74,15 @@ def add(control: Control, path: str, taken: Mapping[str, Whole]) -> None:
     known = load(control, path)
     every = {**known, **{table: whole.after(known.get(table)) for table, whole in taken.items()}}
     control.put(path, {"tables": {table: whole.value() for table, whole in sorted(every.items())}})
+
+
+def _before(ends: Mapping[Place, int], of: str = "") -> Column:
+    """Whether a record of one of these partitions comes before its offset."""
+    own = [
+        (F.col(f"{of}topic") == topic) & (F.col(f"{of}partition") == partition) & (F.col(f"{of}offset") < offset)
+        for (topic, partition), offset in sorted(ends.items())
+    ]
+    return reduce(or_, own, F.lit(False))
 
 
 def _later(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:

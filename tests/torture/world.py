@@ -169,7 +169,7 @@ class World:
         keeper = assemble.keeper(self.settings)
         for wanted in ("shop.customers", "till.sales") if self.mixed else ("till.sales",):
             chosen = maintain.chosen(keeper.tables(spark), wanted)
-            done = list(maintain.maintain(spark, keeper.tables_of, chosen, 168))
+            done = list(maintain.maintain(spark, keeper.tables_of, chosen, 7 * 24 * 3600))
             assert [str(each.error) for each in done if each.error is not None] == []
 
     def _rebuild(self, spark: Any) -> None:

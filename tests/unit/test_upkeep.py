@@ -1,9 +1,36 @@
-"""Which tables a run looks after."""
+"""Which tables a run looks after, and for how long versions are kept."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
+from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate.maintain import written_by
+from replicator.operate.maintain import maintain, written_by
+from replicator.spec import Maintained, Table
+
+NOTHING: Any = None
+"""The session, which tables in memory do not ask for."""
+
+
+class Kept(MemoryFormat):
+    """Knows for how many hours it was told to keep versions."""
+
+    hours = -1
+
+    def maintain(self, spark: Any, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
+        self.hours = keep_hours
+        return Maintained(0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("seconds", "hours"), [(1800, 1), (3600, 1), (3601, 2), (0, 0)])
+def test_part_of_an_hour_is_kept_as_one(seconds: int, hours: int) -> None:
+    """Formats count whole hours: less would take versions away that somebody reads."""
+    kept = Kept()
+    [done] = maintain(NOTHING, kept, [("gold", Lake("/lake").gold("m"))], seconds)
+    assert (done.error, kept.hours) == (None, hours)
 
 
 def test_a_run_keeps_the_tables_of_its_own_stages_only() -> None:
