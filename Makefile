@@ -9,7 +9,7 @@ STAMP := .venv/.made
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench lock clean
+.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench bench-flink bench-sink lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -69,6 +69,12 @@ BENCH ?= # such as --size M --out benchmarks/reports/2026-11-23; see benchmarks/
 bench: jars ## measure beside other systems, every result checked, with a report in .cache (BENCH="--size M")
 	@$(TIMED) "the benchmark" $(BIN)/python -m benchmarks.cdc_ch run $(BENCH)
 
+bench-flink: env ## build what Flink needs to be a system of the benchmark
+	@$(TIMED) "build Flink's environment" $(BIN)/python -m benchmarks.cdc_ch.environments flink
+
+bench-sink: jars ## fetch what Debezium's JDBC sink needs to be one
+	@$(TIMED) "fetch Debezium's JDBC sink" $(BIN)/python -m benchmarks.cdc_ch.environments sink
+
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
@@ -83,6 +89,7 @@ lock: ## write the requirement locks anew (needs uv)
 	@$(TIMED) "lock the environment of Spark 4.1" $(LOCK_4.1) --all-extras pyproject.toml --output-file requirements/spark-4.1.lock
 	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
 	@$(TIMED) "lock what EMR has not" $(LOCK_EMR) pyproject.toml --output-file requirements/emr.lock
+	@$(TIMED) "lock Flink" $(LOCK) --no-deps benchmarks/requirements/flink.in --output-file benchmarks/requirements/flink.lock
 
 clean: ## stop the stack; remove the environment, data and caches of this checkout
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m infra.local down --delete; fi
