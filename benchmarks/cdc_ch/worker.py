@@ -26,7 +26,12 @@ def main() -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])  # of what it starts, too
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    made = contender(system, track, Path(work), heap)
+    try:
+        made = contender(system, track, Path(work), heap)
+    except Exception as error:  # noqa: BLE001 - why it does not start is what the runner tells
+        sys.stdin.readline()
+        _tell(answers, _failed(error))
+        return
     try:
         for line in sys.stdin:
             _answer(made, json.loads(line), answers)
@@ -38,8 +43,16 @@ def _answer(made: Contender, command: Mapping[str, Any], answers: TextIO) -> Non
     try:
         told = _done(made, command)
     except Exception as error:  # noqa: BLE001 - whatever a system raises is its result
-        traceback.print_exc()
-        told = {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+        told = _failed(error)
+    _tell(answers, told)
+
+
+def _failed(error: Exception) -> dict[str, Any]:
+    traceback.print_exception(error)
+    return {"error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"}
+
+
+def _tell(answers: TextIO, told: Mapping[str, Any]) -> None:
     answers.write(json.dumps(told) + "\n")
     answers.flush()
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.cdc_ch.environments import JARS
 from infra.local.parts import LOCK
 from replicator.jars import locked
 
 REPOSITORY = Path(__file__).parents[2]
-REQUIREMENTS = sorted((REPOSITORY / "requirements").glob("*.lock"))
+PEERS = sorted((REPOSITORY / "benchmarks" / "requirements").glob("*.lock"))
+REQUIREMENTS = [*sorted((REPOSITORY / "requirements").glob("*.lock")), *PEERS]
 
 
 @pytest.mark.parametrize("lock", REQUIREMENTS, ids=lambda path: path.name)
@@ -29,12 +31,12 @@ def test_the_locked_pyspark_is_the_one_that_the_jars_belong_to():
     assert f"org.apache.spark:spark-sql-kafka-0-10_2.12:{pyspark}" in locked()
 
 
-@pytest.mark.parametrize("section", LOCK)
-def test_every_jar_of_the_stack_is_locked_by_sha256(section):
+@pytest.mark.parametrize("lock", [*LOCK.values(), *JARS.values()], ids=[*LOCK, *JARS])
+def test_every_jar_of_the_stack_and_of_the_benchmark_is_locked_by_sha256(lock):
     """group:artifact:version, and 64 hexadecimal digits."""
-    assert LOCK[section]
-    assert all(len(coordinate.split(":")) == 3 for coordinate in LOCK[section])
-    assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in LOCK[section].values())
+    assert lock
+    assert all(len(coordinate.split(":")) == 3 for coordinate in lock)
+    assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in lock.values())
 
 
 @pytest.mark.parametrize("file", ["dev.lock", "java.lock", "java.in", "constraints.in", "spark-4.1.lock"])
@@ -42,3 +44,11 @@ def test_the_makefile_uses_every_requirements_file(file):
     """A lock that nothing installs or writes is a leftover."""
     texts = [(REPOSITORY / name).read_text() for name in ("Makefile", "infra/environment")]
     assert any(f"requirements/{file}" in text for text in texts)
+
+
+def test_the_makefile_builds_what_each_system_of_the_benchmark_needs():
+    """An error says `make bench-<name>`, and a lock is written by `make lock`."""
+    text = (REPOSITORY / "Makefile").read_text()
+    for name in {*JARS, *(lock.stem for lock in PEERS)}:
+        assert re.search(rf"^bench-{name}: .*\n.* benchmarks\.cdc_ch\.environments {name}$", text, re.MULTILINE)
+    assert all(f"--output-file benchmarks/requirements/{lock.name}" in text for lock in PEERS)

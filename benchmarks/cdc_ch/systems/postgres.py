@@ -53,7 +53,7 @@ def made(work: Path, heap: str, kind: str) -> Contender:
     return _Copy(work) if kind == "copy" else _Rows(work)
 
 
-class _Served(Contender):
+class Served(Contender):
     """``start.wide`` is the table that every run starts from, ``bench.wide`` the one that it changes."""
 
     def __init__(self, work: Path) -> None:
@@ -62,10 +62,12 @@ class _Served(Contender):
         self._at = PostgresConnection(own.host, own.port, own.database, own.user, own.password, sslmode="disable")
 
     def about(self) -> Mapping[str, Any]:
+        """Versions of server and client."""
         with self._session() as session:
             return {"postgresql": session.server_version, "psycopg2": version("psycopg2-binary")}
 
     def start(self, case: Case, home: Path) -> None:  # noqa: ARG002 - the server keeps it
+        """The table that runs start from."""
         with self._session() as session, session.cursor() as cursor:
             cursor.execute(
                 f"DROP SCHEMA IF EXISTS start CASCADE; CREATE SCHEMA start; CREATE TABLE start.wide ({_DDL})"
@@ -84,6 +86,7 @@ class _Served(Contender):
                 cursor.execute("VACUUM ANALYZE bench.wide")
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the server has it
+        """By COPY."""
         (out / WIDE.name).mkdir()
         file = out / WIDE.name / "all.csv"
         with self._session() as session, session.cursor() as cursor, file.open("wb") as written:
@@ -99,6 +102,7 @@ class _Served(Contender):
             return [process.parent(session.info.backend_pid)]
 
     def close(self) -> None:
+        """The server stops."""
         self._stack.down()
 
     def _make(self, cursor: Any) -> None:
@@ -112,7 +116,7 @@ class _Served(Contender):
             yield session
 
 
-class _Ours(_Served):
+class _Ours(Served):
     """The sink. A complete first difference makes the table and the ledger."""
 
     def __init__(self, work: Path, spark: SparkSession) -> None:
@@ -144,7 +148,7 @@ class _Ours(_Served):
         """The sink does, and refuses a table that it has not made."""
 
 
-class _Jdbc(_Served):
+class _Jdbc(Served):
     """Spark's JDBC writer into a staging table, as its documentation shows it, then an upsert on the server."""
 
     def __init__(self, work: Path, spark: SparkSession) -> None:
@@ -170,7 +174,7 @@ class _Jdbc(_Served):
         super().close()
 
 
-class _Copy(_Served):
+class _Copy(Served):
     """COPY into a temporary table, then an upsert, in one transaction."""
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
@@ -182,7 +186,7 @@ class _Copy(_Served):
         return {}
 
 
-class _Rows(_Served):
+class _Rows(Served):
     """Statements of a thousand rows each, with ``execute_values``."""
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
