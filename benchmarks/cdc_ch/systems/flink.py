@@ -33,8 +33,6 @@ PARTITIONS = 3
 """Of the events' topics, as they were made."""
 
 CLUSTER = {
-    "rest.port": "0",
-    "rest.address": "127.0.0.1",
     "taskmanager.memory.network.min": "256mb",
     "taskmanager.memory.network.max": "256mb",
     "parallelism.default": str(CORES),
@@ -68,8 +66,6 @@ class Cluster:
         self._gateway = _gateway(heap, jars)
         self._java = self._gateway.jvm.org.apache.flink
         self._flink = self._mini()
-        at = self._flink.getRestAddress().get()
-        self._remote = {**CLUSTER, "execution.target": "remote", "rest.port": str(at.getPort())}
         self.streaming, self.batch = self._tables("inStreamingMode"), self._tables("inBatchMode")
 
     def close(self) -> None:
@@ -80,22 +76,29 @@ class Cluster:
     def _mini(self) -> Any:
         settings = self._java.runtime.minicluster.MiniClusterConfiguration.Builder()
         settings.setConfiguration(self._configuration(CLUSTER)).setNumSlotsPerTaskManager(CORES)
+        settings.setCommonBindAddress("127.0.0.1").withRandomPorts()
         flink = self._java.runtime.minicluster.MiniCluster(settings.build())
         flink.start()
         return flink
 
     def _tables(self, mode: str) -> Any:
-        settings = getattr(self._java.table.api.EnvironmentSettings.newInstance(), mode)()
-        settings.withConfiguration(self._configuration(self._remote))
-        return self._java.table.api.TableEnvironment.create(settings.build())
+        """What takes SQL and hands its jobs to the cluster."""
+        at, given = self._flink.getRestAddress().get(), self._configuration(CLUSTER)
+        jars = self._gateway.new_array(self._gateway.jvm.String, 0)
+        environment = self._java.streaming.api.environment.StreamExecutionEnvironment
+        remote = environment.createRemoteEnvironment(at.getHost(), at.getPort(), given, jars)
+        settings = getattr(self._java.table.api.EnvironmentSettings.newInstance(), mode)().build()
+        made_of = self._java.table.api.bridge.java.StreamTableEnvironment.create(remote, settings)
+        made_of.getConfig().addConfiguration(given)
+        return made_of
 
     def _configuration(self, told: Mapping[str, str]) -> Any:
         return self._java.configuration.Configuration.fromMap(dict(told))
 
 
-def done(environment: Any, inserts: Sequence[str]) -> None:
+def done(flink: Any, inserts: Sequence[str]) -> None:
     """One job of all of them, until it is finished."""
-    together = environment.createStatementSet()
+    together = flink.createStatementSet()
     for insert in inserts:
         together.addInsertSql(insert)
     getattr(together.execute(), "await")()
