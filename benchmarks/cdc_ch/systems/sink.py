@@ -27,7 +27,7 @@ from infra.local import jvm
 from infra.local.connect import WORKER
 from infra.local.parts import Parts
 from replicator.connect.rest import Connect
-from replicator.errors import ConnectorFailed, Unreachable
+from replicator.errors import ConnectorFailed, ReplicatorError, Unreachable
 from replicator.settings import cache_dir
 
 NAME = "sink"
@@ -173,7 +173,7 @@ def _started(folder: Path, servers: str, heap: str, jars: list[Path]) -> tuple[s
             raise Unreachable("Kafka Connect ended at its start, see the system's log")
         try:
             connect.list()
-        except Unreachable:
+        except ReplicatorError:  # first nobody answers, then somebody who knows no connectors yet
             return False
         return True
 
