@@ -14,6 +14,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
     TIME: {"type": "int64", "name": "io.debezium.time.MicroTimestamp"},
 }
-_SECONDS = 60
+_SECONDS, _RUN = 60, 1_200
 _LOOK = 0.005
 
 
@@ -71,6 +72,7 @@ class _Sink(Served):
     def __init__(self, work: Path, heap: str, jars: list[Path]) -> None:
         super().__init__(work)
         self._servers = self._stack.up(["kafka"], owner=os.getpid()).kafka
+        self._last: list[tuple[int, str | None]] = []
         self._process, self._connect = _started(work / "connect", self._servers, heap, jars)
 
     def about(self) -> Mapping[str, Any]:
@@ -86,20 +88,17 @@ class _Sink(Served):
 
     def arrive(self, case: Case, home: Path, batch: int) -> None:
         self._connect.pause(NAME)
-        _until(self._is_paused, _SECONDS, "the connector does not pause")
+        _until(self._is_paused, _SECONDS, "a paused connector")
         super().arrive(case, home, batch)
         topics.send(self._servers, TOPIC, topics.changes(case, CORES, before=False))
+        self._last = _last(case)
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
-        last = _last(case)
         self._connect.resume(NAME)
-        with self._at.open() as session, session.cursor() as cursor:
+        with closing(self._at.open()) as session:
             session.autocommit = True
-
-            def are_there() -> bool:
-                return all(_is_there(cursor, *each) for each in last)
-
-            _until(are_there, _SECONDS * 20, "changes are missing", self._is_well)
+            with session.cursor() as cursor:
+                _until(lambda: all(_is_there(cursor, *each) for each in self._last), _RUN, "changes", self._is_well)
         return {}
 
     def close(self) -> None:
@@ -125,12 +124,12 @@ class _Sink(Served):
             raise ConnectorFailed(f"connector {NAME} failed: {status.trace}")
 
 
-def _until(is_so: Callable[[], bool], seconds: float, otherwise: str, look: Callable[[], None] = lambda: None) -> None:
-    """Ask until it is; every second ``look`` whether it can still come. Raises Unreachable."""
+def _until(is_so: Callable[[], bool], seconds: float, what: str, look: Callable[[], None] = lambda: None) -> None:
+    """Ask until it is; every second ``look`` whether it can still come. Raises Unreachable, with ``what`` is missing."""
     deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not is_so():
         if time.monotonic() > deadline:
-            raise Unreachable(f"{otherwise} after {seconds:.0f} s")
+            raise Unreachable(f"{what}: not there after {seconds:.0f} s")
         if time.monotonic() > looked + 1:
             look()
             looked = time.monotonic()
@@ -177,7 +176,7 @@ def _started(folder: Path, servers: str, heap: str, jars: list[Path]) -> tuple[s
             return False
         return True
 
-    _until(answers, _SECONDS, "Kafka Connect does not answer")
+    _until(answers, _SECONDS, "Kafka Connect")
     return process, connect
 
 
