@@ -125,7 +125,7 @@ class _Sink(Served):
 
 
 def _until(is_so: Callable[[], bool], seconds: float, what: str, look: Callable[[], None] = lambda: None) -> None:
-    """Ask until it is; every second ``look`` whether it can still come. Raises Unreachable, with ``what`` is missing."""
+    """Ask until it is; every second ``look`` whether it can still come. Raises Unreachable with ``what`` it is."""
     deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not is_so():
         if time.monotonic() > deadline:
