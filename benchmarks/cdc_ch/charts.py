@@ -10,13 +10,24 @@ from benchmarks.cdc_ch import figures, summary
 from benchmarks.cdc_ch.contender import APPLY, REFINE
 from benchmarks.cdc_ch.summary import Line
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM
-from benchmarks.cdc_ch.systems import ABOUT, OURS
+from benchmarks.cdc_ch.systems import OURS
 from replicator.operate.report.chart import Chart, drawn, layout
 from replicator.operate.report.palette import LIGHT
 
-# ours in the page's first colour, the others as Okabe and Ito tell colours apart, and two that no plot has beside these
-_OTHERS = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#7A5195", "#8C564B")
-COLOURS = {OURS: LIGHT.first, **dict(zip([name for name in ABOUT if name != OURS], _OTHERS, strict=True))}
+# ours in the page's first colour, the others as Okabe and Ito tell colours apart, and three more; systems that no plot
+# has together share one
+_APART = {
+    "#E69F00": ("B0", "B7 sink"),
+    "#D55E00": ("B1",),
+    "#009E73": ("B4",),
+    "#CC79A7": ("B5",),
+    "#56B4E9": ("rebuild",),
+    "#000000": ("B7 jdbc",),
+    "#7A5195": ("B7 copy",),
+    "#8C564B": ("B7 rows",),
+    "#999999": ("B3",),
+}
+COLOURS = {OURS: LIGHT.first, **{name: colour for colour, names in _APART.items() for name in names}}
 
 
 def drawings(found: Sequence[Line]) -> list[Chart]:

@@ -161,9 +161,12 @@ def test_a_process_is_measured_with_its_children() -> None:
     assert process.busy() > used.cpu / 2
 
 
-def test_every_system_has_a_description_tracks_and_a_colour_of_its_own() -> None:
-    """A report names and draws all of them."""
-    assert len({charts.COLOURS[system] for system in ABOUT}) == len(ABOUT)
+def test_every_system_has_a_description_tracks_and_a_colour_that_no_other_of_a_plot_has() -> None:
+    """A report names all of them, and draws those of a track together."""
+    for track in TRACK_NAMES:
+        drawn = [charts.COLOURS[system] for system in ABOUT if track in TRACKS[system]]
+        assert len(set(drawn)) == len(drawn)
+    assert set(charts.COLOURS) == set(ABOUT)
     assert set(TRACKS) == set(ABOUT)
     assert all(set(tracks) <= set(TRACK_NAMES) for tracks in TRACKS.values())
 

