@@ -37,7 +37,9 @@ def create(servers: str, topic: str, partitions: int) -> None:
 
 def send(servers: str, topic: str, records: Iterable[Record]) -> None:
     """Append them, in their order; the broker has all of them afterwards. Raises KafkaException."""
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": 100_000})
+    producer = Producer(
+        {"bootstrap.servers": servers, "log_level": 0, "linger.ms": 20, "queue.buffering.max.messages": 100_000}
+    )
     for record in records:
         while True:
             try:
