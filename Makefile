@@ -9,7 +9,7 @@ STAMP := .venv/.made
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench lock clean
+.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench bench-dlt lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -69,6 +69,14 @@ BENCH ?= # such as --size M --out benchmarks/reports/2026-11-23; see benchmarks/
 bench: jars ## measure beside other systems, every result checked, with a report in .cache (BENCH="--size M")
 	@$(TIMED) "the benchmark" $(BIN)/python -m benchmarks.cdc_ch run $(BENCH)
 
+bench-dlt: .cache/bench-dlt/.made ## build the environment of the benchmark's system B8
+
+.cache/bench-dlt/.made: benchmarks/requirements/dlt.lock | env
+	@$(BIN)/python -m venv --clear .cache/bench-dlt
+	@$(TIMED) "build the environment of dlt" .cache/bench-dlt/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --require-hashes -r benchmarks/requirements/dlt.lock
+	@touch $@
+
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
@@ -82,6 +90,7 @@ lock: ## write the requirement locks anew (needs uv)
 	@$(TIMED) "lock the environment" $(LOCK) --all-extras pyproject.toml --output-file requirements/dev.lock
 	@$(TIMED) "lock the environment of Spark 4.1" $(LOCK_4.1) --all-extras pyproject.toml --output-file requirements/spark-4.1.lock
 	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
+	@$(TIMED) "lock the benchmark's dlt" $(LOCK) benchmarks/requirements/dlt.in --output-file benchmarks/requirements/dlt.lock
 	@$(TIMED) "lock what EMR has not" $(LOCK_EMR) pyproject.toml --output-file requirements/emr.lock
 
 clean: ## stop the stack; remove the environment, data and caches of this checkout

@@ -10,13 +10,23 @@ from benchmarks.cdc_ch import figures, summary
 from benchmarks.cdc_ch.contender import APPLY, REFINE
 from benchmarks.cdc_ch.summary import Line
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM
-from benchmarks.cdc_ch.systems import ABOUT, OURS
+from benchmarks.cdc_ch.systems import OURS
 from replicator.operate.report.chart import Chart, drawn, layout
 from replicator.operate.report.palette import LIGHT
 
-# ours in the page's first colour, the others as Okabe and Ito tell colours apart, and two that no plot has beside these
-_OTHERS = ("#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000", "#7A5195", "#8C564B")
-COLOURS = {OURS: LIGHT.first, **dict(zip([name for name in ABOUT if name != OURS], _OTHERS, strict=True))}
+# ours in the page's first colour, the others as Okabe and Ito tell colours apart, and two more; systems that no plot
+# has together share one
+_APART = {
+    "#E69F00": ("B0",),
+    "#D55E00": ("B1",),
+    "#009E73": ("B4",),
+    "#CC79A7": ("B5",),
+    "#56B4E9": ("B8", "rebuild"),
+    "#000000": ("B2 mor", "B7 jdbc"),
+    "#7A5195": ("B2 cow", "B7 copy"),
+    "#8C564B": ("B2 bucket", "B7 rows"),
+}
+COLOURS = {OURS: LIGHT.first, **{name: colour for colour, names in _APART.items() for name in names}}
 
 
 def drawings(found: Sequence[Line]) -> list[Chart]:
@@ -28,6 +38,7 @@ def drawings(found: Sequence[Line]) -> list[Chart]:
     made += _over_changes(summary.widths(good))
     made += _amplification([line for line in good if line.case.track == APPLY])
     made += _phases([line for line in good if line.case.track == REFINE])
+    made += _queries([line for line in good if line.case.track == REFINE])
     return made + _batches([line for line in good if line.series])
 
 
@@ -112,6 +123,19 @@ def _phases(found: Sequence[Line]) -> list[Chart]:
     figure.update_layout(barmode="stack")
     figure.update_yaxes(title_text="seconds")
     return [drawn("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
+
+
+def _queries(found: Sequence[Line]) -> list[Chart]:
+    asked = [line for line in found if line.queries]
+    if not asked:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for line in asked:
+        seconds = line.queries or {}
+        figure.add_bar(name=line.system, x=list(seconds), y=list(seconds.values()), marker_color=COLOURS[line.system])
+    figure.update_yaxes(title_text="seconds", type="log")
+    about = "Median seconds of queries over what a run left, each asked once, by the engine of the system."
+    return [drawn("T3: queries behind a batch", about, figure)]
 
 
 def _batches(found: Sequence[Line]) -> list[Chart]:
