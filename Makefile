@@ -9,7 +9,7 @@ STAMP := .venv/.made
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench bench-flink bench-sink lock clean
+.PHONY: help env jars stack stack-down demo check test test-spark-4.1 torture bench bench-dlt bench-flink bench-sink lock clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -75,6 +75,9 @@ bench-flink: env ## build what Flink needs to be a system of the benchmark
 bench-sink: jars ## fetch what Debezium's JDBC sink needs to be one
 	@$(TIMED) "fetch Debezium's JDBC sink" $(BIN)/python -m benchmarks.cdc_ch.environments sink
 
+bench-dlt: env ## build what dlt needs to be one
+	@$(TIMED) "build dlt's environment" $(BIN)/python -m benchmarks.cdc_ch.environments dlt
+
 LOCK := uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links --constraint requirements/constraints.in
 
@@ -88,6 +91,7 @@ lock: ## write the requirement locks anew (needs uv)
 	@$(TIMED) "lock the environment" $(LOCK) --all-extras pyproject.toml --output-file requirements/dev.lock
 	@$(TIMED) "lock the environment of Spark 4.1" $(LOCK_4.1) --all-extras pyproject.toml --output-file requirements/spark-4.1.lock
 	@$(TIMED) "lock Java" $(LOCK) requirements/java.in --output-file requirements/java.lock
+	@$(TIMED) "lock the benchmark's dlt" $(LOCK) benchmarks/requirements/dlt.in --output-file benchmarks/requirements/dlt.lock
 	@$(TIMED) "lock what EMR has not" $(LOCK_EMR) pyproject.toml --output-file requirements/emr.lock
 	@$(TIMED) "lock Flink" $(LOCK) --no-deps benchmarks/requirements/flink.in --output-file benchmarks/requirements/flink.lock
 

@@ -21,10 +21,10 @@ _APART = {
     "#D55E00": ("B1",),
     "#009E73": ("B4",),
     "#CC79A7": ("B5",),
-    "#56B4E9": ("rebuild",),
-    "#000000": ("B7 jdbc",),
-    "#7A5195": ("B7 copy",),
-    "#8C564B": ("B7 rows",),
+    "#56B4E9": ("B8", "rebuild"),
+    "#000000": ("B2 mor", "B7 jdbc"),
+    "#7A5195": ("B2 cow", "B7 copy"),
+    "#8C564B": ("B2 bucket", "B7 rows"),
     "#999999": ("B3",),
 }
 COLOURS = {OURS: LIGHT.first, **{name: colour for colour, names in _APART.items() for name in names}}
@@ -39,6 +39,7 @@ def drawings(found: Sequence[Line]) -> list[Chart]:
     made += _over_changes(summary.widths(good))
     made += _amplification([line for line in good if line.case.track == APPLY])
     made += _phases([line for line in good if line.case.track == REFINE])
+    made += _queries([line for line in good if line.case.track == REFINE])
     return made + _batches([line for line in good if line.series])
 
 
@@ -123,6 +124,19 @@ def _phases(found: Sequence[Line]) -> list[Chart]:
     figure.update_layout(barmode="stack")
     figure.update_yaxes(title_text="seconds")
     return [drawn("T3: what a batch spends", "Seconds by table, and what no table's work is.", figure)]
+
+
+def _queries(found: Sequence[Line]) -> list[Chart]:
+    asked = [line for line in found if line.queries]
+    if not asked:
+        return []
+    figure = go.Figure(layout=layout(LIGHT))
+    for line in asked:
+        seconds = line.queries or {}
+        figure.add_bar(name=line.system, x=list(seconds), y=list(seconds.values()), marker_color=COLOURS[line.system])
+    figure.update_yaxes(title_text="seconds", type="log")
+    about = "Median seconds of queries over what a run left, each asked once, by the engine of the system."
+    return [drawn("T3: queries behind a batch", about, figure)]
 
 
 def _batches(found: Sequence[Line]) -> list[Chart]:

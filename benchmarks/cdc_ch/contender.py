@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,12 @@ class Contender(ABC):
 
     def upkeep(self, case: Case, home: Path) -> None:  # noqa: B027 - some need none
         """Write small files together, as often as the runner says."""
+
+    def ask(self, case: Case, home: Path, query: str) -> Iterable[Sequence[Any]]:
+        """The rows that answer one of ``reads.QUERIES`` from the result, by the system's own engine. Raises
+        NotImplementedError where nobody can ask.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def export(self, case: Case, home: Path, out: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 import duckdb
 
+from benchmarks.cdc_ch import reads
 from benchmarks.cdc_ch.contender import COLLAPSE, Case
+from benchmarks.cdc_ch.reads import Answer
 from benchmarks.cdc_ch.tables import KNOWN, Kept
 
 
@@ -23,6 +26,20 @@ def problems(case: Case, exported: Path) -> list[str]:
             wanted = f"SELECT * FROM '{oracle}/state/{table.name}.parquet'"
             found += _differing(db, table, table.names, wanted, _rows(exported, table))
         return found
+
+
+def wrong_answers(case: Case, answers: Mapping[str, Answer]) -> list[str]:
+    """A sentence for each query whose answer is not what the oracle's rows give."""
+    wanted = {name: oracles_answer(case.input, query) for name, query in reads.of(case).items()}
+    return [f"{name}: the answer is wrong" for name, given in answers.items() if given != wanted[name]]
+
+
+@cache
+def oracles_answer(oracle: str, query: str) -> Answer:
+    """Of a folder's rows, which never change: computed once."""
+    files = {name: f"'{oracle}/state/{name}.parquet'" for name in reads.sources(query)}
+    with _opened() as db:
+        return reads.answer(db.sql(query.format(**files)).fetchall())
 
 
 def _touched(db: duckdb.DuckDBPyConnection, oracle: Path) -> list[Kept]:

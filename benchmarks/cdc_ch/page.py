@@ -43,7 +43,7 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
 
 def text(report: Mapping[str, Any]) -> str:
     """A line per system and case."""
-    head = f"{'':8} {'median':>9} {'least':>9} {'most':>9} {'per s':>11} {'CPU s':>8} {'MiB':>6}  ours is faster by\n"
+    head = f"{'':10} {'median':>9} {'least':>9} {'most':>9} {'per s':>11} {'CPU s':>8} {'MiB':>6}  ours is faster by\n"
     made = []
     for name, found in _by_case(summary.lines(report)).items():
         made += [f"\n{name}\n", head, *map(_row, found)]
@@ -52,11 +52,11 @@ def text(report: Mapping[str, Any]) -> str:
 
 def _row(line: Line) -> str:
     if line.problem:
-        return f"{line.system:8} no time: {line.problem}\n"
+        return f"{line.system:10} no time: {line.problem}\n"
     busy = f"  others used {line.others:.0%} of the machine" if line.others > summary.BUSY else ""
     ratio = "" if line.ratio is None else targets.shown(line.ratio) + ("" if line.ratio.is_sure else ", maybe chance")
     return (
-        f"{line.system:8} {line.seconds:9.2f} {line.least:9.2f} {line.most:9.2f} {line.per_second:11,.0f} "
+        f"{line.system:10} {line.seconds:9.2f} {line.least:9.2f} {line.most:9.2f} {line.per_second:11,.0f} "
         f"{line.cpu:8.1f} {line.rss >> 20:6}  {ratio}{busy}\n"
     )
 

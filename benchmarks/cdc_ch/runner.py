@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -18,10 +17,9 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from benchmarks.cdc_ch import gate, process
+from benchmarks.cdc_ch import gate, process, reads, systems
 from benchmarks.cdc_ch.contender import SOAK, Case
 from benchmarks.cdc_ch.plans import Plan
-from benchmarks.cdc_ch.systems import TRACKS
 
 UPKEEP_EVERY = 50
 """After so many batches of a case with several its tables are maintained."""
@@ -42,7 +40,8 @@ class Run:
     ``series`` has the seconds of each batch where there are several, ``upkeep`` what maintenance between them took;
     ``files`` were there in the end. ``new_bytes`` are in files that were not there before or have grown; ``io_bytes``
     went to the disk, the engine's own temporary files included. ``others`` is the share of the machine that other
-    processes used meanwhile. ``read`` is how long it took to read all live rows back. ``phases`` are seconds by table.
+    processes used meanwhile. ``read`` is how long it took to read all live rows back, ``queries`` what each of
+    ``reads.QUERIES`` took before. ``phases`` are seconds by table.
     """
 
     case: str
@@ -55,6 +54,7 @@ class Run:
     io_bytes: int = 0
     others: float = 0.0
     read: float = 0.0
+    queries: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     phases: Mapping[str, float] = field(default_factory=dict)
     series: Sequence[float] = ()
@@ -82,7 +82,7 @@ class Worker:
         self.system, self.folder = system, work / system
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log = (work / f"{system}.log").open("ab")
-        command = [sys.executable, "-m", "benchmarks.cdc_ch.worker", system, track, str(self.folder), heap]
+        command = [systems.python(system), "-m", "benchmarks.cdc_ch.worker", system, track, str(self.folder), heap]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -141,7 +141,7 @@ class Worker:
             self._ready.add(case.name)
         self._runs += 1
         home = self.folder / f"run-{self._runs}"  # engines remember tables by their place
-        shutil.copytree(template, home, copy_function=_linked)
+        shutil.copytree(template, home, copy_function=linked)
         return home
 
     def run(self, case: Case, number: int) -> Run:
@@ -156,11 +156,14 @@ class Worker:
                 done = self.told(do="upkeep", case=case.value(), home=str(home))["seconds"]
                 made = replace(made, upkeep=made.upkeep + done)
         files = len(_sizes(home))
+        asked = {name: self.told(do="ask", case=case.value(), home=str(home), query=name) for name in reads.of(case)}
+        queries = {name: told["seconds"] for name, told in asked.items()}
         read = self.told(do="export", case=case.value(), home=str(home), out=str(out))["seconds"]
-        problem = "; ".join(gate.problems(case, out))
+        answers = {name: told["answer"] for name, told in asked.items()}
+        problem = "; ".join([*gate.problems(case, out), *gate.wrong_answers(case, answers)])
         shutil.rmtree(out)
         shutil.rmtree(home)
-        return replace(made, read=read, files=files, problem=problem)
+        return replace(made, read=read, queries=queries, files=files, problem=problem)
 
     def close(self) -> None:
         """Its end, JVM included; a minute is waited for it."""
@@ -198,30 +201,29 @@ class Worker:
 
 
 def measured(
-    cases: Sequence[Case], systems: Sequence[str], plan: Plan, work: Path, heap: str, tell: Callable[[str], None]
+    cases: Sequence[Case], names: Sequence[str], plan: Plan, work: Path, heap: str, tell: Callable[[str], None]
 ) -> Iterator[Begun | Run]:
-    """Track by track: what its systems say about themselves, then their runs as they end. Warm-ups are runs, too.
+    """Track by track: what the systems of these names say about themselves, then their runs as they end. Warm-ups are
+    runs, too.
 
     A system that fails in a case, or leaves a wrong result, has no further run of it.
     """
     for track in dict.fromkeys(case.track for case in cases):
         with ExitStack() as stack:
-            workers = [Worker(system, track, work / track, heap) for system in systems if track in TRACKS[system]]
+            entered = [name for name in names if track in systems.TRACKS[name]]
+            absent = {name: {"failed": told} for name in entered if (told := systems.absence(name)) is not None}
+            workers = [Worker(name, track, work / track, heap) for name in entered if name not in absent]
             for worker in workers:
                 stack.callback(worker.close)
-            about, living = _introduced(workers, tell)
+            about = absent | {worker.system: worker.introduced() for worker in workers}
+            living = [worker for worker in workers if "failed" not in about[worker.system]]
+            for name in (name for name, told in about.items() if "failed" in told):
+                tell(f"{name} does not start: {about[name]['failed']}")
             yield Begun(track, about)
             for case in (case for case in cases if case.track == track):
                 yield from _of_case(case, living, plan, tell)
         for worker in workers:
             shutil.rmtree(worker.folder, ignore_errors=True)
-
-
-def _introduced(workers: list[Worker], tell: Callable[[str], None]) -> tuple[dict[str, Any], list[Worker]]:
-    about = {worker.system: worker.introduced() for worker in workers}
-    for system in (system for system, told in about.items() if "failed" in told):
-        tell(f"{system} does not start: {about[system]['failed']}")
-    return about, [worker for worker in workers if "failed" not in about[worker.system]]
 
 
 def _of_case(case: Case, workers: list[Worker], plan: Plan, tell: Callable[[str], None]) -> Iterator[Run]:
@@ -258,7 +260,7 @@ def _sizes(home: Path) -> dict[str, int]:
     return {str(file): file.stat().st_size for file in home.rglob("*") if file.is_file()}
 
 
-def _linked(source: str, target: str) -> None:
+def linked(source: str, target: str) -> None:
     """Data files of a lake are never changed in place, logs and databases are."""
     if source.endswith(".parquet") and "_delta_log" not in source:
         os.link(source, target)

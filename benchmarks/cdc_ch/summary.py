@@ -35,6 +35,7 @@ class Line:
     cpu: float = 0.0
     rss: int = 0
     read: float = 0.0
+    queries: Mapping[str, float] | None = None
     new_bytes: float = 0.0
     written: float | None = None
     jobs: float | None = None
@@ -90,6 +91,7 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
         _median(timed, lambda run: run["cpu"]),
         max(run["rss"] for run in timed),
         _median(timed, lambda run: run["read"]),
+        _inner(timed, "queries"),
         new,
         new / case.bytes if case.track == APPLY else None,
         _inner(timed, "counts").get("jobs"),

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
+from benchmarks.cdc_ch import reads
 from benchmarks.cdc_ch.contender import CORES, Case, Contender
 from benchmarks.cdc_ch.systems import contender
 
@@ -63,25 +64,29 @@ def _done(made: Contender, command: Mapping[str, Any]) -> dict[str, Any]:
     if command["do"] == "servers":
         return {"pids": list(made.servers())}
     case, home = Case(**command["case"]), Path(command["home"])
+    if command["do"] == "run":
+        return _timed(made, case, home, command["batch"])
+    if command["do"] == "export":
+        shutil.rmtree(command["out"], ignore_errors=True)
+        Path(command["out"]).mkdir(parents=True)
+    started = time.perf_counter()
+    answer = _prepared_or_read(made, command, case, home)
+    return {"seconds": time.perf_counter() - started, **answer}
+
+
+def _prepared_or_read(made: Contender, command: Mapping[str, Any], case: Case, home: Path) -> dict[str, Any]:
     if command["do"] == "start":
         made.start(case, home)
     elif command["do"] == "ready":
         made.ready(case)
     elif command["do"] == "arrive":
         made.arrive(case, home, command["batch"])
-    elif command["do"] == "run":
-        return _timed(made, case, home, command["batch"])
     elif command["do"] == "upkeep":
-        started = time.perf_counter()
         made.upkeep(case, home)
-        return {"seconds": time.perf_counter() - started}
+    elif command["do"] == "ask":
+        return {"answer": reads.answer(made.ask(case, home, reads.QUERIES[command["query"]]))}
     else:
-        out = Path(command["out"])
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(parents=True)
-        started = time.perf_counter()
-        made.export(case, home, out)
-        return {"seconds": time.perf_counter() - started}
+        made.export(case, home, Path(command["out"]))
     return {}
 
 

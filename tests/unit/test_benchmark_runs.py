@@ -5,12 +5,28 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import charts, figures, gate, machine, page, plans, process, runner, summary, targets
+from benchmarks.cdc_ch import (
+    charts,
+    environments,
+    figures,
+    gate,
+    machine,
+    page,
+    plans,
+    process,
+    reads,
+    runner,
+    summary,
+    systems,
+    targets,
+)
 from benchmarks.cdc_ch.__main__ import TRACK_NAMES
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, REFINE, SOAK, Case
 from benchmarks.cdc_ch.dataset import Parameters
@@ -63,6 +79,9 @@ def test_systems_run_in_turn_and_every_result_is_the_oracles(measured: Measured)
     assert all(run.new_bytes > 0 for run in runs if run.case.startswith((APPLY, REFINE)))
     assert set(settings) == {COLLAPSE, APPLY, REFINE, SOAK}
     assert all("orderline" in run.phases for run in runs if run.case.startswith(REFINE))
+    asked = [run.queries for run in runs if run.case.startswith((REFINE, SOAK))]
+    assert all(set(seconds) == set(reads.QUERIES) and min(seconds.values()) > 0 for seconds in asked)
+    assert not any(run.queries for run in runs if run.case.startswith((COLLAPSE, APPLY)))
 
 
 def test_a_wrong_result_has_no_time_and_its_system_no_further_run(tmp_path: Path) -> None:
@@ -83,6 +102,42 @@ def test_a_wrong_result_has_no_time_and_its_system_no_further_run(tmp_path: Path
     assert told.startswith("wide: IO Error")
 
 
+def test_a_query_that_is_answered_wrongly_takes_the_time_too(measured: Measured) -> None:
+    """Numbers are compared as numbers, row by row, in their order; none of the answers is empty."""
+    case = next(case for case in measured[0] if case.track == REFINE)
+    right = {name: gate.oracles_answer(case.input, query) for name, query in reads.of(case).items()}
+    assert set(right) == set(reads.QUERIES)
+    assert all(right.values())
+    assert gate.wrong_answers(case, right) == []
+    assert gate.wrong_answers(case, right | {"Q1": right["Q1"][::-1]}) == ["Q1: the answer is wrong"]
+    assert gate.wrong_answers(case, right | {"Q6": []}) == ["Q6: the answer is wrong"]
+    assert reads.answer([(Decimal("100.00"), 100, 100.0, None, "x")]) == [["100", "100", "100", "None", "x"]]
+
+
+def test_a_system_whose_environment_is_not_there_says_how_to_build_it(
+    measured: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others run, and so does `make bench`."""
+    monkeypatch.setattr(environments, "HOME", tmp_path)
+    told = list(runner.measured(measured[0][-1:], ["B8"], PLAN, tmp_path / "work", "1g", lambda _: None))
+    [begun] = told
+    assert begun.about["B8"]["failed"].endswith("Run `make bench-dlt`.")
+    assert systems.absence("B4") is None
+
+
+def test_a_copy_of_tables_shares_the_data_files_and_nothing_that_grows(tmp_path: Path) -> None:
+    """Hudi's logs, the lakes' own, and databases are the copy's own; base files are never changed in place."""
+    table, copy = tmp_path / "table", tmp_path / "copy"
+    (table / "_delta_log").mkdir(parents=True)
+    shared = table / "a_0-1_20261123.parquet"
+    own = [table / ".a_20261123.log.1_0-1", table / "_delta_log" / "1.checkpoint.parquet", table / "tables.duckdb"]
+    for file in (shared, *own):
+        file.write_text("rows")
+    shutil.copytree(table, copy, copy_function=runner.linked)
+    assert [file.stat().st_nlink for file in (shared, *own)] == [2, 1, 1, 1]
+    assert all((copy / file.relative_to(table)).read_text() == "rows" for file in (shared, *own))
+
+
 def test_a_system_that_does_not_answer_is_ended_and_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is waited for as long as a command may take, then ended; it has no runs."""
     [case] = plans.cases(PLAN, [APPLY], tmp_path, lambda _: None)
@@ -99,7 +154,7 @@ def test_a_run_that_was_refused_is_left_out_of_figures(measured: Measured) -> No
     wrong = [Run(run.case, run.system, run.round, 1.0, problem="odd" if run.system == "B4" else "") for run in runs]
     lines = summary.lines(report(measured, wrong))
     assert {line.system for line in lines if line.problem} == {"B4"}
-    assert "B4       no time: odd\n" in page.text(report(measured, wrong))
+    assert "B4         no time: odd\n" in page.text(report(measured, wrong))
     assert len(lines) == 2 * len(cases) - 1
 
 

@@ -55,3 +55,18 @@ def test_what_the_pattern_of_blogs_leaves_is_the_oracles(spark: object, cases: d
     from benchmarks.cdc_ch.systems import blog
 
     assert played(blog.on(spark, COLLAPSE, tmp_path / "work", tuned=False), cases[COLLAPSE], tmp_path) == []
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize(("kind", "track"), [("mor", REFINE), ("cow", APPLY), ("bucket", REFINE)])
+def test_what_hudis_writer_leaves_is_the_oracles(
+    spark: object, cases: dict[str, Case], kind: str, track: str, tmp_path: Path
+) -> None:
+    """Inserts, updates and deletes by each index; compacted, where there are logs, the rows are the same."""
+    from benchmarks.cdc_ch.systems import hudi
+
+    contender = hudi.on(spark, track, kind)
+    assert played(contender, cases[track], tmp_path) == []
+    contender.upkeep(cases[track], tmp_path / "home")
+    contender.export(cases[track], tmp_path / "home", tmp_path / "out")
+    assert gate.problems(cases[track], tmp_path / "out") == []

@@ -8,7 +8,7 @@ and tombstones are left out before they are parsed.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, GOLD, Case, Cont
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import engine
 from benchmarks.cdc_ch.tables import FACT, KNOWN, TIME, WIDE, Kept
-from replicator import jars, settings, sparkline
 
 ORIGIN = (
     "STRUCT<version: STRING, connector: STRING, name: STRING, ts_ms: BIGINT, snapshot: STRING, db: STRING, "
@@ -30,18 +29,12 @@ ORIGIN = (
     "xmin: BIGINT>"
 )
 SETTINGS = {
+    **engine.SETTINGS,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    # the same for every system
-    "spark.sql.parquet.compression.codec": "zstd",
 }
 TUNED = {
-    "spark.sql.shuffle.partitions": str(CORES),
-    "spark.sql.autoBroadcastJoinThreshold": "64m",
-    "spark.sql.codegen.cache.maxEntries": "2000",
+    **engine.TUNED,
     "spark.databricks.delta.snapshotPartitions": str(CORES),
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
     "spark.databricks.delta.properties.defaults.checkpointInterval": "100",
@@ -61,19 +54,7 @@ def on(session_of: SparkSession, track: str, work: Path, *, tuned: bool) -> Cont
 
 def spark(heap: str, *, tuned: bool) -> SparkSession:
     """A session with Delta and what is told above, and nothing else."""
-    paths = jars.present(jars.locked(sparkline.installed().name, ("delta",)), settings.cache_dir())
-    told = {
-        **SETTINGS,
-        **(TUNED if tuned else {}),
-        "spark.driver.memory": heap,
-        "spark.jars": ",".join(map(str, paths)),
-    }
-    builder = SparkSession.builder.master(f"local[{CORES}]")
-    for key, value in told.items():
-        builder = builder.config(key, value)
-    made_session = builder.getOrCreate()
-    made_session.sparkContext.setLogLevel("ERROR")
-    return made_session
+    return engine.session(heap, "delta", {**SETTINGS, **(TUNED if tuned else {})})
 
 
 class _Blog(Contender):
@@ -116,7 +97,7 @@ class _Refine(_Blog):
     def start(self, case: Case, home: Path) -> None:
         for table in tables(case):
             rows = self._spark.read.parquet(f"{case.input}/start/{table.name}.parquet")
-            self._load(_stamped(rows, table), table, home)
+            self._load(stamped(rows, table), table, home)
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:
         phases = {}
@@ -132,9 +113,15 @@ class _Refine(_Blog):
         for table in tables(case):
             DeltaTable.forPath(self._spark, str(home / table.name)).optimize().executeCompaction()
 
+    def ask(self, case: Case, home: Path, query: str) -> Iterable[Sequence[Any]]:  # noqa: ARG002 - it names its tables
+        return engine.asked(query, lambda name: self._at(home, name), self._spark)
+
     def export(self, case: Case, home: Path, out: Path) -> None:
         for table in tables(case):
-            engine.exported(self._spark.read.format("delta").load(str(home / table.name)), out, table.name)
+            engine.exported(self._at(home, table.name), out, table.name)
+
+    def _at(self, home: Path, name: str) -> DataFrame:
+        return self._spark.read.format("delta").load(str(home / name))
 
 
 class _Collapse(_Blog):
@@ -187,14 +174,19 @@ class _Rebuild(_Blog):
 
 def newest(records: DataFrame, table: Kept) -> DataFrame:
     """The pattern: Kafka records of a topic -> the newest change of each key, its columns and ``op``."""
+    return ordered(records, table).drop("lsn")
+
+
+def ordered(records: DataFrame, table: Kept) -> DataFrame:
+    """The same with the ``lsn``, behind ``op``."""
     row = f"STRUCT<{', '.join(f'{name}: {_wire(table, name)}' for name in table.names)}>"
     schema = f"before {row}, after {row}, source {ORIGIN}, transaction STRING, op STRING, ts_ms BIGINT"
     changes = records.where("value IS NOT NULL").select(F.from_json("value", schema).alias("e")).select("e.*")
     image = F.when(F.col("op") == "d", F.col("before")).otherwise(F.col("after"))
     rows = changes.select(image.alias("row"), "op", "source.lsn").select("row.*", "op", "lsn")
     latest = Window.partitionBy(*table.keys).orderBy(F.col("lsn").desc())
-    ranked = rows.withColumn("rank", F.row_number().over(latest)).where("rank = 1").drop("rank", "lsn")
-    return _stamped(ranked, table)
+    ranked = rows.withColumn("rank", F.row_number().over(latest)).where("rank = 1").drop("rank")
+    return stamped(ranked, table)
 
 
 def _wire(table: Kept, name: str) -> str:
@@ -202,7 +194,7 @@ def _wire(table: Kept, name: str) -> str:
     return "BIGINT" if dict(table.columns)[name] == TIME else table.spark(name)
 
 
-def _stamped(rows: DataFrame, table: Kept) -> DataFrame:
+def stamped(rows: DataFrame, table: Kept) -> DataFrame:
     """Times as TIMESTAMP."""
     kinds = dict(rows.dtypes)
     times = [name for name, kind in table.columns if kind == TIME]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, QueryBuilder, WriterProperties, __version__, write_deltalake
+from deltalake import DeltaTable, WriterProperties, __version__, write_deltalake
 
 from benchmarks.cdc_ch.contender import APPLY, Case, Contender, events, tables
-from benchmarks.cdc_ch.systems import duck
+from benchmarks.cdc_ch.systems import delta_reads, duck
 from benchmarks.cdc_ch.tables import WIDE, Kept
 
 _ZSTD = WriterProperties(compression="ZSTD", compression_level=3)
@@ -49,11 +49,6 @@ class _DeltaRs(Contender):
         merge = merge.when_matched_delete("s.op = 'd'").when_matched_update(values)
         merge.when_not_matched_insert(values, "s.op <> 'd'").execute()
 
-    def _save(self, table: Kept, home: Path, out: Path) -> None:
-        (out / table.name).mkdir()
-        rows = pa.table(QueryBuilder().register("t", DeltaTable(str(home / table.name))).execute("SELECT * FROM t"))
-        pq.write_table(rows, out / table.name / "all.parquet")
-
 
 class _Refine(_DeltaRs):
     def start(self, case: Case, home: Path) -> None:
@@ -74,9 +69,12 @@ class _Refine(_DeltaRs):
         for table in tables(case):
             DeltaTable(str(home / table.name)).optimize.compact(writer_properties=_ZSTD)
 
+    def ask(self, case: Case, home: Path, query: str) -> Iterable[Sequence[Any]]:  # noqa: ARG002 - it names its tables
+        return delta_reads.asked(query, lambda name: DeltaTable(str(home / name)))
+
     def export(self, case: Case, home: Path, out: Path) -> None:
         for table in tables(case):
-            self._save(table, home, out)
+            delta_reads.saved(DeltaTable(str(home / table.name)), table, out)
 
 
 class _Apply(_DeltaRs):
@@ -88,4 +86,4 @@ class _Apply(_DeltaRs):
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one table
-        self._save(WIDE, home, out)
+        delta_reads.saved(DeltaTable(str(home / WIDE.name)), WIDE, out)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from benchmarks.cdc_ch import reads
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, CORES, Case, Contender, events, tables
 from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
 
@@ -100,6 +101,9 @@ class _Refine(_Duck):
                 self._merge(collapsed(table, files), table)
                 phases[table.name] = time.perf_counter() - started
         return phases
+
+    def ask(self, case: Case, home: Path, query: str) -> Iterable[Sequence[Any]]:  # noqa: ARG002 - it is open
+        return self._db.execute(query.format(**{name: name for name in reads.sources(query)})).fetchall()
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - it is open
         self._save(tables(case), out)

@@ -4,7 +4,7 @@ refresh by ``stages.gold``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -136,11 +136,17 @@ class _Refine(_Ours):
             if done.error is not None:
                 raise done.error
 
+    def ask(self, case: Case, home: Path, query: str) -> Iterable[Sequence[Any]]:  # noqa: ARG002 - it names its tables
+        at = self._at(home)
+        return engine.asked(query, lambda name: self._live(at, name), self._spark)
+
     def export(self, case: Case, home: Path, out: Path) -> None:
         at = self._at(home)
         for table in tables(case):
-            rows = at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{table.name}"))
-            engine.exported(live(rows), out, table.name)
+            engine.exported(self._live(at, table.name), out, table.name)
+
+    def _live(self, at: Refinement, name: str) -> DataFrame:
+        return live(at.silver.read(self._spark, at.lake.silver(SOURCE, f"{SCHEMA}.{name}")))
 
 
 class _Collapse(_Ours):
