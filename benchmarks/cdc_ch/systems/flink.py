@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import duckdb
 import pyarrow.parquet as pq
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from benchmarks.cdc_ch import environments, topics
+from benchmarks.cdc_ch import environments, reads, topics
 from benchmarks.cdc_ch.contender import CORES, PUBLISH, Case, Contender, events, tables
 from benchmarks.cdc_ch.systems.postgres import Served
 from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
@@ -184,6 +184,14 @@ class _Refine(Contender):
             [insert(each, f"{lake}.{each.name}", _topic("events", case, each)) for each in given],
         )
         return {}
+
+    def ask(self, case: Case, home: Path, query: str) -> Iterator[Sequence[Any]]:  # noqa: ARG002 - it names its tables
+        lake = _lake(self._cluster.batch, home)
+        named = {name: f"{lake}.{name}" for name in reads.sources(query)}
+        rows = self._cluster.batch.executeSql(query.format(**named)).collect()
+        while rows.hasNext():
+            row = rows.next()
+            yield [row.getField(at) for at in range(row.getArity())]
 
     def export(self, case: Case, home: Path, out: Path) -> None:
         flink, lake, written = self._cluster.batch, _lake(self._cluster.batch, home), out / "csv"
