@@ -83,9 +83,3 @@ def look(cursor: Cursor, target: Target) -> Present | None:
     strict = {name: keys for name, at_once, keys in indexes if at_once} | {name: None for (name,) in cursor.fetchall()}
     unique = tuple(keys for _, at_once, keys in indexes if at_once and keys)
     return Present(oid, is_table, owned, comment, columns, unique, strict)
-
-
-def column_types(cursor: Cursor, schema: str, table: str) -> dict[str, str]:
-    """Column names of a table and their types as Postgres prints them; empty when there is no such table."""
-    found = look(cursor, Target("", schema, table))
-    return {name: held.type for name, held in found.columns.items()} if found else {}
