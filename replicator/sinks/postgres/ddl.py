@@ -60,8 +60,9 @@ def lags(cursor: Cursor, model: Model) -> bool:
         return True
 
 
-def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> None:
-    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment.
+def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
+    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment. Returns
+    whether every row is needed.
 
     Raises TargetRefused when the table that is there can never be the model's, or lacks what only all rows can fill.
     """
@@ -74,6 +75,7 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> None:
     if present is None:
         made, forgotten = _create_target(model, target), ledger.forgetting(target.schema, model.name)
         cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
+    return behind
 
 
 def warn_of_constraints(cursor: Cursor, model: Model) -> None:

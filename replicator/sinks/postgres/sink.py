@@ -307,8 +307,8 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     schema = ddl.target_of(model).schema
     ddl.create_schema(cursor, schema)
     ledger.create(cursor, schema)
-    ddl.prepare_target(cursor, model, complete=difference.complete)
-    recorded = None if ddl.lags(cursor, model) else ledger.read(cursor, schema, [model.name]).get(model.name)
+    behind = ddl.prepare_target(cursor, model, complete=difference.complete)
+    recorded = None if behind else ledger.read(cursor, schema, [model.name]).get(model.name)
     if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
         there = "another input" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
