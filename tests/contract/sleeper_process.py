@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from threading import Timer
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -51,14 +52,17 @@ class Drowsy:
 
 @dataclass(frozen=True)
 class Dozing(PostgresConnection):
-    """The way to the server of a publisher that is stopped when it begins to stage, the first time."""
+    """The way to the server of a publisher that is stopped, once, soon after it begins to stage: for staging it asks a
+    second time how long it may say nothing.
+    """
 
-    naps: list[int] = field(default_factory=lambda: [signal.SIGSTOP])
+    naps: list[float] = field(default_factory=lambda: [0.1, 0.0])
 
-    def jdbc(self) -> dict[str, str]:
-        if self.naps:
-            os.kill(os.getpid(), self.naps.pop())
-        return super().jdbc()
+    @property
+    def idle_seconds(self) -> float:
+        if self.naps and (soon := self.naps.pop()):
+            Timer(soon, os.kill, (os.getpid(), signal.SIGSTOP)).start()
+        return super().idle_seconds
 
 
 def rows(spark: SparkSession, version: int, who: str) -> DataFrame:

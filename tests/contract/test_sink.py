@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from threading import Event
 
 import pytest
-from psycopg2 import sql
+from psycopg2 import OperationalError, sql
 from pyspark.sql import functions as F
 
 from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
@@ -146,6 +149,7 @@ def test_values_arrive_as_they_are(spark, served: Served) -> None:
         (-(2**63), "  Zoë 名 \\ ' \" \t\n?", big, date(1, 1, 1), wall, -32768, True, float("inf")),
         (2**63 - 1, "", -big, date(9999, 12, 31), datetime(2024, 3, 31, 2, 30), 32767, False, 0.1),  # noqa: DTZ001
         (0, None, None, None, None, None, None, None),
+        *((key, text, *[None] * 6) for key, text in enumerate(("\\N", "\\.", "\r\n\\.\r\n", "\\t", "\x0b\x7f"), 1)),
     ]
     typed = (
         "id LONG, text STRING, exact DECIMAL(38,18), day DATE, wall TIMESTAMP_NTZ, "
@@ -287,7 +291,7 @@ def test_a_lost_answer_to_commit_is_decided_by_the_ledger(spark, postgres: Serve
     ("seen", "trigger"),
     [
         (b"pg_advisory_lock", b"CREATE TABLE"),
-        (b"", b"VALUES ($1"),  # only JDBC numbers its parameters
+        (b"FROM STDIN", b"Ann\t1.50"),
         (b"pg_advisory_lock", b"SET CONSTRAINTS ALL DEFERRED"),
         (b"pg_advisory_lock", b"DELETE FROM"),
         (b"WITH written", b"COMMIT"),
@@ -323,7 +327,7 @@ def test_text_that_is_too_long_names_the_column_and_not_the_value(spark, postgre
 @pytest.mark.spark
 @pytest.mark.stack
 def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark, postgres: Served) -> None:
-    """An error of Spark's JDBC writer is told by its SQLSTATE like any other."""
+    """What the server says of a row that it cannot read is told by its SQLSTATE like any other."""
     of, other = customers(postgres.schema), model(postgres.schema, "other", {"id": "integer"})
     bad = difference(spark, of, [ann("a\0b")], CUSTOMERS, 1, complete=True)
     with pytest.raises(TargetRefused, match="SQLSTATE 22021") as caught:
@@ -371,34 +375,88 @@ def test_no_time_zone_takes_part(spark, postgres: Served, zone: str) -> None:
 @pytest.mark.stack
 def test_a_time_of_day_and_nested_values_have_a_form(spark, postgres: Served) -> None:
     """24:00:00 survives (types.md Y12); maps, structs and arrays become jsonb."""
-    of = model(postgres.schema, "forms", {"id": "integer", "at": "time", "lasts": "interval", "doc": "jsonb"})
+    of = model(
+        postgres.schema, "forms", {"id": "integer", "at": "time", "lasts": "interval", "doc": "jsonb", "raw": "bytea"}
+    )
     frame = spark.sql(
         "SELECT 1 AS id, 86400000000L AS at, -1500000L AS lasts, "
-        "named_struct('a', array(1, NULL)) AS doc, 'upsert' AS _op "
-        "UNION ALL SELECT 2, 3723000004L, NULL, NULL, 'upsert' UNION ALL SELECT 3, NULL, 0L, NULL, 'upsert'"
+        "named_struct('a', array(1, NULL)) AS doc, X'00ff5c0a' AS raw, 'upsert' AS _op "
+        "UNION ALL SELECT 2, 3723000004L, NULL, NULL, X'', 'upsert' "
+        "UNION ALL SELECT 3, NULL, 0L, NULL, NULL, 'upsert'"
     )
     postgres.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
     table = sql.Identifier(postgres.schema, "forms")
-    found = postgres.run(sql.SQL('SELECT id, "at"::text, lasts::text, doc::text FROM {} ORDER BY id').format(table))
+    found = postgres.run(
+        sql.SQL('SELECT id, "at"::text, lasts::text, doc::text, raw::text FROM {} ORDER BY id').format(table)
+    )
     assert found == [
-        (1, "24:00:00", "-00:00:01.5", '{"a": [1, null]}'),
-        (2, "01:02:03.000004", None, None),
-        (3, None, "00:00:00", None),
+        (1, "24:00:00", "-00:00:01.5", '{"a": [1, null]}', "\\x00ff5c0a"),
+        (2, "01:02:03.000004", None, None, "\\x"),
+        (3, None, "00:00:00", None, None),
     ]
 
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_rows_of_a_dead_run_in_staging_are_not_read(spark, postgres: Served) -> None:
-    """Staging is emptied before use, and only rows of the own batch count (F-P10)."""
+def test_rows_of_many_tasks_and_pieces_all_arrive(spark, postgres: Served) -> None:
+    """Once each: tasks with more rows than a piece has, and tasks with none."""
+    of = model(postgres.schema, "many", {"id": "integer", "name": "text"})
+    rows = spark.range(0, 30_000, 1, 3).selectExpr("CAST(id AS INT) id", "concat('ü ', id) name", "'upsert' _op")
+    batch = Difference(of, rows.where("id < 23456"), Progress("g", 1), complete=True)
+    assert postgres.sink.publish([batch]) == {of.name: Applied(23_456, 0, 0, 1)}
+    assert postgres.rows(of) == [(key, f"ü {key}") for key in range(23_456)]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_nothing_is_left_of_staging(spark, postgres: Served) -> None:
+    """Of a run that ends well, and of one that is refused after it has staged: there is nothing to read (F-P10)."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
-    staging = sql.Identifier(postgres.schema, "_replicator_staging_dim_customers")
-    foreign = sql.SQL("INSERT INTO {} VALUES (66, 'Foreign', 1, 'upsert', 'dead')").format(staging)
-    postgres.run(foreign)
-    postgres.sink.publish([difference(spark, of, [ann(key=2)], CUSTOMERS, 2)])
-    assert [row[0] for row in postgres.rows(of)] == [1, 2]
-    assert postgres.run(sql.SQL("SELECT count(*) FROM {}").format(staging)) == [(0,)]
+    with pytest.raises(TargetRefused):
+        postgres.sink.publish([difference(spark, of, [ann("Bob", key=2), ann(None, key=3)], CUSTOMERS, 2)])
+    tables = sql.SQL("SELECT tablename::text FROM pg_tables WHERE schemaname = {}")
+    assert sorted(postgres.run(tables.format(sql.Literal(postgres.schema)))) == [
+        ("_replicator_ledger",),
+        ("_replicator_writers",),
+        ("dim_customers",),
+    ]
+    assert [row[0] for row in postgres.rows(of)] == [1]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_who_sleeps_in_the_midst_of_handing_rows_over_is_ended(spark, postgres: Served) -> None:
+    """For the server such a session is at work: the next publisher ends it once it has said nothing for its limit."""
+    of = customers(postgres.schema)
+    asleep, woken = Event(), Event()
+
+    class Sleeper(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            asleep.set()
+            woken.wait(60)
+            return super().read(size)
+
+    def hand_over() -> None:
+        with closing(postgres.connection.open()) as session, session.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {of.target.schema}",)
+            )
+            cursor.execute("CREATE TEMP TABLE rows (id int)")
+            cursor.copy_expert("COPY pg_temp.rows FROM STDIN", Sleeper(b"1\n"))
+
+    hasty = replace(postgres.connection, options={"idle_in_transaction_session_timeout": "1s", "lock_timeout": "2s"})
+    with ThreadPoolExecutor(1) as pool:
+        sleeper = pool.submit(hand_over)
+        try:
+            assert asleep.wait(60)
+            patient = PostgresSink(hasty, backoff=Backoff(retries=4, first=0.1))
+            batch = difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)
+            assert patient.publish([batch]) == {of.name: Applied(1, 0, 0, 1)}
+        finally:
+            woken.set()
+        with pytest.raises(OperationalError):
+            sleeper.result()
 
 
 @pytest.mark.spark
@@ -448,7 +506,7 @@ def test_a_limit_that_is_no_time_is_refused(limit: str) -> None:
 
 
 def test_a_host_with_url_parts_is_refused() -> None:
-    """A host cannot smuggle JDBC options."""
+    """A host cannot smuggle options."""
     with pytest.raises(ConfigError, match="host"):
         PostgresConnection("db/x?socketFactory=y", 5432, "d", "u")
 

@@ -13,7 +13,7 @@ from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first, waiting
 from replicator.sinks.postgres import Backoff, PostgresConnection
-from replicator.sinks.postgres.ddl import staging_name, target_of
+from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.retry import is_retryable
 from replicator.sinks.postgres.types import _TYPES, parse_type
 from replicator.spec import Model, ModelColumn, Progress, Target
@@ -208,55 +208,26 @@ def test_names_that_postgres_would_cut_are_refused(name: str) -> None:
         target_of(model)
 
 
-@pytest.mark.parametrize(
-    ("table", "column"), [("_replicator_ledger", "a"), ("_replicator_staging_x", "a"), ("t", "_OP")]
-)
+@pytest.mark.parametrize(("table", "column"), [("_replicator_ledger", "a"), ("t", "_OP")])
 def test_names_that_the_sink_needs_itself_are_refused(table: str, column: str) -> None:
-    """The ledger, staging tables, and the column that says what becomes of a row."""
+    """The ledger, and the column that says what becomes of a row."""
     model = Model("m", "", {}, (column,), (ModelColumn(column, "integer"),), target=Target("w", "s", table))
     with pytest.raises(ConfigError, match=f"(?i){column if table == 't' else table}"):
         target_of(model)
 
 
-def test_staging_names_fit_and_differ() -> None:
-    """A long model name is replaced by its hash."""
-    names = {staging_name("m" * length) for length in range(1, 100)}
-    assert len(names) == 99
-    assert max(len(name) for name in names) <= 63
-
-
-def test_the_jdbc_settings_say_the_same_as_libpq() -> None:
-    """Known options under the driver's names; the password only where the driver wants it."""
-    connection = PostgresConnection(
-        "::1",
-        5432,
-        "a/b?c",
-        "me",
-        "hunter2",
-        options={"sslrootcert": "/ca.pem", "connect_timeout": "3", "keepalives": "1"},
-    )
-    jdbc = connection.jdbc()
-    assert jdbc["url"] == "jdbc:postgresql://[::1]:5432/a%2Fb%3Fc"
-    assert (jdbc["sslmode"], jdbc["sslrootcert"], jdbc["connectTimeout"]) == ("verify-full", "/ca.pem", "3")
-    assert "keepalives" not in jdbc
-    assert "hunter2" not in repr(connection)
-
-
 @pytest.mark.parametrize(
-    ("options", "patience", "idle", "jdbc"),
+    ("options", "patience", "idle"),
     [
-        ({}, 3610, 60, "600"),
-        ({"statement_timeout": "1500ms", "connect_timeout": "2"}, 3.5, 60, "4"),
-        ({"statement_timeout": "0s", "idle_in_transaction_session_timeout": "5min"}, 0, 300, "600"),
+        ({}, 3610, 60),
+        ({"statement_timeout": "1500ms", "connect_timeout": "2"}, 3.5, 60),
+        ({"statement_timeout": "0s", "idle_in_transaction_session_timeout": "5min"}, 0, 300),
     ],
     ids=["usual", "hasty", "for ever"],
 )
-def test_nobody_waits_for_ever_for_a_link_that_is_dead(
-    options: dict[str, str], patience: float, idle: float, jdbc: str
-) -> None:
+def test_nobody_waits_for_ever_for_a_link_that_is_dead(options: dict[str, str], patience: float, idle: float) -> None:
     """F-P2: an answer is awaited as long as its statement may run and the server may take to be reached; a session that
     says nothing is ended by the server.
     """
     connection = PostgresConnection("db", 5432, "d", "me", options=options)
     assert (connection.patience, connection.idle_seconds) == (patience, idle)
-    assert connection.jdbc()["socketTimeout"] == jdbc

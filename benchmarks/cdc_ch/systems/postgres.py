@@ -159,9 +159,11 @@ class _Jdbc(Served):
         return {**super().about(), "spark": self._spark.version}
 
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
-        jdbc = {name: value for name, value in self._at.jdbc().items() if name in ("driver", "user", "password")}
+        at = self._at
+        jdbc = {"driver": "org.postgresql.Driver", "user": at.user, "password": at.password}
         rows = self._spark.read.parquet(f"{case.input}/changes.parquet").drop("lsn")
-        rows.write.jdbc(self._at.jdbc()["url"], "bench.staged", mode="overwrite", properties=jdbc)
+        url = f"jdbc:postgresql://{at.host}:{at.port}/{at.database}"
+        rows.write.jdbc(url, "bench.staged", mode="overwrite", properties=jdbc)
         with self._session() as session, session.cursor() as cursor:
             _take(cursor, "bench.staged")
         return {}

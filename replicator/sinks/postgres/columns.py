@@ -30,7 +30,7 @@ _NESTED = (T.ArrayType, T.MapType, T.StructType)
 
 @dataclass(frozen=True)
 class Carried:
-    """A column on its way: its name in the target, in staging, both types, and the expression that Spark writes."""
+    """A column on its way: its name in the target, in staging, both types, and the expression that is handed over."""
 
     name: str
     staged_as: str
@@ -43,8 +43,8 @@ def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
     """How each declared column of a model travels from rows of this schema, in the model's order.
 
     Numbers, booleans and bytes travel as they are; all else as text that Postgres reads as the column's own type,
-    so that no time zone of a JVM takes part (types.md Y5, Y12). In staging columns have neutral names: Spark's JDBC
-    writer does not escape quotes in a name. Raises TargetRefused when values would be rounded or have no form.
+    so that no time zone of a JVM takes part (types.md Y5, Y12). In staging columns have neutral names. Raises
+    TargetRefused when values would be rounded or have no form.
     """
     fields = {field.name: field for field in schema.fields}
     carried = []

@@ -1,36 +1,33 @@
-"""Where the serving database is, said once for libpq (psycopg2) and once for JDBC."""
+"""Where the serving database is, and how long anybody waits for it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
-from urllib.parse import quote
 
 import psycopg2
 
 from replicator.errors import ConfigError, Unreachable
 from replicator.sinks.postgres.patience import PatientSession
 
-# libpq's name -> the JDBC driver's name, None where JDBC has no such thing. Everything else is refused: drivers
-# have options that load classes or log secrets (reliability.md section 12).
-OPTIONS: dict[str, str | None] = {
-    "application_name": "ApplicationName",
-    "channel_binding": "channelBinding",
-    "connect_timeout": "connectTimeout",
-    "gssencmode": "gssEncMode",
-    "keepalives": None,
-    "keepalives_count": None,
-    "keepalives_idle": None,
-    "keepalives_interval": None,
-    "sslcert": "sslcert",
-    "sslkey": "sslkey",
-    "sslrootcert": "sslrootcert",
-    "target_session_attrs": None,
-    "tcp_user_timeout": None,
-}
+# libpq's names. Everything else is refused: some load files or log secrets (reliability.md section 12).
+OPTIONS = (
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "gssencmode",
+    "keepalives",
+    "keepalives_count",
+    "keepalives_idle",
+    "keepalives_interval",
+    "sslcert",
+    "sslkey",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+)
 # settings of the server's session that may be given beside them, and what holds otherwise
 _IDLE = "idle_in_transaction_session_timeout"
 LIMITS = {"lock_timeout": "10s", "statement_timeout": "1h", _IDLE: "10min"}
@@ -52,7 +49,6 @@ _PATIENCE = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-_JDBC_SILENCE = 600.0  # seconds that one thousand rows may take to be answered
 
 
 @dataclass(frozen=True)
@@ -138,24 +134,6 @@ class PostgresConnection:
             raise Unreachable(f"Postgres does not answer: {reason}.", where=self.where, mend=mend) from None
         session.patience = self.patience
         return session
-
-    def jdbc(self) -> dict[str, str]:
-        """Options of Spark's JDBC writer, credentials included: never log them."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        named = {OPTIONS.get(name): value for name, value in self.options.items()}
-        return {
-            "connectTimeout": "10",
-            "ApplicationName": "replicator",
-            **{name: value for name, value in named.items() if name is not None},
-            "url": f"jdbc:postgresql://{host}:{self.port}/{quote(self.database, safe='')}",
-            "driver": "org.postgresql.Driver",
-            "user": self.user,
-            **({"password": self.password} if self.password else {}),
-            "sslmode": self.sslmode,
-            "tcpKeepAlive": "true",
-            "socketTimeout": str(ceil(min(self.patience or _JDBC_SILENCE, _JDBC_SILENCE))),
-            "reWriteBatchedInserts": "true",
-        }
 
 
 def _seconds(limit: str) -> float:

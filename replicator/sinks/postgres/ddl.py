@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from psycopg2 import sql
@@ -12,7 +11,7 @@ from psycopg2 import sql
 from replicator.errors import ConfigError, TargetRefused
 from replicator.sinks.postgres import ledger
 from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
-from replicator.sinks.postgres.present import column_types, look
+from replicator.sinks.postgres.present import look
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import Model, Target
 
@@ -23,17 +22,7 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger(__name__)
 
-# who writes into staging without the schema's lock, which this session holds, belongs to a run that is dead or cut off:
-# its JDBC sessions would hold the table up for as long as nobody tells the server
-_END_LATE_WRITERS = (
-    "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-    "JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE n.nspname = %s AND c.relname = %s AND l.locktype = 'relation' AND l.mode = 'RowExclusiveLock' "
-    "AND a.datname = current_database() AND a.usename = current_user AND a.pid <> pg_backend_pid() "
-    "AND a.application_name = current_setting('application_name')"
-)
 _LONGEST = 63  # bytes; Postgres cuts longer names silently, and two tables become one (reliability.md N-2)
-_STAGING = "_replicator_staging_"
 _OPERATION = "_op"
 
 
@@ -47,8 +36,8 @@ def target_of(model: Model) -> Target:
         if not 0 < len(name.encode()) <= _LONGEST or "\0" in name:
             what = f"{name!r} is empty, longer than {_LONGEST} bytes, or holds a NUL: Postgres cannot keep it"
             raise ConfigError(what, where=model.name)
-    if model.target.table == ledger.TABLE or model.target.table.startswith(_STAGING):
-        raise ConfigError(f"tables called {model.target.table} are for publishing itself", where=model.name)
+    if model.target.table == ledger.TABLE:
+        raise ConfigError(f"a table called {model.target.table} is for publishing itself", where=model.name)
     if any(column.name.casefold() == _OPERATION for column in model.columns):
         raise ConfigError(f"no column can be called {_OPERATION}: rows travel with one of that name", where=model.name)
     return model.target
@@ -71,8 +60,9 @@ def lags(cursor: Cursor, model: Model) -> bool:
         return True
 
 
-def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> None:
-    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment.
+def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
+    """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment. Returns
+    whether every row is needed.
 
     Raises TargetRefused when the table that is there can never be the model's, or lacks what only all rows can fill.
     """
@@ -85,6 +75,7 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> None:
     if present is None:
         made, forgotten = _create_target(model, target), ledger.forgetting(target.schema, model.name)
         cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
+    return behind
 
 
 def warn_of_constraints(cursor: Cursor, model: Model) -> None:
@@ -112,28 +103,15 @@ def evolve_target(cursor: Cursor, model: Model) -> tuple[str, ...]:
     return new
 
 
-def prepare_staging(cursor: Cursor, model: Model, columns: Sequence[Carried]) -> sql.Identifier:
-    """The empty staging table of a model: kept between runs, made anew when its columns are no longer the same. Those
-    who still write into it are ended.
+def make_staging(cursor: Cursor, number: int, columns: Sequence[Carried]) -> sql.Identifier:
+    """An empty staging table, the session's own and one per ``number``: nobody else sees it, it is not written to the
+    log of the server, and it ends with the session, however that ends.
     """
-    target = target_of(model)
-    cursor.execute(_END_LATE_WRITERS, (target.schema, staging_name(model.name)))
-    wanted = {carried.staged_as: carried.staged_type for carried in columns} | {"_op": "text", "_batch": "text"}
-    name = sql.Identifier(target.schema, staging_name(model.name))
-    there = column_types(cursor, target.schema, staging_name(model.name))
-    if there == wanted:
-        cursor.execute(sql.SQL("TRUNCATE {}").format(name))
-        return name
-    cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(name))
-    typed = [sql.SQL("{} {}").format(sql.Identifier(each), sql.SQL(kind)) for each, kind in wanted.items()]
-    cursor.execute(sql.SQL("CREATE UNLOGGED TABLE {} ({})").format(name, sql.SQL(", ").join(typed)))
+    name = sql.Identifier("pg_temp", f"replicator_staging_{number}")
+    typed = {each.staged_as: each.staged_type for each in columns} | {_OPERATION: "text"}
+    body = [sql.SQL("{} {}").format(sql.Identifier(each), sql.SQL(kind)) for each, kind in typed.items()]
+    cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({})").format(name, sql.SQL(", ").join(body)))
     return name
-
-
-def staging_name(model: str) -> str:
-    """Named by the model; by its hash when that would be too long."""
-    name = _STAGING + model
-    return name if len(name.encode()) <= _LONGEST else _STAGING + sha256(model.encode()).hexdigest()[:32]
 
 
 def _create_target(model: Model, target: Target) -> sql.Composed:

@@ -43,6 +43,12 @@ class PatientCursor(cursor):
         with answered(session, session.patience if isinstance(session, PatientSession) else 0.0):
             super().execute(query, vars)
 
+    def copy_expert(self, sql: Any, file: Any, size: int = 1 << 18) -> None:
+        """Raises OperationalError where no answer comes."""
+        session = self.connection
+        with answered(session, session.patience if isinstance(session, PatientSession) else 0.0):
+            super().copy_expert(sql, file, size)
+
 
 @contextmanager
 def answered(session: connection, seconds: float) -> Iterator[None]:

@@ -11,30 +11,33 @@ from replicator.spec import Target
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
+# all in one question, since each costs a way to the server and back. Of an index the columns, none when it has
+# expressions or a condition, and whether it is checked at once
 _RELATION = """
-    SELECT c.oid, c.relkind IN ('r', 'p'), pg_has_role(c.relowner, 'USAGE'), obj_description(c.oid, 'pg_class')
+    SELECT c.oid, c.relkind IN ('r', 'p'), pg_has_role(c.relowner, 'USAGE'), obj_description(c.oid, 'pg_class'),
+    (
+        SELECT json_agg(json_build_array(a.attname, a.attnum, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+            a.atthasdef OR a.attidentity <> '', col_description(a.attrelid, a.attnum),
+            CASE WHEN a.attcollation <> t.typcollation THEN format('%%I.%%I', n.nspname, co.collname) END
+        ) ORDER BY a.attnum)
+        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = co.collnamespace
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    ), (
+        SELECT json_agg(json_build_array(ix.relname, i.indimmediate,
+            CASE WHEN i.indpred IS NULL AND i.indexprs IS NULL THEN ARRAY(
+                SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS each(attnum, place)
+                JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = each.attnum
+                WHERE each.place <= i.indnkeyatts
+            ) END
+        ) ORDER BY ix.relname)
+        FROM pg_index i JOIN pg_class ix ON ix.oid = i.indexrelid
+        WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid
+    ), (
+        SELECT json_agg(conname ORDER BY conname) FROM pg_constraint
+        WHERE contype = 'f' AND NOT condeferrable AND c.oid IN (conrelid, confrelid)
+    )
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s
-"""
-_COLUMNS = """
-    SELECT a.attname, a.attnum, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
-        a.atthasdef OR a.attidentity <> '', col_description(a.attrelid, a.attnum),
-        CASE WHEN a.attcollation <> t.typcollation THEN format('%%I.%%I', n.nspname, co.collname) END
-    FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-    LEFT JOIN pg_collation co ON co.oid = a.attcollation LEFT JOIN pg_namespace n ON n.oid = co.collnamespace
-    WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
-"""
-# the columns of a unique index, none when it has expressions or a condition; and whether it is checked at once
-_UNIQUE = """
-    SELECT ix.relname, i.indimmediate, CASE WHEN i.indpred IS NULL AND i.indexprs IS NULL THEN
-        (SELECT array_agg(a.attname::text) FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS each(attnum, place)
-            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = each.attnum
-            WHERE each.place <= i.indnkeyatts) END
-    FROM pg_index i JOIN pg_class ix ON ix.oid = i.indexrelid
-    WHERE i.indrelid = %s AND i.indisunique AND i.indisvalid ORDER BY ix.relname
-"""
-_FOREIGN = """
-    SELECT conname FROM pg_constraint WHERE contype = 'f' AND NOT condeferrable AND %s IN (conrelid, confrelid)
-    ORDER BY conname
 """
 
 
@@ -74,18 +77,9 @@ def look(cursor: Cursor, target: Target) -> Present | None:
     found = cursor.fetchone()
     if found is None:
         return None
-    oid, is_table, owned, comment = found
-    cursor.execute(_COLUMNS, (oid,))
-    columns = {name: Held(*described) for name, *described in cursor.fetchall()}
-    cursor.execute(_UNIQUE, (oid,))
-    indexes = [(name, at_once, frozenset(keys) if keys else None) for name, at_once, keys in cursor.fetchall()]
-    cursor.execute(_FOREIGN, (oid,))
-    strict = {name: keys for name, at_once, keys in indexes if at_once} | {name: None for (name,) in cursor.fetchall()}
+    oid, is_table, owned, comment, described, indexed, foreign = found
+    columns = {name: Held(*each) for name, *each in described or ()}
+    indexes = [(name, at_once, frozenset(keys) if keys else None) for name, at_once, keys in indexed or ()]
+    strict = {name: keys for name, at_once, keys in indexes if at_once} | dict.fromkeys(foreign or ())
     unique = tuple(keys for _, at_once, keys in indexes if at_once and keys)
     return Present(oid, is_table, owned, comment, columns, unique, strict)
-
-
-def column_types(cursor: Cursor, schema: str, table: str) -> dict[str, str]:
-    """Column names of a table and their types as Postgres prints them; empty when there is no such table."""
-    found = look(cursor, Target("", schema, table))
-    return {name: held.type for name, held in found.columns.items()} if found else {}

@@ -12,8 +12,6 @@ from typing import TypeVar
 
 import psycopg2
 from psycopg2 import errorcodes
-from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JError, Py4JJavaError
 
 from replicator.errors import TargetRefused, Unreachable
 
@@ -60,7 +58,7 @@ class Backoff:
 
 @contextmanager
 def translated(model: str, place: str) -> Iterator[None]:
-    """Errors of psycopg2 and of Spark's JDBC writer become Unreachable or TargetRefused (where = the model).
+    """Errors of psycopg2 become Unreachable or TargetRefused (where = the model).
 
     The original is not chained: its text holds row values.
     """
@@ -71,11 +69,6 @@ def translated(model: str, place: str) -> Iterator[None]:
             raise
         named = error.diag.column_name, error.diag.constraint_name
         raise _verdict(error.pgcode, model, place, named, error.diag.message_primary) from None
-    except Py4JJavaError as error:
-        found, state = _sqlstate(error.java_exception)
-        if not found:
-            raise
-        raise _verdict(state, model, place, (None, None)) from None
 
 
 def _verdict(
@@ -101,35 +94,3 @@ def _condition(state: str | None) -> str:
         return f"{errorcodes.lookup(state).lower().replace('_', ' ')}, SQLSTATE {state}"
     except KeyError:
         return f"SQLSTATE {state}"
-
-
-def _sqlstate(exception: JavaObject) -> tuple[bool, str | None]:
-    """Whether a java.sql.SQLException is among the causes, and the first SQLSTATE that one of them has."""
-    found = False
-    for each in _chain(exception):
-        try:
-            state = each.getSQLState()
-        except Py4JError:  # not a SQLException
-            continue
-        found = True
-        if state:
-            return True, str(state)
-    return found, None
-
-
-def _chain(exception: JavaObject) -> Iterator[JavaObject]:
-    """An exception, its causes and the siblings that JDBC links with getNextException; at most 50."""
-    queue = [exception]
-    for _ in range(50):
-        if not queue:
-            return
-        each = queue.pop(0)
-        yield each
-        queue.extend(next_ for next_ in (each.getCause(), _sibling(each)) if next_ is not None)
-
-
-def _sibling(exception: JavaObject) -> JavaObject | None:
-    try:
-        return exception.getNextException()
-    except Py4JError:  # not a SQLException
-        return None

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import psycopg2
-from psycopg2 import sql
 
 from replicator import failpoints
 from replicator.errors import StaleWriter, TargetRefused, Unreachable
@@ -28,6 +26,16 @@ if TYPE_CHECKING:
     from replicator.sinks.postgres.staging import Staged
 
 
+# in the midst of COPY a session is at work for the server, however long it waits for who sleeps there
+_END_SLEEPER = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
+    "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datid = l.database "
+    "AND (l.classid::bigint << 32) | l.objid::bigint = hashtextextended(%(key)s, 0) "
+    "AND a.datname = current_database() AND a.usename = current_user AND a.state = 'active' "
+    "AND a.wait_event = 'ClientRead' AND a.query_start < clock_timestamp() - make_interval(secs => %(limit)s)"
+)
+
+
 class PostgresSink:
     """``Sink`` over one PostgreSQL database, 11 or newer.
 
@@ -36,8 +44,8 @@ class PostgresSink:
     again, then raises Unreachable. The server ends the session of one that says nothing for a while, asleep or cut off,
     so that nobody waits for it. Needs a direct connection, or a pooler in session mode.
 
-    ``writers`` is how many JDBC connections stage at the same time. The token of the ``fence`` is noted in the
-    transaction, and one whose token is behind what the schema has seen of its lake is rolled back.
+    The token of the ``fence`` is noted in the transaction, and one whose token is behind what the schema has seen of
+    its lake is rolled back.
     """
 
     def __init__(
@@ -45,13 +53,11 @@ class PostgresSink:
         connection: PostgresConnection,
         *,
         backoff: Backoff | None = None,
-        writers: int = 2,
         fence: Fence = UNFENCED,
     ) -> None:
         self._fence = fence
         self._connection = connection
         self._backoff = backoff or Backoff()
-        self._writers = writers
         self._warned: set[str] = set()
 
     @classmethod
@@ -73,7 +79,7 @@ class PostgresSink:
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences in one transaction with their ledger rows.
 
-        1. lock; 2. make what is missing; 3. stage through Spark; 4. one transaction: tables that lag behind their
+        1. lock; 2. make what is missing; 3. stage by COPY; 4. one transaction: tables that lag behind their
         model are altered, deletes with referencing models first, upserts with referenced models first, ledger;
         5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again at 1.
 
@@ -107,10 +113,10 @@ class PostgresSink:
             session.autocommit = True
             with self._translated("the batch"), session.cursor() as cursor:
                 wakeful.expire(cursor, self._connection.idle_limit)
-                _lock(cursor, _schemas(each.model for each in ordered))
+                _lock(cursor, _schemas(each.model for each in ordered), self._connection.idle_seconds)
             applied: dict[str, Applied] = {}
             staged: list[Staged] = []
-            for difference in ordered:
+            for number, difference in enumerate(ordered):
                 if refusals.stops(difference.model.name):
                     continue
                 with refusals.noting(), self._translated(difference.model.name), session.cursor() as cursor:
@@ -120,7 +126,7 @@ class PostgresSink:
                         applied[difference.model.name] = Applied(0, 0, 0, recorded.version if recorded else 0)
                     else:
                         failpoints.hit("publish.tables_made")
-                        staged.append(self._stage(cursor, difference))
+                        staged.append(self._stage(cursor, number, difference))
                         failpoints.hit("publish.model_staged")
             with self._translated("the batch"):
                 session.autocommit = False
@@ -132,15 +138,13 @@ class PostgresSink:
             ddl.warn_of_constraints(cursor, model)
             self._warned.add(model.name)
 
-    def _stage(self, cursor: Cursor, difference: Difference) -> Staged:
+    def _stage(self, cursor: Cursor, number: int, difference: Difference) -> Staged:
         from replicator.sinks.postgres.columns import carry  # noqa: PLC0415 - to ask the ledger needs no pyspark
         from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - as above
 
         columns = carry(difference.model, difference.rows.schema)
-        table = ddl.prepare_staging(cursor, difference.model, columns)
-        staged = Staged(difference, table, columns, uuid4().hex)
-        with wakeful.wakeful(cursor.connection, self._connection.idle_seconds):
-            staged.write(self._connection, self._writers)
+        staged = Staged(difference, ddl.make_staging(cursor, number, columns), columns)
+        staged.write(cursor.connection, self._connection.idle_seconds)
         return staged
 
     def _commit_what_is_taken(
@@ -209,8 +213,8 @@ class PostgresSink:
             return ddl.evolve_target(cursor, staged.difference.model)
 
     def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
-        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns; empty
-        staging; ledger.
+        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
+        ledger.
         """
         by_table = {ddl.target_of(each.difference.model).table: each.model for each in written}
         try:
@@ -222,7 +226,6 @@ class PostgresSink:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
                 evolve.tighten(cursor, target, new[each.model])
-                cursor.execute(sql.SQL("TRUNCATE {}").format(each.table))
                 ledger.write(cursor, target.schema, each.model, each.difference.progress)
 
     def _commit(self, session: Session, going: Sequence[Staged]) -> None:
@@ -274,10 +277,15 @@ def _schemas(models: Iterable[Model]) -> Mapping[str, list[str]]:
     return by_schema
 
 
-def _lock(cursor: Cursor, schemas: Iterable[str]) -> None:
-    """Keep other publishers out of these schemas until this session ends."""
+def _lock(cursor: Cursor, schemas: Iterable[str], limit: float) -> None:
+    """Keep other publishers out of these schemas until this session ends; one that says nothing for ``limit`` seconds
+    (0: for ever) is ended.
+    """
     for schema in schemas:
-        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (f"replicator publish {schema}",))
+        key = f"replicator publish {schema}"
+        if limit:
+            cursor.execute(_END_SLEEPER, {"key": key, "limit": limit})
+        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
 
 
 def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
@@ -299,8 +307,8 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     schema = ddl.target_of(model).schema
     ddl.create_schema(cursor, schema)
     ledger.create(cursor, schema)
-    ddl.prepare_target(cursor, model, complete=difference.complete)
-    recorded = None if ddl.lags(cursor, model) else ledger.read(cursor, schema, [model.name]).get(model.name)
+    behind = ddl.prepare_target(cursor, model, complete=difference.complete)
+    recorded = None if behind else ledger.read(cursor, schema, [model.name]).get(model.name)
     if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
         there = "another input" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."

@@ -1,7 +1,8 @@
-"""Staged rows of one model: written by Spark in parallel, taken over by set-based statements in one transaction."""
+"""Staged rows of one model: handed over by COPY, taken over by set-based statements in one transaction."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,23 +11,22 @@ import psycopg2
 from psycopg2 import sql
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import gateway
 from replicator.protocols import Difference
+from replicator.sinks.postgres import copytext
 from replicator.sinks.postgres.columns import Carried
-from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.ddl import staging_name, target_of
+from replicator.sinks.postgres.ddl import target_of
+from replicator.sinks.postgres.wakeful import wakeful
 
 if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Session
     from psycopg2.extensions import cursor as Cursor
 
+_COPY = sql.SQL("COPY {} FROM STDIN (FORMAT text, ENCODING 'UTF8')")
 _COMMA = sql.SQL(", ")
 _AND = sql.SQL(" AND ")
-_GONE = sql.SQL(
-    "EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'delete') s WHERE {same})"
-)
-_STRANGE = sql.SQL(
-    "NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE {mine} AND s._op = 'upsert') s WHERE {same})"
-)
+_GONE = sql.SQL("EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'delete') s WHERE {same})")
+_STRANGE = sql.SQL("NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHERE s._op = 'upsert') s WHERE {same})")
 # DELETE takes its rows in an order of its own: locked before in the order of the key, as upserts are, they cannot wait
 # in a circle with another writer who keeps to that order
 _LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
@@ -34,7 +34,7 @@ _DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
 # xmax is 0 in a row version that this statement inserted, and not in one that it updated
 _UPSERT = sql.SQL(
     "WITH written AS (INSERT INTO {target} AS t ({columns}) "
-    "SELECT DISTINCT ON ({key_values}) {values} FROM {staging} s WHERE {mine} AND s._op = 'upsert' "
+    "SELECT {values} FROM {staging} s WHERE s._op = 'upsert' "
     "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING (t.xmax = 0) AS inserted) "
     "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
 )
@@ -48,32 +48,30 @@ _UPDATE = sql.SQL("DO UPDATE SET {assign} WHERE ROW({old}) IS DISTINCT FROM ROW(
 
 @dataclass(frozen=True)
 class Staged:
-    """One difference in its staging table. Only rows of ``batch`` count: late writers of a dead run change nothing.
-
-    A Spark task that is run twice leaves rows twice; every statement takes one per key.
-    """
+    """One difference in its staging table, which its session alone sees, and which ends with it (F-P10)."""
 
     difference: Difference
     table: sql.Identifier
     columns: tuple[Carried, ...]
-    batch: str
 
     @property
     def model(self) -> str:
         """Name of the model."""
         return self.difference.model.name
 
-    def write(self, connection: PostgresConnection, writers: int) -> None:
-        """Append the rows through Spark JDBC, at most ``writers`` partitions at a time, each its own transaction."""
-        target = target_of(self.difference.model)
-        rows = self.difference.rows.select(
-            *(carried.value for carried in self.columns),
-            F.col("_op").cast("string").alias("_op"),
-            F.lit(self.batch).alias("_batch"),
-        )
-        table = names.postgres(target.schema, staging_name(self.model))
-        settings = {**connection.jdbc(), "dbtable": table, "batchsize": "1000", "numPartitions": str(writers)}
-        rows.write.format("jdbc").options(**settings).mode("append").save()
+    def write(self, session: Session, limit: float) -> None:
+        """Hand the rows over, a piece as soon as Spark has it; between pieces the session stays awake, for which the
+        server's limit is ``limit`` seconds.
+        """
+        values = [*((each.value, each.staged_type) for each in self.columns), (F.col("_op"), "text")]
+        pieces = gateway.texts(self.difference.rows.select(copytext.line(values)))
+        while True:
+            with wakeful(session, limit):
+                piece = next(pieces, None)
+            if piece is None:
+                return
+            with session.cursor() as cursor:
+                cursor.copy_expert(_COPY.format(self.table), io.BytesIO(piece))
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
@@ -122,7 +120,7 @@ class Staged:
             test = sql.SQL("char_length(rtrim({}::text, ' ')) > {}").format(value, sql.Literal(longest))
         else:
             test = sql.SQL("({})::text IS NULL AND FALSE").format(value)
-        query = sql.SQL("SELECT count(*) FILTER (WHERE {test}) FROM {staging} s WHERE {mine}")
+        query = sql.SQL("SELECT count(*) FILTER (WHERE {test}) FROM {staging} s")
         cursor.execute("SAVEPOINT fits")
         try:
             cursor.execute(query.format(**self._places(), test=test))
@@ -159,7 +157,6 @@ class Staged:
         return {
             "target": sql.Identifier(target.schema, target.table),
             "staging": self.table,
-            "mine": sql.SQL("s._batch = {}").format(sql.Literal(self.batch)),
         }
 
 
