@@ -37,6 +37,11 @@ from infra.local import Database, Endpoints, Stack
 PATIENCE = 900
 """Seconds in which the tables must be there, and after the last event at most until PostgreSQL has it all."""
 
+STEADY, BEHIND = 0.05, 30
+"""A rate is held where the lag grows by less than so many seconds a second, and what was sent last is there after no
+more than so many: what one-node tools publish of themselves.
+"""
+
 _QUIET = 5
 """Seconds without a commit after which all may be there."""
 
@@ -85,9 +90,14 @@ class Flow:
     work: tuple[Work, ...] = ()
     problem: str = ""
 
+    @property
+    def is_held(self) -> bool:
+        """Whether as much is seen as is sent."""
+        return self.lag is not None and self.lag.growth < STEADY and self.drained <= BEHIND
+
     def value(self) -> dict[str, Any]:
         """As JSON."""
-        return {**asdict(self), "lag": None if self.lag is None else self.lag.value()}
+        return {**asdict(self), "is_held": self.is_held}
 
 
 def parameters(rate: int, seconds: int, scale: Scale) -> Parameters:

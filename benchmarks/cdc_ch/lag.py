@@ -5,11 +5,8 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
-
-HELD = 0.05
-"""A rate is held where the lag grows by less than this many seconds per second."""
+from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class Seen(NamedTuple):
@@ -40,15 +37,6 @@ class Lag:
     p99: float
     most: float
     growth: float
-
-    @property
-    def is_held(self) -> bool:
-        """Whether as much is seen as is sent."""
-        return self.growth < HELD
-
-    def value(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "is_held": self.is_held}
 
 
 def by_second(seen: Sequence[Seen], since: int) -> list[Second]:

@@ -56,7 +56,10 @@ def _flow(flow: Mapping[str, Any]) -> str:
     if flow["problem"]:
         return f"T6, {flow['rate']:,} a second: no figures: {flow['problem']}\n"
     lag, cores = flow["lag"], ", ".join(f"{name} {used:.2f}" for name, used in flow["cores"].items())
-    held = "held" if lag["is_held"] else f"not held, the lag grew by {lag['growth']:.3f} s a second"
+    late = (
+        f"not held (the lag grew by {lag['growth']:.3f} s a second, the last was there after {flow['drained']:.0f} s)"
+    )
+    held = "held" if flow["is_held"] else late
     return (
         f"T6, {flow['rate']:,} a second for {flow['seconds']:.0f} s: {held}; lag p50 {lag['p50']:.1f} p95 "
         f"{lag['p95']:.1f} p99 {lag['p99']:.1f} most {lag['most']:.1f} s; {flow['served']:,.0f} a second served; "

@@ -105,15 +105,16 @@ def test_percentiles_are_of_rows_and_the_first_seconds_do_not_count() -> None:
     assert lag.told(seen, 0, 12) is None
 
 
-@pytest.mark.parametrize(("served_share", "is_held"), [(1.0, True), (0.5, False)])
-def test_a_rate_is_held_where_the_lag_does_not_grow(served_share: float, *, is_held: bool) -> None:
+@pytest.mark.parametrize(("speed", "is_held"), [(1.0, True), (0.5, False)])
+def test_a_rate_is_held_where_the_lag_does_not_grow(speed: float, *, is_held: bool) -> None:
     """What is sent in a minute is seen in batches of four seconds; at half the speed the lag grows by a second each."""
     sent = range(0, 60_000, 50)
-    seen = [Seen(at, int((at // 4_000 + 1) * 4_000 / served_share) + 1_000, 1) for at in sent]
+    seen = [Seen(at, int((at // 4_000 + 1) * 4_000 / speed) + 1_000, 1) for at in sent]
     told = lag.told(seen, 0, 8)
     assert told is not None
-    assert told.is_held is is_held
-    assert told.growth == pytest.approx(1 / served_share - 1, abs=0.03)
+    assert told.growth == pytest.approx(1 / speed - 1, abs=0.03)
+    assert Flow(20, lag=told, drained=5).is_held is is_held
+    assert not Flow(20, lag=told, drained=31).is_held
 
 
 def test_a_pass_is_taken_apart_by_what_was_said() -> None:
