@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 LATER = ("silver", "gold", "publish")
-"""The stages of a pass, in order; bronze streams beside them."""
+"""The stages of a pass, which begins with the first; bronze streams beside them."""
 
 _PATIENCE = 120
 
@@ -98,7 +98,7 @@ def phases(said: Iterable[Told], since: float) -> list[dict[str, float]]:
     before: Told | None = None
     for told in said:
         if told.at >= since and before is not None:
-            if not found or LATER.index(told.stage) < LATER.index(before.stage):
+            if not found or told.stage == LATER[0] != before.stage:
                 found.append(defaultdict(float))
             found[-1][told.stage] += told.at - before.at
         before = told

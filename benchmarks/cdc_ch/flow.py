@@ -28,7 +28,7 @@ from benchmarks.cdc_ch import dataset, driver, gate, lag, plans, process, served
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
 from benchmarks.cdc_ch.driver import Driver, Work
 from benchmarks.cdc_ch.lag import Lag, Second, Seen
-from benchmarks.cdc_ch.records import topic
+from benchmarks.cdc_ch.records import SOURCE, topic
 from benchmarks.cdc_ch.served import ENV, SENT, STAR, TARGET_SCHEMA, Served
 from benchmarks.cdc_ch.tables import TPCC
 from benchmarks.cdc_ch.tpcc import Scale
@@ -41,6 +41,9 @@ STEADY, BEHIND = 0.05, 30
 """A rate is held where the lag grows by less than so many seconds a second, and what was sent last is there after no
 more than so many: what one-node tools publish of themselves.
 """
+
+_IDLE = 10
+"""Seconds in which nothing is sent, to see what that costs."""
 
 _QUIET = 5
 """Seconds without a commit after which all may be there."""
@@ -72,8 +75,9 @@ class Flow:
     """One rate: ``rate`` events a second for some ``seconds``, of which the first ``warm`` do not count.
 
     ``served`` is how many a second were in PostgreSQL, from the first sending to the last commit; ``drained`` how long
-    that came after the last sending. ``cores`` is CPU seconds per second while it was sent, by process; ``passes``
-    seconds by stage of each pass, ``work`` what stages did. With a ``problem`` there are no figures.
+    that came after the last sending. ``cores`` is CPU seconds per second while it was sent, by process, ``idle`` before
+    anything was; ``passes`` seconds by stage of each pass, ``work`` what stages did, ``batches`` those of bronze while
+    it was sent and their ``files``. With a ``problem`` there are no figures.
     """
 
     rate: int
@@ -86,6 +90,9 @@ class Flow:
     lag: Lag | None = None
     series: tuple[Second, ...] = ()
     cores: Mapping[str, float] = field(default_factory=dict)
+    idle: Mapping[str, float] = field(default_factory=dict)
+    batches: int = 0
+    files: int = 0
     passes: tuple[Mapping[str, float], ...] = ()
     work: tuple[Work, ...] = ()
     problem: str = ""
@@ -173,6 +180,8 @@ class _Flow:
     driver: Driver
     told: Mapping[str, Any] = field(default_factory=dict)
     cores: Mapping[str, float] = field(default_factory=dict)
+    idle: Mapping[str, float] = field(default_factory=dict)
+    stored: tuple[int, int] = (0, 0)
     seen: list[Seen] = field(default_factory=list)
 
     def load(self) -> None:
@@ -182,11 +191,15 @@ class _Flow:
 
     def send(self) -> None:
         """The events, until PostgreSQL has what the oracle has."""
-        before, began = self._cpu(), time.monotonic()
-        self.told = self._produced("batch-0000", self.rate)
-        seconds, after = time.monotonic() - began, self._cpu()
-        self.cores = {name: round((after[name] - before[name]) / seconds, 3) for name in after}
-        self.cores = {**self.cores, "producer": round(self.told["cpu"] / seconds, 3)}
+        with self._counted() as idle:
+            time.sleep(_IDLE)
+        before = self._bronze()
+        with self._counted() as cores:
+            self.told = self._produced("batch-0000", self.rate)
+            seconds = (self.told["until"] - self.told["since"]) / 1000
+        after = self._bronze()
+        self.idle, self.stored = idle, (after[0] - before[0], after[1] - before[1])
+        self.cores = {**cores, "producer": round(self.told["cpu"] / seconds, 3)}
         self._await("state")
         with _session(self.at.postgres) as cursor:
             for model in STAR:
@@ -208,6 +221,8 @@ class _Flow:
             lag.told(self.seen, since, self.warm),
             tuple(lag.by_second(self.seen, since)),
             self.cores,
+            self.idle,
+            *self.stored,
             tuple(driver.phases(self.driver.said, since / 1000 + self.warm)),
             tuple(driver.work(lines, self.made.meta["snapshot"])),
         )
@@ -245,6 +260,20 @@ class _Flow:
         kinds = {name: table.duck(name) for name in table.names}
         rows = f"SELECT * FROM read_csv('{file}', header = false, columns = {kinds})"
         return gate.differing(table, model.oracle(self.made.folder / state), rows)
+
+    def _bronze(self) -> tuple[int, int]:
+        """Commits and data files of bronze so far."""
+        place = self.home / "lake" / "bronze" / SOURCE
+        return len(list(place.glob("_delta_log/*.json"))), len(list(place.glob("topic=*/*.parquet")))
+
+    @contextmanager
+    def _counted(self) -> Iterator[dict[str, float]]:
+        """CPU seconds per second of the block, by what works; there when the block is over."""
+        cores: dict[str, float] = {}
+        before, began = self._cpu(), time.monotonic()
+        yield cores
+        seconds, after = time.monotonic() - began, self._cpu()
+        cores |= {name: round((after[name] - before[name]) / seconds, 3) for name in after}
 
     def _cpu(self) -> dict[str, float]:
         """CPU seconds until now, by what works."""

@@ -63,7 +63,7 @@ def _flow(flow: Mapping[str, Any]) -> str:
     return (
         f"T6, {flow['rate']:,} a second for {flow['seconds']:.0f} s: {held}; lag p50 {lag['p50']:.1f} p95 "
         f"{lag['p95']:.1f} p99 {lag['p99']:.1f} most {lag['most']:.1f} s; {flow['served']:,.0f} a second served; "
-        f"cores: {cores}\n"
+        f"cores: {cores}; bronze {flow['batches']} batches in {flow['files']} files\n"
     )
 
 

@@ -123,6 +123,8 @@ def test_a_pass_is_taken_apart_by_what_was_said() -> None:
     said += [Told(11.0, "silver"), Told(12.0, "silver"), Told(14.0, "gold")]
     assert driver.phases(said, 2.0) == [{"silver": 2.5, "gold": 1.5, "publish": 4.0}, {"silver": 3.0, "gold": 2.0}]
     assert driver.phases(said, 10.0) == [{"silver": 3.0, "gold": 2.0}]
+    beside = [Told(1.0, "silver"), Told(2.0, "publish"), Told(4.0, "gold"), Told(9.0, "silver"), Told(10.0, "gold")]
+    assert driver.phases(beside, 0.0) == [{"publish": 1.0, "gold": 2.0}, {"silver": 5.0, "gold": 1.0}]
 
 
 def test_work_is_summed_behind_the_rows_of_before() -> None:
