@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -63,6 +64,7 @@ def _run(told: argparse.Namespace) -> None:
 
 
 def _flow(told: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped on the way out
     told.out.mkdir(parents=True, exist_ok=True)
     file = told.out / "report.json"
     report = json.loads(file.read_text()) if file.exists() else _empty(told)
