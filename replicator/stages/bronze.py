@@ -7,6 +7,7 @@ progress.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -113,6 +114,11 @@ class Stream:
         """Rows appended by this run."""
         return self.writer.written
 
+    @property
+    def seconds(self) -> float:
+        """What appending them took; that Spark plans and notes each batch besides is not in it."""
+        return self.writer.seconds
+
     def finish(self) -> None:
         """Wait for the end; a failure comes out as one of our errors."""
         try:
@@ -183,11 +189,14 @@ class _BatchWriter:
         self._application: str | None = None
         self._known_ids: dict[str, str] = {}
         self.written = 0
+        self.seconds = 0.0
         self.failure: ReplicatorError | failpoints.Killed | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        started = time.monotonic()
         try:
             self._write(batch, number)
+            self.seconds += time.monotonic() - started
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
             raise

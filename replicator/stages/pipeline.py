@@ -100,17 +100,18 @@ def run_continuously(
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
     with _streams(spark, pipeline, stages) as streams:
-        seen: dict[str, int] = {}
+        seen: dict[str, tuple[int, float]] = {}
         read: list[Any] | None = None
         away: set[tuple[str, str]] = set()
         while not stop.is_set():
             for stream in streams:
                 stream.check()
-                started = seen.get(stream.ingestion.source, 0)
-                if stream.rows > started:
-                    rows = stream.rows - started
-                    report(Line("bronze", stream.ingestion.source, rows, rows))
-                    seen[stream.ingestion.source] = stream.rows
+                source, now = stream.ingestion.source, (stream.rows, stream.seconds)
+                before = seen.get(source, (0, 0.0))
+                if now[0] > before[0]:
+                    rows = now[0] - before[0]
+                    report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
+                    seen[source] = now
             for look in looks:
                 look.if_due(spark, report)
             newest = list(_versions(spark, pipeline, stages))
