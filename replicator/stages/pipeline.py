@@ -16,7 +16,7 @@ from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze, canonical, cut, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
-from replicator.stages.bronze import Ingestion, Stream
+from replicator.stages.bronze import Ingestion, Pace, Stream
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.gold import Built
 from replicator.stages.landing import Intake
@@ -100,8 +100,9 @@ def run_continuously(
     """
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
-    with _streams(spark, pipeline, stages) as streams, Aside[list[Line]]("publish") as aside:
-        passes = _Passes(spark, pipeline, stages, report, aside)
+    pace = Pace()
+    with _streams(spark, pipeline, stages, pace) as streams, Aside[list[Line]]("publish") as aside:
+        passes = _Passes(spark, pipeline, stages, report, aside, pace)
         seen: dict[str, tuple[int, float]] = {}
         while not stop.is_set():
             for stream in streams:
@@ -173,6 +174,7 @@ class _Passes:
     stages: Collection[str]
     report: Report
     aside: Aside[list[Line]]
+    pace: Pace
     read: list[Any] | None = None
     away: set[tuple[str, str]] = field(default_factory=set)
 
@@ -201,7 +203,8 @@ class _Passes:
         is_beside = "silver" in self.stages and "publish" in self.stages
         stages = [stage for stage in self.stages if not (is_beside and stage == "publish")]
         try:
-            _refined(spark, pipeline, stages, told)
+            with self.pace.held():
+                _refined(spark, pipeline, stages, told)
             self._published(wait=True)
             _built(spark, pipeline, stages, told)
             if is_beside:
@@ -283,11 +286,11 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]
 
 
 @contextmanager
-def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[list[Stream]]:
+def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], pace: Pace) -> Iterator[list[Stream]]:
     started: list[Stream] = []
     try:
         if "bronze" in stages:
-            started.extend(bronze.ingest_stream(spark, each, once=False) for each in pipeline.ingestions)
+            started.extend(bronze.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions)
         yield started
     finally:
         for stream in started:
