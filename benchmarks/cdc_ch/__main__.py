@@ -1,7 +1,7 @@
 """The benchmark CDC-CH: ``python -m benchmarks.cdc_ch run --size S`` measures and writes a report.
 
-``data`` only makes the inputs, and with ``--lines`` writes the events as ``replicator run --recorded`` reads them;
-``page`` draws the page of a report's JSON once more.
+``flow`` measures T6, end to end, and puts it into the report. ``data`` only makes the inputs, and with ``--lines``
+writes the events as ``replicator run --recorded`` reads them; ``page`` draws the page of a report's JSON once more.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from benchmarks.cdc_ch import dataset, machine, page, plans, runner
+from benchmarks.cdc_ch import dataset, flow, machine, page, plans, runner
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, SOAK
 from benchmarks.cdc_ch.systems import ABOUT, TRACKS
 
@@ -31,6 +33,8 @@ def main() -> None:
         _data(told)
     elif told.do == "page":
         _draw(told.report)
+    elif told.do == "flow":
+        _flow(told)
     else:
         _run(told)
 
@@ -40,8 +44,7 @@ def _run(told: argparse.Namespace) -> None:
     plan = plans.shortened(plan, told.warmups, told.repeats)
     cases = [case for case in plans.cases(plan, told.tracks, told.data, _tell) if told.only in case.name]
     work = Path(tempfile.mkdtemp(prefix="cdc-ch-", dir=told.data))
-    report = {"size": told.size, "heap": told.heap, **machine.described(), "plan": plans.value(plan)}
-    report |= {"cases": [case.value() for case in cases], "about": ABOUT, "settings": {}, "runs": []}
+    report = _empty(told) | {"plan": plans.value(plan), "cases": [case.value() for case in cases]}
     told.out.mkdir(parents=True, exist_ok=True)
     file = told.out / "report.json"
     try:
@@ -58,6 +61,25 @@ def _run(told: argparse.Namespace) -> None:
     wrong = sorted({run["system"] for run in report["runs"] if run["problem"]})
     if wrong:
         raise SystemExit(f"without a right result in some case: {', '.join(wrong)}")
+
+
+def _flow(told: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped on the way out
+    told.out.mkdir(parents=True, exist_ok=True)
+    file = told.out / "report.json"
+    report = json.loads(file.read_text()) if file.exists() else _empty(told)
+    report["flows"] = []
+    for each in flow.run(told.rates, told.seconds, told.warm, told.size, flow.Given(told.data, told.heap, _tell)):
+        report["flows"].append(each.value())
+        file.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
+    _draw(file)
+    if wrong := [each for each in report["flows"] if each["problem"]]:
+        raise SystemExit(f"not all came to the end: {', '.join(str(each['rate']) for each in wrong)} a second")
+
+
+def _empty(told: argparse.Namespace) -> dict[str, Any]:
+    about = {"size": told.size, "heap": told.heap, **machine.described(), "plan": plans.value(plans.PLANS[told.size])}
+    return about | {"cases": [], "about": ABOUT, "settings": {}, "runs": [], "flows": []}
 
 
 def _keep_logs(work: Path, folder: Path) -> None:
@@ -89,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.cdc_ch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("do", choices=("run", "data", "page"))
+    parser.add_argument("do", choices=("run", "flow", "data", "page"))
     parser.add_argument("--size", choices=tuple(plans.PLANS), default="S", help="S: minutes; M, L: for a report")
     parser.add_argument("--tracks", nargs="+", choices=TRACK_NAMES, default=list(TRACK_NAMES[:-1]), help="all but T7")
     parser.add_argument("--systems", nargs="+", choices=tuple(TRACKS), default=list(TRACKS))
@@ -99,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--heap", default="4g", help="of each JVM: those of all systems on Spark stay alive")
     parser.add_argument("--data", type=Path, default=HERE / ".cache" / "cdc-ch", help="where inputs are kept")
     parser.add_argument("--out", type=Path, default=HERE / ".cache" / "cdc-ch" / "report", help="of the report")
+    parser.add_argument("--rates", nargs="+", type=int, default=[1_000, 5_000, 22_400], help="of flow: events a second")
+    parser.add_argument("--seconds", type=int, default=60, help="of flow: how long events are sent")
+    parser.add_argument("--warm", type=int, default=15, help="of flow: the first seconds, which do not count")
     parser.add_argument("--lines", type=Path, help="with `data`: write the events as JSON lines, too")
     parser.add_argument("--report", type=Path, help="with `page`: the report.json")
     return parser

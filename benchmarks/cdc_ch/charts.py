@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
 from benchmarks.cdc_ch import figures, summary
 from benchmarks.cdc_ch.contender import APPLY, REFINE
+from benchmarks.cdc_ch.driver import LATER
 from benchmarks.cdc_ch.summary import Line
 from benchmarks.cdc_ch.sweep import LATEST, UNIFORM
 from benchmarks.cdc_ch.systems import OURS
@@ -41,6 +44,32 @@ def drawings(found: Sequence[Line]) -> list[Chart]:
     made += _phases([line for line in good if line.case.track == REFINE])
     made += _queries([line for line in good if line.case.track == REFINE])
     return made + _batches([line for line in good if line.series])
+
+
+def of_flows(flows: Sequence[Mapping[str, Any]]) -> list[Chart]:
+    """T6: the lag over time, and where a pass's time goes."""
+    good = [flow for flow in flows if not flow["problem"]]
+    if not good:
+        return []
+    figure, colours = go.Figure(layout=layout(LIGHT)), [LIGHT.first, *_OTHERS]
+    for flow, colour in zip(good, colours, strict=False):
+        series = flow["series"]
+        at, most = [each["at"] for each in series], [each["most"] for each in series]
+        figure.add_scatter(name=f"{flow['rate']:,} a second", x=at, y=most, mode="lines", line_color=colour)
+    figure.update_xaxes(title_text="second of sending")
+    figure.update_yaxes(title_text="seconds until it is in PostgreSQL", type="log")
+    about = "Of the rows that were last changed in a second, how long the slowest took; the first seconds do not count."
+    return [drawn("T6: lag over time", about, figure), _passes(good)]
+
+
+def _passes(flows: Sequence[Mapping[str, Any]]) -> Chart:
+    figure, names = go.Figure(layout=layout(LIGHT)), [f"{flow['rate']:,} a second" for flow in flows]
+    for stage, colour in zip(LATER, (LIGHT.first, *_OTHERS), strict=False):
+        found = [[each.get(stage, 0.0) for each in flow["passes"]] or [0.0] for flow in flows]
+        figure.add_bar(name=stage, x=names, y=[statistics.median(each) for each in found], marker_color=colour)
+    figure.update_layout(barmode="stack")
+    figure.update_yaxes(title_text="seconds")
+    return drawn("T6: what a pass spends", "Median seconds by stage; bronze streams beside them.", figure)
 
 
 def _tracks(found: Sequence[Line]) -> list[str]:

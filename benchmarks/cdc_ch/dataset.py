@@ -42,7 +42,9 @@ class Parameters:
     """What a workload is made of. ``events`` are changes and tombstones as the source sends them once; ``per_key`` asks
     for the synthetic table, with so many changes of each key; None is TPC-C of this ``scale``.
 
-    ``duplicates`` and ``disorder`` are shares of the records that come again, or late.
+    ``duplicates`` and ``disorder`` are shares of the records that come again, or late. ``skew`` is the exponent of a
+    Zipf distribution over districts and items; 0 leaves them as TPC-C has them. With ``schema_change`` customers get a
+    column half way, which rows that were there before lack until they change.
     """
 
     events: int
@@ -52,6 +54,8 @@ class Parameters:
     partitions: int = 3
     before: bool = False
     toast: bool = False
+    skew: float = 0.0
+    schema_change: bool = False
     duplicates: float = 0.01
     disorder: float = 0.01
     seed: int = 20261123
@@ -132,7 +136,9 @@ class Trade:
     """TPC-C until there are so many events."""
 
     def __init__(self, parameters: Parameters, log: Log) -> None:
-        self._shop, self._events, self._log = Shop(parameters.scale, parameters.seed), parameters.events, log
+        self._shop, self._log = Shop(parameters.scale, parameters.seed, parameters.skew), log
+        self._events = parameters.events
+        self._grows_at = parameters.events / 2 if parameters.schema_change else math.inf
         self.rows = self._shop.rows
 
     @property
@@ -144,6 +150,9 @@ class Trade:
         """Whole ones: there are a few events more than asked for."""
         told = 0
         while told < self._events:
+            if told >= self._grows_at:
+                self._log.grow(self._shop.grow())
+                self._grows_at = math.inf
             self._shop.trade(self._told)
             events = self._log.commit()
             told += len(events)

@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 
 from benchmarks.cdc_ch import reads
 from benchmarks.cdc_ch.contender import COLLAPSE, Case
 from benchmarks.cdc_ch.reads import Answer
-from benchmarks.cdc_ch.tables import KNOWN, Kept
+from benchmarks.cdc_ch.tables import KNOWN, Kept, of_columns
 
 
 def problems(case: Case, exported: Path) -> list[str]:
@@ -20,7 +21,8 @@ def problems(case: Case, exported: Path) -> list[str]:
     with _opened() as db:
         if case.track == COLLAPSE:
             return [told for table in _touched(db, oracle) for told in _collapsed(db, table, oracle, exported)]
-        tables = [KNOWN[file.stem] for file in sorted((oracle / "state").glob("*.parquet"))]
+        files = sorted((oracle / "state").glob("*.parquet"))
+        tables = [of_columns(file.stem, pq.read_schema(file).names) for file in files]
         found = []
         for table in tables:
             wanted = f"SELECT * FROM '{oracle}/state/{table.name}.parquet'"
@@ -40,6 +42,12 @@ def oracles_answer(oracle: str, query: str) -> Answer:
     files = {name: f"'{oracle}/state/{name}.parquet'" for name in reads.sources(query)}
     with _opened() as db:
         return reads.answer(db.sql(query.format(**files)).fetchall())
+
+
+def differing(table: Kept, wanted: str, given: str) -> list[str]:
+    """The same of one table, by queries for what it should hold and what it holds."""
+    with _opened() as db:
+        return _differing(db, table, table.names, wanted, given)
 
 
 def _touched(db: duckdb.DuckDBPyConnection, oracle: Path) -> list[Kept]:

@@ -26,11 +26,13 @@ def write(report: Mapping[str, Any], folder: Path) -> None:
         lstrip_blocks=True,
     )
     found = summary.lines(report)
-    drawings = charts.drawings(found)
+    flows = report.get("flows", [])
+    drawings = [*charts.drawings(found), *charts.of_flows(flows)]
     told = environment.get_template("page.html").render(
         report=report,
         cases=_by_case(found),
-        verdicts=targets.verdicts(found),
+        flows=flows,
+        verdicts=[*targets.verdicts(found), targets.of_flows(flows)],
         shown=targets.shown,
         busy=summary.BUSY,
         drawings=drawings,
@@ -47,7 +49,22 @@ def text(report: Mapping[str, Any]) -> str:
     made = []
     for name, found in _by_case(summary.lines(report)).items():
         made += [f"\n{name}\n", head, *map(_row, found)]
-    return "".join(made) + "\n"
+    return "".join([*made, "\n", *map(_flow, report.get("flows", []))]) + "\n"
+
+
+def _flow(flow: Mapping[str, Any]) -> str:
+    if flow["problem"]:
+        return f"T6, {flow['rate']:,} a second: no figures: {flow['problem']}\n"
+    lag, cores = flow["lag"], ", ".join(f"{name} {used:.2f}" for name, used in flow["cores"].items())
+    late = (
+        f"not held (the lag grew by {lag['growth']:.3f} s a second, the last was there after {flow['drained']:.0f} s)"
+    )
+    held = "held" if flow["is_held"] else late
+    return (
+        f"T6, {flow['rate']:,} a second for {flow['seconds']:.0f} s: {held}; lag p50 {lag['p50']:.1f} p95 "
+        f"{lag['p95']:.1f} p99 {lag['p99']:.1f} most {lag['most']:.1f} s; {flow['served']:,.0f} a second served; "
+        f"cores: {cores}; bronze {flow['batches']} batches in {flow['files']} files\n"
+    )
 
 
 def _row(line: Line) -> str:

@@ -14,24 +14,27 @@ from typing import Any
 import pyarrow as pa
 
 MONEY, RATE, TIME = "decimal(12,2)", "decimal(4,4)", "micro_timestamp"
+SPARSE = "text"
+"""A text that may be NULL: a ``string`` always is one."""
 _DIVISORS = {MONEY: 100, RATE: 10_000}
 _ARROW = {
     "int": pa.int32(),
     "bigint": pa.int64(),
     "string": pa.string(),
+    SPARSE: pa.string(),
     MONEY: pa.decimal128(12, 2),
     RATE: pa.decimal128(4, 4),
     TIME: pa.timestamp("us"),
 }
 _POSTGRES = {"int": "integer", "string": "text", TIME: "timestamp"}
-_SPARK = {TIME: "TIMESTAMP_NTZ"}
-_DUCK = {"int": "INTEGER", "string": "VARCHAR", TIME: "TIMESTAMP"}
+_SPARK = {TIME: "TIMESTAMP_NTZ", SPARSE: "STRING"}
+_DUCK = {"int": "INTEGER", "string": "VARCHAR", SPARSE: "VARCHAR", TIME: "TIMESTAMP"}
 
 
 @dataclass(frozen=True)
 class Kept:
     """A table: ``columns`` are (name, kind), of which the first ``width`` are its key; kinds are ``int``, ``bigint``,
-    ``string``, MONEY, RATE and TIME.
+    ``string``, SPARSE, MONEY, RATE and TIME.
     """
 
     name: str
@@ -76,7 +79,7 @@ class Kept:
     def on_wire(self, name: str) -> str:
         """What a column is in an event's JSON: ``string``, ``int`` or ``bigint``."""
         kind = dict(self.columns)[name]
-        return "bigint" if kind == TIME else "string" if kind in _DIVISORS else kind
+        return "bigint" if kind == TIME else "string" if kind in (*_DIVISORS, SPARSE) else kind
 
     def batch(self, rows: Sequence[Sequence[Any]]) -> pa.Table:
         """Rows as Arrow has them, with real decimals and times."""
@@ -113,6 +116,8 @@ def _written(kind: str) -> Callable[[Any], Any] | None:
     if kind in _DIVISORS:
         divisor = _DIVISORS[kind]
         return lambda value: decimal_text(value, divisor)
+    if kind == SPARSE:
+        return lambda value: "null" if value is None else f'"{value}"'
     return lambda value: "null" if value is None else value
 
 
@@ -161,6 +166,9 @@ TPCC = {
 }
 """TPC-C's tables; ``history`` has a number for a key, which TPC-C leaves out and a captured table needs."""
 
+GROWN_CUSTOMER = Kept(CUSTOMER.name, (*CUSTOMER.columns, ("c_tier", SPARSE)), CUSTOMER.width)
+"""Customers behind a change of their schema: older rows have no tier."""
+
 WIDE = _of("wide", 1, "id:l kind:i amount:i price:m stamp:t name:s city:s note:s")
 """The synthetic table: 8 columns, about 130 bytes a row."""
 
@@ -170,4 +178,22 @@ PRODUCTS = _of("products", 1, "product:i cost:m name:s")
 FACT = _of("fact", 1, "line_key:l order_key:l customer:i placed:t product_key:i quantity:i price:m profit:m")
 """T4's tables, and what is made of them."""
 
+FACT_SALES = _of(
+    "fact_sales",
+    4,
+    "w_id:i d_id:i o_id:i line:i customer:i item:i entered:t carrier:i delivered:t quantity:i amount:m",
+)
+DIM_CUSTOMER = _of(
+    "dim_customer",
+    3,
+    "w_id:i d_id:i customer:i first_name:s last_name:s credit:s balance:m payments:i since:t",
+)
+DIM_STOCK = _of("dim_stock", 2, "w_id:i item:i name:s price:m quantity:i sold:i orders:i")
+"""What T6 serves."""
+
 KNOWN = TPCC | {table.name: table for table in (WIDE, LINES, PURCHASES, PRODUCTS, FACT)}
+
+
+def of_columns(name: str, columns: Sequence[str]) -> Kept:
+    """The table of this name with these columns: known, or grown."""
+    return GROWN_CUSTOMER if (name, tuple(columns)) == (CUSTOMER.name, GROWN_CUSTOMER.names) else KNOWN[name]

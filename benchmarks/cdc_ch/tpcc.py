@@ -8,14 +8,17 @@ orders are deleted.
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from benchmarks.cdc_ch.tables import (
     CUSTOMER,
     DISTRICT,
+    GROWN_CUSTOMER,
     HISTORY,
     ITEM,
     NEWORDER,
@@ -34,6 +37,7 @@ DISTRICTS = 10
 _NEW_ORDER, _PAYMENT = 45 / 92, 88 / 92
 _BEGINNING = 1_767_225_600_000_000  # 2026-01-01 UTC
 _STEP = 850  # microseconds between two commits: some 22,000 events a second
+_LOYAL = 3  # payments
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 -."
 _SYLLABLES = ("BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING")
 
@@ -48,12 +52,16 @@ class Scale:
 
 
 class Shop:
-    """All rows. Seeded: the same seed makes the same rows and the same trade."""
+    """All rows. Seeded: the same seed makes the same rows and the same trade. With a ``skew`` districts and items are
+    drawn by Zipf's law with that exponent, the first of them most often.
+    """
 
-    def __init__(self, scale: Scale, seed: int) -> None:
+    def __init__(self, scale: Scale, seed: int, skew: float = 0.0) -> None:
         self._rng = random.Random(seed)
         self._words = "".join(self._rng.choices(_LETTERS, k=1 << 16))
         self._scale = scale
+        self._ranks = {count: _zipf(count, skew) for count in (DISTRICTS, scale.items) if skew}
+        self._customers = CUSTOMER
         self.now = _BEGINNING
         self.warehouse: dict[int, Row] = {}
         self.district: dict[tuple[int, int], Row] = {}
@@ -70,13 +78,20 @@ class Shop:
         """What every table holds now."""
         yield WAREHOUSE, iter(self.warehouse.values())
         yield DISTRICT, iter(self.district.values())
-        yield CUSTOMER, iter(self.customer.values())
+        yield self._customers, iter(self.customer.values())
         yield HISTORY, iter(self.history)
         yield NEWORDER, ((*place, order) for place, waiting in self.neworder.items() for order in waiting)
         yield ORDERS, iter(self.orders.values())
         yield ORDERLINE, (line for lines in self.orderline.values() for line in lines)
         yield ITEM, iter(self.item.values())
         yield STOCK, iter(self.stock.values())
+
+    def grow(self) -> Kept:
+        """Customers get a column, without a value until they pay. Returns the table as it is now."""
+        for customer in self.customer.values():
+            customer.append(None)
+        self._customers = GROWN_CUSTOMER
+        return self._customers
 
     def trade(self, tell: Tell) -> None:
         """One transaction."""
@@ -90,7 +105,7 @@ class Shop:
             self._delivery(tell)
 
     def _new_order(self, tell: Tell) -> None:
-        w, d = 1 + self._below(self._scale.warehouses), 1 + self._below(DISTRICTS)
+        w, d = 1 + self._below(self._scale.warehouses), self._district()
         c = self._skewed(1023, self._scale.customers)
         district = self.district[w, d]
         before, order = district.copy(), district[9]
@@ -103,7 +118,7 @@ class Shop:
         tell(NEWORDER, "c", [w, d, order], None)
         lines = self.orderline[w, d, order] = []
         for number in range(1, count + 1):
-            i, quantity = self._skewed(8191, self._scale.items), 1 + self._below(10)
+            i, quantity = self._item(), 1 + self._below(10)
             stock = self.stock[w, i]
             before = stock.copy()
             stock[2] += -quantity if stock[2] >= quantity + 10 else 91 - quantity
@@ -114,7 +129,7 @@ class Shop:
             tell(ORDERLINE, "c", lines[-1], None)
 
     def _payment(self, tell: Tell) -> None:
-        w, d = 1 + self._below(self._scale.warehouses), 1 + self._below(DISTRICTS)
+        w, d = 1 + self._below(self._scale.warehouses), self._district()
         c, amount = self._skewed(1023, self._scale.customers), 100 + self._below(499_901)
         warehouse, district, customer = self.warehouse[w], self.district[w, d], self.customer[w, d, c]
         before = warehouse.copy()
@@ -129,6 +144,8 @@ class Shop:
         customer[17] += 1
         if customer[12] == "BC":
             customer[19] = f"{c} {d} {w} {amount} {customer[19]}"[:500]
+        if self._customers is GROWN_CUSTOMER:
+            customer[20] = "gold" if customer[17] > _LOYAL else "plain"
         tell(CUSTOMER, "u", customer, before)
         self._remember(w, d, c, amount)
         tell(HISTORY, "c", self.history[-1], None)
@@ -213,6 +230,16 @@ class Shop:
         start = self._below(len(self._words) - length)
         return self._words[start : start + length]
 
+    def _district(self) -> int:
+        return self._ranked(DISTRICTS) if self._ranks else 1 + self._below(DISTRICTS)
+
+    def _item(self) -> int:
+        return self._ranked(self._scale.items) if self._ranks else self._skewed(8191, self._scale.items)
+
+    def _ranked(self, count: int) -> int:
+        shares = self._ranks[count]
+        return 1 + bisect_left(shares, self._rng.random() * shares[-1])
+
     def _skewed(self, width: int, count: int) -> int:
         """TPC-C's NURand, 1 to ``count``; its mask is no wider than the range."""
         mask = min(width, (1 << max(1, count.bit_length() - 2)) - 1)
@@ -220,3 +247,8 @@ class Shop:
 
     def _below(self, count: int) -> int:
         return int(self._rng.random() * count)
+
+
+def _zipf(count: int, exponent: float) -> list[float]:
+    """The sum of the shares of the ranks up to each."""
+    return list(accumulate(rank**-exponent for rank in range(1, count + 1)))

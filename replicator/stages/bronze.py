@@ -7,8 +7,11 @@ progress.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Event
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -30,6 +33,9 @@ from replicator.spec import Progress, SourceSpec, Table
 from replicator.stages import engine, masking, tuning
 
 _PLACE = ["topic", "partition", "offset"]
+
+_SMALL_ROWS, _PATIENCE_SECONDS = 10_000, 30
+"""A batch of fewer rows rests, for so long at most."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,30 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
     return ingestion.format.append(fresh, ingestion.table, None).inserted
 
 
+class Pace:
+    """When the stages behind bronze have no use for more of it. A batch costs about the same whether it holds ten
+    records or some thousand: those that come while silver is at work are one batch then, which is there as soon.
+    """
+
+    def __init__(self) -> None:
+        self._is_free = Event()
+        self._is_free.set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Small batches rest for the time of the block."""
+        self._is_free.clear()
+        try:
+            yield
+        finally:
+            self._is_free.set()
+
+    def rest(self, rows: int) -> None:
+        """After a batch of so many rows: a large one does not rest, since more of them are waiting."""
+        if rows < _SMALL_ROWS:
+            self._is_free.wait(_PATIENCE_SECONDS)
+
+
 @dataclass(frozen=True)
 class Stream:
     """A running bronze query and the rows that it has written so far."""
@@ -112,6 +142,11 @@ class Stream:
     def rows(self) -> int:
         """Rows appended by this run."""
         return self.writer.written
+
+    @property
+    def seconds(self) -> float:
+        """What appending them took; that Spark plans and notes each batch besides is not in it."""
+        return self.writer.seconds
 
     def finish(self) -> None:
         """Wait for the end; a failure comes out as one of our errors."""
@@ -130,13 +165,13 @@ class Stream:
         return self.writer.failure or translate(error, self.ingestion.source)
 
 
-def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool) -> Stream:
-    """Start the streaming query: all that is there now (``once``), or for ever.
+def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace: Pace | None = None) -> Stream:
+    """Start the streaming query: all that is there now (``once``), or for ever, at a ``pace``.
 
     A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
     Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics.
     """
-    writer = _BatchWriter(ingestion)
+    writer = _BatchWriter(ingestion, pace or Pace())
     if once and not ingestion.reader.topic_ids(spark):
         raise TopicsMissing(
             "no topic matches the source's pattern",
@@ -178,16 +213,20 @@ def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
 class _BatchWriter:
     """What happens to each micro-batch. Keeps, for one run, what the start-up checks found."""
 
-    def __init__(self, ingestion: Ingestion) -> None:
-        self._ingestion = ingestion
+    def __init__(self, ingestion: Ingestion, pace: Pace) -> None:
+        self._ingestion, self._pace = ingestion, pace
         self._application: str | None = None
         self._known_ids: dict[str, str] = {}
         self.written = 0
+        self.seconds = 0.0
         self.failure: ReplicatorError | failpoints.Killed | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
+        started, before = time.monotonic(), self.written
         try:
             self._write(batch, number)
+            self.seconds += time.monotonic() - started
+            self._pace.rest(self.written - before)
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
             raise
@@ -202,6 +241,8 @@ class _BatchWriter:
         spark, at = batch.sparkSession, self._ingestion
         ids = at.reader.topic_ids(spark)
         records = rows(at.masked(batch), ids)
+        if tuning.is_small(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
+            records = records.coalesce(spark.sparkContext.defaultParallelism)
         if self._application is None:
             self._application = self._start(spark, number)
             self._refuse_repetition(records, number)
@@ -259,6 +300,8 @@ class _BatchWriter:
 
 
 def _is_utf8(column: Column) -> Column:
-    """Whether bytes are UTF-8: on Spark 3.5 only a detour through a regex checks it (types.md section 7). NULL is."""
-    text = F.regexp_replace(column.cast("string"), "(?!)", "")
+    """Whether bytes are UTF-8. NULL is. On Spark 3.5 only a detour through a text of Java's checks it (types.md section
+    7), which has other characters where there is none: a format makes one, and looks at none of them.
+    """
+    text = F.format_string("%s", column.cast("string"))
     return F.coalesce(text.cast("binary") == column, F.lit(True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event
@@ -16,12 +16,13 @@ from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze, canonical, cut, gold, landing, publish, silver, twins
 from replicator.stages.account import Account
-from replicator.stages.bronze import Ingestion, Stream
+from replicator.stages.bronze import Ingestion, Pace, Stream
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.gold import Built
 from replicator.stages.landing import Intake
 from replicator.stages.publish import Published
 from replicator.stages.refinement import Refinement
+from replicator.stages.side_by_side import Aside
 from replicator.stages.twins import Followed
 from replicator.stages.warehouse import Warehouse
 
@@ -99,25 +100,25 @@ def run_continuously(
     """
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
-    with _streams(spark, pipeline, stages) as streams:
-        seen: dict[str, int] = {}
-        read: list[Any] | None = None
-        away: set[tuple[str, str]] = set()
+    pace = Pace()
+    with _streams(spark, pipeline, stages, pace) as streams, Aside[list[Line]]("publish") as aside:
+        passes = _Passes(spark, pipeline, stages, report, aside, pace)
+        seen: dict[str, tuple[int, float]] = {}
         while not stop.is_set():
             for stream in streams:
                 stream.check()
-                started = seen.get(stream.ingestion.source, 0)
-                if stream.rows > started:
-                    rows = stream.rows - started
-                    report(Line("bronze", stream.ingestion.source, rows, rows))
-                    seen[stream.ingestion.source] = stream.rows
+                source, now = stream.ingestion.source, (stream.rows, stream.seconds)
+                before = seen.get(source, (0, 0.0))
+                if now[0] > before[0]:
+                    rows = now[0] - before[0]
+                    report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
+                    seen[source] = now
             for look in looks:
                 look.if_due(spark, report)
-            newest = list(_versions(spark, pipeline, stages))
-            if newest != read:
-                read = newest if _pass(spark, pipeline, stages, report, away) else None
+            passes.look()
             between()
             stop.wait(_PAUSE_SECONDS)
+        passes.finish()
 
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
@@ -159,56 +160,119 @@ def _patient(report: Report) -> Report:
     return told
 
 
-def _pass(
-    spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report, away: set[tuple[str, str]]
-) -> bool:
-    """One pass of the later stages; False if something must be tried again: it was out of reach, or being written.
-    ``away`` is what was out of reach before, by stage and name, and then what is now.
+@dataclass
+class _Passes:
+    """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, by
+    stage and name.
+
+    Where silver is among them, publish works beside the silver of the next pass: what it takes is a version of gold,
+    and gold does not move until it is done.
     """
-    lines: list[Line] = []
 
-    def told(line: Line) -> None:
-        lines.append(line)
-        report(line)
+    spark: SparkSession
+    pipeline: Pipeline
+    stages: Collection[str]
+    report: Report
+    aside: Aside[list[Line]]
+    pace: Pace
+    read: list[Any] | None = None
+    away: set[tuple[str, str]] = field(default_factory=set)
 
-    try:
-        _later_stages(spark, pipeline, stages, told)
-    except Unreachable as error:
-        told(Line("run", "", error=error))
-    again = [line for line in lines if line.error is not None and line.error.retry]
-    lost = {(line.stage, line.table) for line in again if isinstance(line.error, Unreachable)}
-    if ("run", "") not in lost:
-        for stage, name in sorted(away - {(line.stage, line.table) for line in lines}):
-            report(Line(stage, name, how="within reach again"))
-        away.clear()
-    away |= lost
-    if lost:
-        time.sleep(1)
-    return not again
+    def look(self) -> None:
+        """A pass, if something is new or must be tried again."""
+        self._published(wait=False)
+        newest = list(_versions(self.spark, self.pipeline, self.stages))
+        if newest != self.read:
+            self.read = newest  # publish may take it back
+            if not self._pass():
+                self.read = None
+
+    def finish(self) -> None:
+        """What is under way is waited for, and told."""
+        self._published(wait=True)
+
+    def _pass(self) -> bool:
+        """False if something must be tried again: it was out of reach, or being written."""
+        lines: list[Line] = []
+
+        def told(line: Line) -> None:
+            lines.append(line)
+            self.report(line)
+
+        spark, pipeline = self.spark, self.pipeline
+        is_beside = "silver" in self.stages and "publish" in self.stages
+        stages = [stage for stage in self.stages if not (is_beside and stage == "publish")]
+        try:
+            with self.pace.held():
+                _refined(spark, pipeline, stages, told)
+            self._published(wait=True)
+            _built(spark, pipeline, stages, told)
+            if is_beside:
+                self.aside.begin(lambda: list(_all_published(spark, pipeline)))
+            _serve(spark, pipeline, stages, told)
+        except Unreachable as error:
+            told(Line("run", "", error=error))
+        return self._seen_to(lines, (*stages, "run"))
+
+    def _published(self, *, wait: bool) -> None:
+        """What publish did beside the rest, once it is done."""
+        lines = self.aside.taken(wait=wait)
+        if lines is not None:
+            for line in lines:
+                self.report(line)
+            if not self._seen_to(lines, ("publish",)):
+                self.read = None
+
+    def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
+        """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
+        again = [line for line in lines if line.error is not None and line.error.retry]
+        lost = {(line.stage, line.table) for line in again if isinstance(line.error, Unreachable)}
+        known = {place for place in self.away if place[0] in stages}
+        if ("run", "") not in lost:
+            for stage, name in sorted(known - {(line.stage, line.table) for line in lines}):
+                self.report(Line(stage, name, how="within reach again"))
+            self.away -= known
+        self.away |= lost
+        if lost:
+            time.sleep(1)
+        return not again
 
 
 def _later_stages(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
+    _refined(spark, pipeline, stages, report)
+    _built(spark, pipeline, stages, report)
+    _serve(spark, pipeline, stages, report)
+
+
+def _refined(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     if "silver" in stages:
         for refinement in pipeline.refinements:
             for account in silver.refine(spark, refinement):
                 report(_silver_line(account))
             for followed in twins.follow(spark, refinement):
                 report(_twin_line(followed))
+
+
+def _built(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     if "gold" in stages:
         for built in gold.refresh(spark, pipeline.models, pipeline.warehouse):
             report(_gold_line(built))
-    _serve(spark, pipeline, stages, report)
 
 
 def _serve(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
     """What leaves the lake: a target that is out of reach keeps nothing from the others."""
     if "publish" in stages:
-        for name in pipeline.sinks:
-            for line in _published(spark, pipeline, name):
-                report(line)
+        for line in _all_published(spark, pipeline):
+            report(line)
     if CANONICAL in stages and pipeline.offer is not None:
         for sent in canonical.deliver(spark, pipeline.offer):
             report(_canonical_line(sent))
+
+
+def _all_published(spark: SparkSession, pipeline: Pipeline) -> Iterator[Line]:
+    """The lines of all targets."""
+    for name in pipeline.sinks:
+        yield from _published(spark, pipeline, name)
 
 
 def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]:
@@ -222,11 +286,11 @@ def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]
 
 
 @contextmanager
-def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[list[Stream]]:
+def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], pace: Pace) -> Iterator[list[Stream]]:
     started: list[Stream] = []
     try:
         if "bronze" in stages:
-            started.extend(bronze.ingest_stream(spark, each, once=False) for each in pipeline.ingestions)
+            started.extend(bronze.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions)
         yield started
     finally:
         for stream in started:

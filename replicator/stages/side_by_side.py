@@ -5,9 +5,10 @@ waits for its store.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from replicator import gateway
 
@@ -29,3 +30,28 @@ def each(work: Callable[[Given], Result], given: Iterable[Given], threads: int, 
     tasks = [gateway.as_here(partial(work, one)) for one in several]
     with ThreadPoolExecutor(threads, thread_name_prefix=name) as pool:
         return list(pool.map(lambda task: task(), tasks))
+
+
+class Aside(AbstractContextManager["Aside[Result]"], Generic[Result]):
+    """One work at a time in a thread beside the caller's; what has begun is waited for at the end of the block."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._under_way: Future[Result] | None = None
+
+    def begin(self, work: Callable[[], Result]) -> None:
+        """Start it, as :func:`each` does. The work before it must have been taken."""
+        self._under_way = self._pool.submit(gateway.as_here(work))
+
+    def taken(self, *, wait: bool) -> Result | None:
+        """The result, once; None if nothing was begun, or it goes on and is not to be waited for. What the work raised
+        is raised.
+        """
+        under_way = self._under_way
+        if under_way is None or not (wait or under_way.done()):
+            return None
+        self._under_way = None
+        return under_way.result()
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()

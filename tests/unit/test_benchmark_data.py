@@ -13,7 +13,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.cdc_ch import dataset, star, sweep
+from benchmarks.cdc_ch import dataset, gate, star, sweep
+from benchmarks.cdc_ch.contender import REFINE, Case
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
 from benchmarks.cdc_ch.records import UNSENT
 from benchmarks.cdc_ch.star import Star
@@ -89,7 +90,7 @@ def test_it_is_made_once(small: Dataset) -> None:
     assert file.stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("more", [{}, {"before": True}, {"batches": 3}, {"per_key": 4}])
+@pytest.mark.parametrize("more", [{}, {"before": True}, {"batches": 3}, {"per_key": 4}, {"skew": 1.2}])
 def test_the_end_state_is_what_a_naive_replay_ends_in(more: dict[str, Any], tmp_path: Path) -> None:
     """The oracle, with deletes, duplicates and disorder in the stream."""
     data = dataset.made(replace(SMALL, **more), tmp_path)
@@ -164,6 +165,51 @@ def test_a_long_text_that_did_not_change_is_not_sent(tmp_path: Path) -> None:
     assert UNSENT in texts
     assert any(text != UNSENT for text in texts)
     assert all(row["c_data"] != UNSENT for row in oracle(data)["customer"].values())
+
+
+def test_a_skew_makes_some_districts_and_items_hot(small: Dataset) -> None:
+    """Zipf's law: the first of n ranks has the share 1 / (1 + 2^-s + ... + n^-s); without it districts are even."""
+    skewed = dataset.made(replace(SMALL, skew=1.2), small.folder.parent)
+    share = {}
+    for data in (small, skewed):
+        orders = [row["o_d_id"] for row in oracle(data)["orders"].values() if row["o_id"] > SMALL.scale.customers]
+        items = [row["s_order_cnt"] for row in sorted(oracle(data)["stock"].values(), key=lambda row: row["s_i_id"])]
+        share[data.folder.name] = (orders.count(1) / len(orders), items[0] / sum(items))
+    assert share[small.folder.name][0] < 0.25
+    assert share[small.folder.name][1] < 0.1
+    assert 0.3 < share[skewed.folder.name][0] < 0.5
+    assert 0.2 < share[skewed.folder.name][1] < 0.35
+
+
+def test_a_column_appears_half_way_and_the_oracle_has_it(tmp_path: Path) -> None:
+    """Events before lack it, events behind have it, if only as NULL; rows that no event touched since have none."""
+    data = dataset.made(replace(SMALL, schema_change=True, toast=True, disorder=0.0, duplicates=0.0), tmp_path)
+    events = [json.loads(record["payload"]) for record in records(data) if record["topic"].endswith(".customer")]
+    has = ["c_tier" in event["after"] for event in events]
+    assert has == sorted(has)
+    assert 0.2 < sum(has) / len(has[data.meta["snapshot"] :] or has) < 0.9
+    assert {event["after"]["c_tier"] for event in events if "c_tier" in event["after"]} >= {"gold", "plain"}
+    known = replayed(data)["customer"]
+    rows = oracle(data)["customer"]
+    assert {key: row["c_tier"] for key, row in rows.items()} == {k: row.get("c_tier") for k, row in known.items()}
+    assert {row["c_tier"] for row in rows.values()} > {None}
+    others = dataset.made(SMALL, tmp_path)
+    assert oracle(data)["orders"] == oracle(others)["orders"]
+
+
+def test_the_gate_asks_for_the_column_that_appeared(tmp_path: Path) -> None:
+    """A system that leaves it out is wrong."""
+    data = dataset.made(replace(SMALL, schema_change=True), tmp_path)
+    out = tmp_path / "out"
+    for file in (data.folder / "state").glob("*.parquet"):
+        (out / file.stem).mkdir(parents=True)
+        duckdb.sql(f"COPY (FROM '{file}') TO '{out / file.stem / 'all.parquet'}'")
+    case = Case(REFINE, "a case", str(data.folder))
+    assert gate.problems(case, out) == []
+    file = data.folder / "state" / "customer.parquet"
+    duckdb.sql(f"COPY (SELECT * EXCLUDE (c_tier) FROM '{file}') TO '{out / 'customer' / 'all.parquet'}'")
+    [problem] = gate.problems(case, out)
+    assert "c_tier" in problem
 
 
 def test_rates_keep_four_places() -> None:

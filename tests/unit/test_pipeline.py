@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Event
 
@@ -12,16 +14,17 @@ from replicator.errors import Unreachable, exit_code
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
-from replicator.spec import Feed, Model, ModelColumn, Progress, SourceSpec, Target
+from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Target
 from replicator.stages import cut, pipeline, tuning
 from replicator.stages.canonical import Offer
 from replicator.stages.cut import Standing
 from replicator.stages.pipeline import Line, Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
-from tests.builders import SILVER, made
+from tests.builders import SILVER, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
 
@@ -171,3 +174,70 @@ def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkS
     ]
     last = {(line.stage, line.table): line.error for line in lines}
     assert set(last.values()) == {None}
+
+
+class Watched(MemorySink):
+    """Its first batch takes until silver has one more version; what gold was at before and behind each is kept."""
+
+    def __init__(self, tables: MemoryFormat, lake: Lake, spark: SparkSession) -> None:
+        super().__init__()
+        self.silver, self.gold = (
+            lambda: tables.version(spark, lake.silver("s", "shop.t")),
+            lambda: tables.version(spark, lake.gold("m")),
+        )
+        self.stood: list[tuple[int | None, int | None]] = []
+        self.is_at_work, self.was_overtaken = Event(), False
+
+    def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+        before, silver = self.gold(), self.silver()
+        self.is_at_work.set()
+        until = time.monotonic() + 60
+        while not self.was_overtaken and time.monotonic() < until:
+            time.sleep(0.02)
+            self.was_overtaken = self.silver() != silver
+        if not self.stood:
+            self.stood.append((before, self.gold()))
+            raise Unreachable("Postgres does not answer", where="m")
+        applied = super().publish(differences)
+        self.stood.append((before, self.gold()))
+        return applied
+
+
+def test_silver_goes_on_while_publish_is_at_work_and_gold_does_not(spark: SparkSession) -> None:
+    """Publish of a pass works beside the silver of the next one; gold stands still under it. What publish could not
+    reach is tried again, without a new record, and told of when it is back; what is under way at the end is told, too.
+    """
+    exact, tables, control = tuning.session_for(spark, 0, exact_names=True), MemoryFormat(), MemoryControl()
+    lake, stop = Lake("memory"), Event()
+    source = SourceSpec("s", ".*", tables=(Declaration("shop.t", (Column("k", "int"), Column("a", "int"))),))
+    at, sink = Refinement(source, tables, tables, control, lake), Watched(tables, lake, exact)
+    model = replace(MODEL, inputs={"t": "s/shop.t"})
+    warehouse = Warehouse(tables, tables, control, lake)
+    made_of = Pipeline((), (), (at,), warehouse, (model,), {"warehouse": sink})
+
+    def arrive(number: int) -> None:
+        told = envelope("c", {"k": number, "a": number}, table="shop.t", pos=4 + number)
+        records = [record("s.shop.t", number, {"k": number}, told)]
+        tables.append(bronze(exact, records), lake.bronze("s"), None)
+
+    arrive(1)
+    lines: list[Line] = []
+
+    def between() -> None:
+        if sink.is_at_work.is_set() and len(tables.read(exact, lake.bronze("s")).collect()) == 1:
+            arrive(2)
+        if len(sink.tables.get("m", {})) == 2:
+            stop.set()
+
+    pipeline.run_continuously(exact, made_of, ("silver", "gold", "publish"), lines.append, stop, between)
+    assert sink.was_overtaken
+    assert all(before == behind for before, behind in sink.stood)
+    assert [(line.stage, line.applied, type(line.error), line.how.partition(":")[0]) for line in lines] == [
+        ("silver", 1, type(None), ""),
+        ("gold", 1, type(None), "first build"),
+        ("silver", 1, type(None), ""),
+        ("publish", 0, Unreachable, ""),
+        ("gold", 1, type(None), "full"),
+        ("publish", 2, type(None), ""),
+        ("publish", 0, type(None), "within reach again"),
+    ]

@@ -95,9 +95,11 @@ class _Ours(Contender):
         return Refinement(SPEC, delta, tables or delta, control, Lake(str(home)))
 
     def _append(self, at: Refinement, folder: Path) -> None:
-        """Events into bronze."""
-        records = self._spark.read.parquet(f"{folder}/*.parquet").repartition("topic").sortWithinPartitions(*_PLACE)
-        at.bronze.append(records, at.lake.bronze(SOURCE), None)
+        """Events into bronze, a file for each topic."""
+        spark = tuning.session_for(self._spark, sum(file.stat().st_size for file in folder.glob("*.parquet")))
+        records = spark.read.parquet(f"{folder}/*.parquet")
+        whole = records.coalesce(1) if tuning.is_small(spark) else records.repartition("topic")
+        at.bronze.append(whole.sortWithinPartitions(*_PLACE), at.lake.bronze(SOURCE), None)
 
     def _refined(self, at: Refinement) -> Mapping[str, float]:
         """A tick; seconds by table."""

@@ -1,0 +1,89 @@
+"""Bronze of a run that goes on: how small batches are written, and when they rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.stages import bronze
+from replicator.stages.bronze import Ingestion, Pace
+from tests.unit.test_bronze_rows import KAFKA
+
+PARTITIONS = 7
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A ``Source`` of files that come one after the other, in as many partitions as a few topics have."""
+
+    place: Path
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        return spark.readStream.schema(KAFKA).parquet(str(self.place)).repartition(PARTITIONS)
+
+    def topic_ids(self, _: SparkSession) -> Mapping[str, str]:
+        return {}
+
+    def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
+        return {}
+
+    def arrive(self, spark: SparkSession, first: int, count: int) -> None:
+        rows = [("t", 0, first + number, None, b"k", b"{}", []) for number in range(count)]
+        spark.createDataFrame(rows, KAFKA).coalesce(1).write.mode("append").parquet(str(self.place))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, a minute at most."""
+    patience = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
+@pytest.mark.spark
+def test_what_comes_while_silver_is_at_work_is_one_batch_in_few_files(exact: SparkSession, tmp_path: Path) -> None:
+    """A small batch rests until silver is done, and the next one has all that came meanwhile; no more tasks write than
+    there are cores, however many partitions Kafka has.
+    """
+    source, pace, delta = Folder(tmp_path / "arrivals"), Pace(), DeltaFormat()
+    source.arrive(exact, 0, 40)
+    at = Ingestion("s", source, delta, Lake(str(tmp_path / "lake")), trigger_seconds=0.1)
+    with pace.held():
+        stream = bronze.ingest_stream(exact, at, once=False, pace=pace)
+        try:
+            until(lambda: stream.rows == 40)
+            for first in (40, 50):
+                source.arrive(exact, first, 10)
+            time.sleep(1)
+            assert (stream.rows, delta.version(exact, at.table)) == (40, 0)
+        except BaseException:
+            stream.query.stop()
+            raise
+    try:
+        until(lambda: stream.rows == 60)
+    finally:
+        stream.query.stop()
+    assert delta.version(exact, at.table) == 1
+    assert stream.seconds > 0
+    arrivals = delta.arrivals(exact, at.table, 0, 1)
+    assert arrivals is not None
+    cores = exact.sparkContext.defaultParallelism
+    assert 0 < len(arrivals) <= cores < PARTITIONS
+    assert len(list((tmp_path / "lake" / "bronze" / "s").glob("topic=t/*.parquet"))) <= 2 * cores
+
+
+def test_a_large_batch_does_not_rest_and_nothing_does_while_silver_is_idle() -> None:
+    """More is waiting behind a large one; what is alone goes on at once."""
+    pace, started = Pace(), time.monotonic()
+    pace.rest(1)
+    with pace.held():
+        pace.rest(10_000)
+    pace.rest(1)
+    assert time.monotonic() - started < 1
