@@ -202,9 +202,11 @@ class DeltaFormat:
         rows = self.read(spark, table)
         wanted = reshaped(rows, evolution)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
+            parts = partitions(self._snapshot(spark, table))
+            wanted = wanted if parts else delta_write.by_key(wanted, table)
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             with delta_token.committing(spark, self._fence, table.location):
-                writer.partitionBy(*partitions(self._snapshot(spark, table))).save(table.location)
+                writer.partitionBy(*parts).save(table.location)
             return
         last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
@@ -223,13 +225,14 @@ class DeltaFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """OPTIMIZE, then VACUUM, each where it may have something to do."""
         log = self._log(table)
-        if self.version(spark, table) is None:
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
             raise TableMissing.of(table)
-        before = control.usage(spark, table.location)
+        before, in_order = control.usage(spark, table.location), delta_write.has_vectors(snapshot)
         with self._turns.of(table):
-            if delta_upkeep.may_shrink(log.state(spark)):
+            if delta_upkeep.may_shrink(log.state(spark), in_order=in_order):
                 with delta_token.committing(spark, self._fence, table.location):
-                    delta_upkeep.optimize(spark, table.location)
+                    delta_upkeep.optimize(spark, table.location, in_order=in_order)
         failpoints.hit("delta.optimized")
         self._fence.check()
         with self._turns.of(table):

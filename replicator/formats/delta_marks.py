@@ -41,6 +41,9 @@ _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryM
 _PLACE = "__place"
 """Beside a stored row: the file that it is in, and which of its rows it is."""
 
+TAKEN = frozenset({_PLACE, "_metadata"})
+"""Names under which places are read: a table with such a column of its own is not for this module."""
+
 _PLACE_TYPE = StructType().add("file", StringType()).add("row", LongType())
 
 

@@ -1,13 +1,16 @@
 """Upkeep of a Delta table: its small files written together, and those removed that no kept version needs.
 
 Delta finds out by a dozen Spark jobs that a table needs neither. Of most tables the log and a listing tell it before.
+
+Silver's tables lie in the order of their keys, so that a batch of recent keys finds them in few files (decision 0044).
+Delta puts files together by their sizes: all of a table in one would be in no order, and read whole by every batch.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from delta.tables import DeltaTable
@@ -28,14 +31,23 @@ _AS_WE_DO = {
 }
 
 
-def may_shrink(state: State | None) -> bool:
-    """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or so many
-    files that they are not known.
+_SMALL_BYTES, _LARGE_BYTES = 16 << 20, 64 << 20
+_IN_ORDER = {
+    "spark.databricks.delta.optimize.minFileSize": str(_SMALL_BYTES),
+    "spark.databricks.delta.optimize.maxFileSize": str(_LARGE_BYTES),
+}
+"""A table in order keeps its files but for the smallest; those become as large as the ones that it began with."""
+
+
+def may_shrink(state: State | None, *, in_order: bool = False) -> bool:
+    """Whether OPTIMIZE may find something to do: two files in a partition (small ones where they are ``in_order``), a
+    file with a deletion vector, or so many files that they are not known.
     """
     if state is None or state.files is None:
         return True
-    in_each = Counter(file.partition for file in state.files.values())
-    return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in state.files.values())
+    files = state.files.values()
+    in_each = Counter(file.partition for file in files if not in_order or file.size < _SMALL_BYTES)
+    return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in files)
 
 
 def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep_hours: int) -> bool:
@@ -49,21 +61,22 @@ def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep
     return any(f"{location}/{path}" not in state.files for path in old if not path.startswith(_LOG))
 
 
-def optimize(spark: SparkSession, location: str) -> None:
+def optimize(spark: SparkSession, location: str, *, in_order: bool = False) -> None:
     """Small files of each partition become few; a table without any stays as it is, without a commit."""
-    DeltaTable.forPath(spark, location).optimize().executeCompaction()
+    with _told(spark, _IN_ORDER if in_order else {}):
+        DeltaTable.forPath(spark, location).optimize().executeCompaction()
 
 
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
     """Remove files that only versions need which are older than this."""
-    with _as_we_do(spark):
+    with _told(spark, _AS_WE_DO):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
 @contextmanager
-def _as_we_do(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in _AS_WE_DO}
-    for key, value in _AS_WE_DO.items():
+def _told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield

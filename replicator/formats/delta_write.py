@@ -39,10 +39,10 @@ class Ways:
 
 
 def by_key(rows: DataFrame, table: Table) -> DataFrame:
-    """Rows in the order of their key: a file then holds a range of keys, and recent keys are in few files
-    (performance.md A3).
+    """Rows in the order of the key, if the table has one: a file then holds a range of keys, and a batch of recent ones
+    finds them in few files (performance.md A3).
     """
-    keys = [names.spark(key) for key in table.keys]
+    keys = [names.spark(key) for key in table.keys if key in rows.columns]
     return rows.repartitionByRange(*keys).sortWithinPartitions(*keys) if keys else rows
 
 
@@ -110,6 +110,11 @@ def merge(
     return Applied(inserted, updated, deleted, version)
 
 
+def has_vectors(snapshot: Any) -> bool:
+    """Whether rows of the table may be marked as gone: silver's, whose files are in the order of their keys."""
+    return _property(snapshot, "delta.enableDeletionVectors") == "true"
+
+
 def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCED) -> None:
     """Set the properties that the table lacks: a writer's options can name none but Delta's own."""
     snapshot = log.snapshot(spark) if table.properties else None
@@ -154,10 +159,11 @@ def _rewritable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequ
 
 def _markable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
     """The files of a table whose rows can be marked one by one."""
-    if not _has_own_feed(spark, log, snapshot) or _property(snapshot, "delta.enableDeletionVectors") != "true":
+    if not _has_own_feed(spark, log, snapshot) or not has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
-    return None if files is None or len(files) > most else files
+    hides = delta_marks.TAKEN & set(delta_files.schema(snapshot).names)
+    return None if files is None or len(files) > most or hides else files
 
 
 def _has_own_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.formats import delta_upkeep
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Maintained, Progress, Table
 from replicator.transforms import merge
@@ -71,3 +73,34 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
     spark.sql(f"DELETE FROM delta.`{hidden.location}` WHERE k = 8")
     assert jobs(spark, lambda: format_.maintain(spark, hidden, WEEK))[0] > 0
     assert format_.read(spark, hidden).count() == 8
+
+
+def test_files_in_the_order_of_their_keys_stay_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it."""
+    small = 4_000
+    sizes = {"minFileSize": str(small), "maxFileSize": str(2 * small)}
+    monkeypatch.setattr(delta_upkeep, "_SMALL_BYTES", small)
+    monkeypatch.setattr(
+        delta_upkeep, "_IN_ORDER", {f"spark.databricks.delta.optimize.{name}": size for name, size in sizes.items()}
+    )
+    session = spark.newSession()
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "1000")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
+    drawn = random.Random(5)
+    rows = [(key, drawn.random(), "10", False, None, 1) for key in drawn.sample(range(2000), 2000)]
+    ddl = f"k INT, v DOUBLE, {merge.SYSTEM_DDL}"
+    format_.apply(made(session, rows, ddl), table, Progress("bronze", 0))
+    begun = {file: file.stat().st_size for file in Path(table.location).glob("*.parquet")}
+    assert (len(begun), min(begun.values()) > small) == (2, True)
+    assert jobs(session, lambda: format_.maintain(session, table, WEEK))[0] == 0
+    for number in (1, 2):
+        new = [(2000 + number, 0.5, "20", False, None, 1)]
+        format_.apply(made(session, new, ddl), table, Progress("bronze", number))
+    assert format_.maintain(session, table, WEEK).files == 5
+    live = {Path(file.removeprefix("file://")) for file in format_.read(session, table).inputFiles()}
+    assert (len(live), begun.keys() < live) == (3, True)
+    assert session.conf.get("spark.databricks.delta.optimize.minFileSize", None) is None
+    assert format_.read(session, table).count() == 2002
