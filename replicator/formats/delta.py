@@ -228,11 +228,15 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
             raise TableMissing.of(table)
-        before, in_order = control.usage(spark, table.location), delta_write.has_vectors(snapshot)
+        before = control.usage(spark, table.location)
         with self._turns.of(table):
-            if delta_upkeep.may_shrink(log.state(spark), in_order=in_order):
+            state = log.state(spark)
+            if delta_write.has_vectors(snapshot):
                 with delta_token.committing(spark, self._fence, table.location):
-                    delta_upkeep.optimize(spark, table.location, in_order=in_order)
+                    delta_upkeep.optimize_in_order(spark, table.location, state)
+            elif delta_upkeep.may_shrink(state):
+                with delta_token.committing(spark, self._fence, table.location):
+                    delta_upkeep.optimize(spark, table.location)
         failpoints.hit("delta.optimized")
         self._fence.check()
         with self._turns.of(table):

@@ -4,6 +4,7 @@ a Spark job.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,6 +46,16 @@ class AddedFile:
     def stats(self) -> str:
         """What the log tells of its rows, as JSON; '' for nothing."""
         return str(self.action.stats() or "")
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has, hidden ones included; 0 where the log does not tell."""
+        return int(json.loads(self.stats or "{}").get("numRecords", 0))
+
+    @property
+    def marked(self) -> int:
+        """How many of them a deletion vector hides."""
+        return int(self.action.deletionVector().cardinality()) if self.has_vector else 0
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from replicator import names
 from replicator.formats import control
 from replicator.formats.delta_log import State
 
@@ -32,22 +33,45 @@ _AS_WE_DO = {
 
 
 _SMALL_BYTES, _LARGE_BYTES = 16 << 20, 64 << 20
-_IN_ORDER = {
-    "spark.databricks.delta.optimize.minFileSize": str(_SMALL_BYTES),
-    "spark.databricks.delta.optimize.maxFileSize": str(_LARGE_BYTES),
+_OPTIMIZE = "spark.databricks.delta.optimize"
+_SMALL_ONES = {
+    f"{_OPTIMIZE}.minFileSize": str(_SMALL_BYTES),
+    f"{_OPTIMIZE}.maxFileSize": str(_LARGE_BYTES),
+    f"{_OPTIMIZE}.maxDeletedRowsRatio": "1.0",
 }
-"""A table in order keeps its files but for the smallest; those become as large as the ones that it began with."""
+"""Of a table in order only the smallest files are put together, to what it began with."""
+
+_EACH_ALONE = {f"{_OPTIMIZE}.maxFileSize": "1"}
+"""A file whose marked rows are taken out stays one with its range of keys."""
+
+_MARKED_SHARE = 0.05
+"""More of a table's rows than this may not be marked as gone (performance.md A4)."""
 
 
-def may_shrink(state: State | None, *, in_order: bool = False) -> bool:
-    """Whether OPTIMIZE may find something to do: two files in a partition (small ones where they are ``in_order``), a
-    file with a deletion vector, or so many files that they are not known.
+def may_shrink(state: State | None) -> bool:
+    """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or so many
+    files that they are not known.
     """
     if state is None or state.files is None:
         return True
-    files = state.files.values()
-    in_each = Counter(file.partition for file in files if not in_order or file.size < _SMALL_BYTES)
-    return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in files)
+    in_each = Counter(file.partition for file in state.files.values())
+    return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in state.files.values())
+
+
+def has_small(state: State | None) -> bool:
+    """Whether a table in order has small files to put together, or so many files that they are not known."""
+    if state is None or state.files is None:
+        return True
+    in_each = Counter(file.partition for file in state.files.values() if file.size < _SMALL_BYTES)
+    return any(count > 1 for count in in_each.values())
+
+
+def has_marks(state: State | None) -> bool:
+    """Whether too many rows of a table are marked as gone, or its files are not known."""
+    if state is None or state.files is None:
+        return True
+    marked = sum(file.marked for file in state.files.values())
+    return marked > _MARKED_SHARE * sum(file.rows for file in state.files.values())
 
 
 def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep_hours: int) -> bool:
@@ -61,10 +85,19 @@ def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep
     return any(f"{location}/{path}" not in state.files for path in old if not path.startswith(_LOG))
 
 
-def optimize(spark: SparkSession, location: str, *, in_order: bool = False) -> None:
+def optimize(spark: SparkSession, location: str) -> None:
     """Small files of each partition become few; a table without any stays as it is, without a commit."""
-    with _told(spark, _IN_ORDER if in_order else {}):
-        DeltaTable.forPath(spark, location).optimize().executeCompaction()
+    DeltaTable.forPath(spark, location).optimize().executeCompaction()
+
+
+def optimize_in_order(spark: SparkSession, location: str, state: State | None) -> None:
+    """The same of a table whose files hold a range of keys each, where this state of it has something to do."""
+    if has_small(state):
+        with _told(spark, _SMALL_ONES):
+            optimize(spark, location)
+    if has_marks(state):
+        with _told(spark, _EACH_ALONE):
+            spark.sql(f"REORG TABLE delta.{names.spark(location)} APPLY (PURGE)")
 
 
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:

@@ -5,6 +5,7 @@ no key of a batch are not read.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from replicator.formats import delta_marks
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.delta_reach import Keys, compared
+from replicator.formats.memory import MemoryFormat
 from replicator.spec import Applied, Progress, Table
-from replicator.transforms import merge
-from tests.builders import SILVER, exact_session, made
+from replicator.transforms import fold, merge
+from tests.builders import SILVER, UNSENT, changes, delete, exact_session, made, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -33,10 +35,10 @@ BATCHES = [
 """Rows of several files; of files with vectors, and all of one; once more, beside one between the others."""
 
 
-def rows(spark: SparkSession, changes: Sequence[tuple[int, str, bool]]) -> DataFrame:
+def rows(spark: SparkSession, told: Sequence[tuple[int, str, bool]]) -> DataFrame:
     """Rows of silver, or changes of them."""
-    told = [(key, None if gone else key, f"b{seq}", seq, gone, None, int(seq)) for key, seq, gone in changes]
-    return made(spark, told, SILVER)
+    whole = [(key, None if gone else key, f"b{seq}", seq, gone, None, int(seq)) for key, seq, gone in told]
+    return made(spark, whole, SILVER)
 
 
 def loaded(spark: SparkSession, format_: DeltaFormat, folder: Path) -> Table:
@@ -89,6 +91,25 @@ def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path) -
         told[way] += [held, [row["operation"] for row in history]]
     assert told["marked"] == told["merged"]
     assert [each[0] for each in told["marked"][:3]] == [Applied(1, 3, 0, 1), Applied(0, 12, 0, 2), Applied(1, 0, 0, 3)]
+
+
+def test_random_batches_end_as_they_do_in_memory(spark: SparkSession, tmp_path: Path) -> None:
+    """P1, P2: changes of many keys, partial and deleted ones, late ones and twice, over files with vectors."""
+    session, dice = exact_session(spark), random.Random(3)
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "7")
+    kinds = (lambda seq: upsert(seq, int(seq), f"b{seq}"), lambda seq: upsert(seq, int(seq), UNSENT), delete)
+    sent = [(key, dice.choice(kinds)(f"{10 + at}")) for key in range(40) for at in range(5) if dice.random() < 0.6]
+    dice.shuffle(sent)
+    held = []
+    for format_ in (DeltaFormat(rewritten_bytes=0), MemoryFormat()):
+        table = Table("t", str(tmp_path / type(format_).__name__), ("k",))
+        for number in range(4):
+            batch = sent[number::4] + sent[: 5 * number]
+            format_.apply(fold.fold(changes(session, batch), ["k"], partial=True), table, Progress("bronze", number))
+        held.append(states(format_.read(session, table).collect()))
+    assert held[0] == held[1]
+    assert len(held[0]) > 30
+    assert list(tmp_path.rglob("deletion_vector_*.bin"))
 
 
 def test_only_files_that_may_hold_a_key_are_read(spark: SparkSession, tmp_path: Path) -> None:

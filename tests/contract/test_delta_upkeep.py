@@ -37,6 +37,12 @@ def jobs(spark: SparkSession, work: Callable[[], Maintained]) -> tuple[int, Main
     return len(context.statusTracker().getJobIdsForGroup(group)), done
 
 
+def bounds(spark: SparkSession, file: Path) -> tuple[int, ...]:
+    """The least and the greatest key in a file."""
+    [row] = spark.read.parquet(str(file)).selectExpr("min(k)", "max(k)").collect()
+    return tuple(row)
+
+
 def test_a_table_with_nothing_to_do_costs_no_job(spark: SparkSession, tmp_path: Path) -> None:
     """K-M1: Delta is asked only where a file is old and not live, wherever the table lies; what a writer left that died
     goes then, and not before.
@@ -78,13 +84,13 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
 def test_files_in_the_order_of_their_keys_stay_so(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it."""
-    small = 4_000
-    sizes = {"minFileSize": str(small), "maxFileSize": str(2 * small)}
+    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it; and
+    marked rows go where they are more than a twentieth.
+    """
+    small = 6_000
     monkeypatch.setattr(delta_upkeep, "_SMALL_BYTES", small)
-    monkeypatch.setattr(
-        delta_upkeep, "_IN_ORDER", {f"spark.databricks.delta.optimize.{name}": size for name, size in sizes.items()}
-    )
+    sizes = {f"{delta_upkeep._OPTIMIZE}.{each}": str(small) for each in ("minFileSize", "maxFileSize")}
+    monkeypatch.setattr(delta_upkeep, "_SMALL_ONES", {**delta_upkeep._SMALL_ONES, **sizes})
     session = spark.newSession()
     session.conf.set("spark.sql.files.maxRecordsPerFile", "1000")
     session.conf.set("spark.sql.shuffle.partitions", "1")
@@ -102,5 +108,13 @@ def test_files_in_the_order_of_their_keys_stay_so(
     assert format_.maintain(session, table, WEEK).files == 5
     live = {Path(file.removeprefix("file://")) for file in format_.read(session, table).inputFiles()}
     assert (len(live), begun.keys() < live) == (3, True)
-    assert session.conf.get("spark.databricks.delta.optimize.minFileSize", None) is None
+    assert session.conf.get(f"{delta_upkeep._OPTIMIZE}.minFileSize", None) is None
+    for number, changed in ((3, range(50)), (4, range(50, 150))):
+        new = [(key, 0.5, "30", False, None, 1) for key in changed]
+        format_.apply(made(session, new, ddl), table, Progress("bronze", number))
+        format_.maintain(session, table, WEEK)
+        left = {Path(file.removeprefix("file://")) for file in format_.read(session, table).inputFiles()}
+        assert len(begun.keys() & left) == (2 if number == 3 else 1)
+    large = {bounds(session, file) for file in left if file.stat().st_size > small}
+    assert large == {(150, 999), (1000, 1999)}
     assert format_.read(session, table).count() == 2002
