@@ -4,6 +4,8 @@ become is in a new file, in one commit of Delta's own transaction (performance.m
 Delta's MERGE reads the table three times (which files, their rows, the marks) and shuffles the rows of every file that
 it touches. Here the files that may hold a key are known from the log, and they are read once, beside a broadcast of the
 keys; where no file may hold one, nothing is read. Both leave the same rows, change feed and counts.
+
+Each batch adds a file. When there are some small ones, a batch takes all of their rows into its own.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
@@ -32,6 +34,9 @@ _BROADCAST_KEYS = 200_000
 
 _ONE_FILE_ROWS = 100_000
 """Up to so many changed rows are one new file, however many tasks have found them."""
+
+_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
+"""So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
 
 _INTERPRETED_BYTES = 4 << 20
 """More than this is read by compiled code, however small the batch (decision 0009)."""
@@ -58,16 +63,29 @@ class Target:
 def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
     """The version that the changes have made, and its metrics as those of a MERGE."""
     with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
-        count = counts["all"]
-        files = _reached(target, replace(merging, changes=changes), count)
-        spark = _session_for(changes.sparkSession, files)
+        count, taken = counts["all"], _taken(target)
+        files = [file for file in _reached(target, replace(merging, changes=changes), count) if file not in taken]
+        spark = _session_for(changes.sparkSession, [*files, *taken])
         merging = replace(merging, changes=gateway.moved(changes, spark))
         with delta_commit.begun(spark, target.snapshot, progress) as transaction:
             stored = _found(spark, target.snapshot, files, merging, count)
+            if taken:
+                nowhere = F.lit(None).cast(_PLACE_TYPE)
+                stored = stored.unionByName(_rows(spark, target.snapshot, taken, nowhere))
             actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
             with gateway.counted(delta_merge.settled(stored, merging, beside=(_PLACE,)), actions) as (settled, metrics):
-                done = [*_marked(transaction, settled, files, metrics), *_written(transaction, settled, metrics)]
+                done: list[Any] = []
+                if any(metrics.values()):
+                    done += [file.action.remove() for file in taken]
+                    done += _marked(transaction, settled, files, metrics)
+                    done += _written(transaction, settled, metrics, only_new=not taken)
             return delta_commit.merged(spark, transaction, done, progress, metrics, fence), metrics
+
+
+def _taken(target: Target) -> Sequence[AddedFile]:
+    """The small files that go into the batch's own."""
+    small = [file for file in target.files if file.size <= _SMALL_BYTES]
+    return small if len(small) >= _SMALL_FILES else ()
 
 
 def _reached(target: Target, merging: Merging, count: int) -> Sequence[AddedFile]:
@@ -98,12 +116,16 @@ def _found(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], mergi
         return gateway.frame(spark, (), StructType([*columns, *StructType().add(_PLACE, _PLACE_TYPE)]))
     keys = merging.changes.select(*map(names.spark, merging.keys))
     keys = F.broadcast(keys) if count <= _BROADCAST_KEYS else keys
-    jvm, log = gateway.of(spark), snapshot.deltaLog()
-    read = log.createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
     place = F.struct(F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row"))
-    rows = DataFrame(read, spark).select(*map(names.spark, columns.names), place.alias(_PLACE))
-    same = merge.same_key(merging.keys, SIDES)
+    rows, same = _rows(spark, snapshot, files, place), merge.same_key(merging.keys, SIDES)
     return rows.alias(SIDES.stored).join(keys.alias(SIDES.change), same, "left_semi")
+
+
+def _rows(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], place: Column) -> DataFrame:
+    """The rows of files without those that are marked, each with its place."""
+    jvm, columns = gateway.of(spark), delta_files.schema(snapshot).names
+    read = snapshot.deltaLog().createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
+    return DataFrame(read, spark).select(*map(names.spark, columns), place.alias(_PLACE))
 
 
 def _marked(transaction: Any, settled: DataFrame, files: Sequence[AddedFile], metrics: Mapping[str, int]) -> list[Any]:
@@ -112,7 +134,8 @@ def _marked(transaction: Any, settled: DataFrame, files: Sequence[AddedFile], me
         return []
     jvm = gateway.of(settled.sparkSession)
     delta, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
-    rows = settled.where(F.col("action").isin("update", "delete")).select(f"{_PLACE}.*")
+    gone = F.col("action").isin("update", "delete") & F.col(_PLACE).isNotNull()
+    rows = settled.where(gone).select(f"{_PLACE}.*")
     has_vectors = any(file.has_vector for file in files)
     every = jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
     where, which = option.apply(F.col("file")._jc), option.apply(F.col("row")._jc)  # noqa: SLF001
@@ -140,16 +163,15 @@ def _replaced(touched: Any) -> tuple[Any, ...]:
     return gateway.pair(file.removeRows(touched.newDeletionVector(), True, True))
 
 
-def _written(transaction: Any, settled: DataFrame, metrics: Mapping[str, int]) -> list[Any]:
-    """Delta's actions for the files with the rows as they have become, and with those of the change feed; rows that are
-    only inserted are their own feed.
+def _written(transaction: Any, settled: DataFrame, metrics: Mapping[str, int], *, only_new: bool) -> list[Any]:
+    """Delta's actions for the files with the rows as they have become, and with those of the change feed. Rows that are
+    only inserted, into a file that has ``only_new`` ones, are their own feed.
     """
-    if not any(metrics.values()):
-        return []
-    changed, count = settled.where(F.col("action") != "keep"), sum(metrics.values())
+    count = sum(metrics.values())
+    changed = settled.where((F.col("action") != "keep") | F.col(_PLACE).isNull())
     changed = changed.coalesce(1) if count <= _ONE_FILE_ROWS else changed
-    only_new = metrics[delta_merge.METRICS["insert"]] == count
-    rows = changed.select("new.*") if only_new else delta_merge.images(changed)
+    is_feed = only_new and metrics[delta_merge.METRICS["insert"]] == count
+    rows = changed.select("new.*") if is_feed else delta_merge.images(changed)
     return list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
 
 

@@ -25,7 +25,8 @@ from tests.builders import SILVER, UNSENT, changes, delete, exact_session, made,
 
 pytestmark = pytest.mark.spark
 
-WAYS: dict[str, dict[str, int]] = {"marked": {}, "merged": {"marked_files": 0}}
+WAYS = {"marked": (256, 16), "with small files": (256, 2), "merged": (0, 16)}
+"""Up to how many files rows are marked, and from how many on small ones are taken into a batch's own."""
 START = range(0, 400, 10)
 BATCHES = [
     [(30, "20", False), (170, "20", False), (250, "20", True), (999, "20", False)],
@@ -73,14 +74,16 @@ def feed(spark: SparkSession, table: Table, version: int) -> list[tuple[str, ...
     return sorted(tuple(map(str, row)) for row in told.drop("_commit_timestamp").collect())
 
 
-def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path) -> None:
+def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, feed, counts, progress and history, also over files with vectors, a file that goes, and changes that come
     twice.
     """
     session = exact_session(spark)
     told: dict[str, list[Any]] = {way: [] for way in WAYS}
-    for way, options in WAYS.items():
-        format_ = DeltaFormat(rewritten_bytes=0, **options)
+    files = {}
+    for way, (marked, small) in WAYS.items():
+        monkeypatch.setattr(delta_marks, "_SMALL_FILES", small)
+        format_ = DeltaFormat(rewritten_bytes=0, marked_files=marked)
         table = loaded(spark, format_, tmp_path / way)
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.apply(rows(session, batch), table, Progress("bronze", number))
@@ -89,7 +92,9 @@ def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path) -
         held = sorted(map(str, format_.read(session, table).collect()))
         history = session.sql(f"DESCRIBE HISTORY delta.`{table.location}`").select("operation").collect()
         told[way] += [held, [row["operation"] for row in history]]
-    assert told["marked"] == told["merged"]
+        files[way] = len(format_.read(session, table).inputFiles())
+    assert told["marked"] == told["merged"] == told["with small files"]
+    assert files["marked"] > files["with small files"] == 1
     assert [each[0] for each in told["marked"][:3]] == [Applied(1, 3, 0, 1), Applied(0, 12, 0, 2), Applied(1, 0, 0, 3)]
 
 
@@ -104,7 +109,7 @@ def test_random_batches_end_as_they_do_in_memory(spark: SparkSession, tmp_path: 
     for format_ in (DeltaFormat(rewritten_bytes=0), MemoryFormat()):
         table = Table("t", str(tmp_path / type(format_).__name__), ("k",))
         for number in range(4):
-            batch = sent[number::4] + sent[: 5 * number]
+            batch = list(dict.fromkeys([*sent[number::4], *sent[: 5 * number]]))
             format_.apply(fold.fold(changes(session, batch), ["k"], partial=True), table, Progress("bronze", number))
         held.append(states(format_.read(session, table).collect()))
     assert held[0] == held[1]
@@ -168,18 +173,19 @@ def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path
 def test_what_delta_tells_of_its_files_never_hides_a_key(spark: SparkSession, tmp_path: Path) -> None:
     """Long texts beyond the first plane, decimals and whole numbers, each file asked for each of its own keys."""
     texts = ["", "a" * 40, "a" * 40 + "\U0001f600", "\U0001f600" * 33, "\uffff" * 40, "é", "Z", "\U0010ffff" * 40]
-    ddl = "n BIGINT, d DECIMAL(30,4), t STRING"
-    told = made(spark, [(1 << 62, None, each) for each in texts], "n BIGINT, d STRING, t STRING").selectExpr(
+    session = exact_session(spark)
+    told = made(session, [(1 << 62, each) for each in texts], "n BIGINT, t STRING").selectExpr(
         "n - length(t) n", "CAST(-1234567890123456789012345.0001 + length(t) AS DECIMAL(30,4)) d", "t"
     )
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("n", "d", "t"))
-    for row in told.collect():
-        format_.append(made(spark, [tuple(row)], ddl), table, None)
-    format_.append(told.coalesce(1), table, None)
+    for most in ("1", "0"):
+        session.conf.set("spark.sql.files.maxRecordsPerFile", most)
+        format_.append(told.coalesce(1), table, None)
     assert compared(table.keys, told.schema, told.schema) == table.keys
-    snapshot = format_._snapshot(spark, table)
-    for file in format_._log(table).live_files(spark, snapshot) or ():
-        for row in spark.read.parquet(file.path).collect():
+    files = format_._log(table).live_files(session, format_._snapshot(session, table)) or ()
+    assert len(files) == len(texts) + 1
+    for file in files:
+        for row in session.read.parquet(file.path).collect():
             for at, column in enumerate(table.keys):
                 assert Keys((column,), [(row[at],)]).may_be_in(file.stats), (column, row, file.stats)
             assert Keys(table.keys, [tuple(row)]).may_be_in(file.stats)
