@@ -54,7 +54,7 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "canonical.begun": "What a feed sends first is in its control row; Kafka has nothing of it.",
         "canonical.sent": "Kafka has the events of a commit; the feed's control row does not say so.",
         "delta.append_written": "Data files of an append lie there; no commit names them (K-B2).",
-        "delta.rewrite_written": "A small table's new files lie there; the log has the old ones (K-S3).",
+        "delta.rewrite_written": "New files and marks of a merge lie there; the log has the old ones (K-S3).",
         "delta.optimized": "Small files were written together; the old ones are still there (K-M1).",
         "purge.horizon_saved": "How far deleted rows are gone is in the control row; the rows are there (K-M4).",
         "rebuild.begun": "The control row of a rebuild is written; there is no shadow (K-M3).",

@@ -51,7 +51,7 @@ def of_flows(flows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     good = [flow for flow in flows if not flow["problem"]]
     if not good:
         return []
-    figure, colours = go.Figure(layout=layout(LIGHT)), [LIGHT.first, *_OTHERS]
+    figure, colours = go.Figure(layout=layout(LIGHT)), [LIGHT.first, *_APART]
     for flow, colour in zip(good, colours, strict=False):
         series = flow["series"]
         at, most = [each["at"] for each in series], [each["most"] for each in series]
@@ -64,7 +64,7 @@ def of_flows(flows: Sequence[Mapping[str, Any]]) -> list[Chart]:
 
 def _passes(flows: Sequence[Mapping[str, Any]]) -> Chart:
     figure, names = go.Figure(layout=layout(LIGHT)), [f"{flow['rate']:,} a second" for flow in flows]
-    for stage, colour in zip(LATER, (LIGHT.first, *_OTHERS), strict=False):
+    for stage, colour in zip(LATER, (LIGHT.first, *_APART), strict=False):
         found = [[each.get(stage, 0.0) for each in flow["passes"]] or [0.0] for flow in flows]
         figure.add_bar(name=stage, x=names, y=[statistics.median(each) for each in found], marker_color=colour)
     figure.update_layout(barmode="stack")

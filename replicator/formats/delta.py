@@ -28,15 +28,24 @@ from replicator.transforms.reshape import OURS, reshaped
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
 _REWRITTEN_BYTES = 8 << 20
-"""Up to here a table is written anew rather than merged into."""
+"""Up to here a table is written anew: it gets no deletion vectors, which cost every reader."""
+
+_MARKED_FILES = 256
+"""Rows of a table of up to so many files are marked by ourselves; of one with more Delta itself must find them."""
 
 
 class DeltaFormat:
     """``TableFormat`` on Delta. One writer per table; on object stores one driver per lake (stack.md 1.2)."""
 
-    def __init__(self, *, rewritten_bytes: int = _REWRITTEN_BYTES, fence: Fence = UNFENCED) -> None:
+    def __init__(
+        self,
+        *,
+        rewritten_bytes: int = _REWRITTEN_BYTES,
+        marked_files: int = _MARKED_FILES,
+        fence: Fence = UNFENCED,
+    ) -> None:
         self._logs: dict[str, Log] = {}
-        self._rewritten_bytes = rewritten_bytes
+        self._ways = delta_write.Ways(rewritten_bytes, marked_files)
         self._turns = Turns()
         self._fence = fence
 
@@ -126,11 +135,11 @@ class DeltaFormat:
 
     @in_turn
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
-        """MERGE by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
+        """A merge by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
         snapshot: Any = self._snapshot(spark, table)
         if snapshot is None:
-            applied = self._insert(changes, table, progress, _SILVER)
+            applied = self._insert(delta_write.by_key(changes, table), table, progress, _SILVER)
             delta_write.describe(spark, table, self._log(table), self._fence)
             return applied
         if table.properties:
@@ -193,9 +202,11 @@ class DeltaFormat:
         rows = self.read(spark, table)
         wanted = reshaped(rows, evolution)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
+            parts = partitions(self._snapshot(spark, table))
+            wanted = wanted if parts else delta_write.by_key(wanted, table)
             writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
             with delta_token.committing(spark, self._fence, table.location):
-                writer.partitionBy(*partitions(self._snapshot(spark, table))).save(table.location)
+                writer.partitionBy(*parts).save(table.location)
             return
         last = [column for column in rows.columns if column not in OURS][-1]
         for column, kind in evolution.added:
@@ -214,11 +225,16 @@ class DeltaFormat:
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """OPTIMIZE, then VACUUM, each where it may have something to do."""
         log = self._log(table)
-        if self.version(spark, table) is None:
+        snapshot = self._snapshot(spark, table)
+        if snapshot is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
         with self._turns.of(table):
-            if delta_upkeep.may_shrink(log.state(spark)):
+            state = log.state(spark)
+            if delta_write.has_vectors(snapshot):
+                with delta_token.committing(spark, self._fence, table.location):
+                    delta_upkeep.optimize_in_order(spark, table.location, state)
+            elif delta_upkeep.may_shrink(state):
                 with delta_token.committing(spark, self._fence, table.location):
                     delta_upkeep.optimize(spark, table.location)
         failpoints.hit("delta.optimized")
@@ -239,8 +255,7 @@ class DeltaFormat:
         return delta_write.insert(rows, table, self._log(table), progress, properties, self._fence)
 
     def _merge(self, table: Table, snapshot: Any, merging: Merging, progress: Progress) -> Applied:
-        most = self._rewritten_bytes
-        return delta_write.merge(table, self._log(table), snapshot, merging, progress, most, self._fence)
+        return delta_write.merge(table, self._log(table), snapshot, merging, progress, self._ways, self._fence)
 
     def _log(self, table: Table) -> Log:
         return self._logs.setdefault(table.location, Log(table.location))

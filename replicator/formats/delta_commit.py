@@ -26,7 +26,7 @@ _SOURCE_ROWS = "operationNumSourceRows"
 def append(rows: DataFrame, snapshot: Any, progress: Progress, fence: Fence = UNFENCED) -> None:
     """Add rows of the columns of the table at this snapshot."""
     spark = rows.sparkSession
-    with _begun(spark, snapshot, progress) as transaction:
+    with begun(spark, snapshot, progress) as transaction:
         files = list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
         failpoints.hit("delta.append_written")
         with delta_token.committing(spark, fence, _location(snapshot)):
@@ -40,26 +40,41 @@ def rewrite(
     progress: Progress,
     metrics: Mapping[str, int],
     fence: Fence = UNFENCED,
-) -> None:
+) -> int:
     """Put ``images`` (see ``delta_merge.images``) in the place of the files ``replaced``, Delta's ``AddFile`` actions
     of this snapshot. History has it as a MERGE with these metrics; where they count nothing, only the progress moves.
+    The new version.
     """
     spark = images.sparkSession
-    with _begun(spark, snapshot, progress) as transaction:
-        transaction.readWholeTable()
+    with begun(spark, snapshot, progress) as transaction:
         actions: list[Any] = []
         if any(metrics.values()):
             written = list(gateway.each(transaction.writeFiles(images._jdf)))  # noqa: SLF001
             actions = [file.remove() for file in replaced] + written
-        failpoints.hit("delta.rewrite_written")
-        told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
-        transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
-        with delta_token.committing(spark, fence, _location(snapshot)):
-            _commit(spark, transaction, actions, progress, _merging(spark))
+        return merged(spark, transaction, actions, progress, metrics, fence)
+
+
+def merged(
+    spark: SparkSession,
+    transaction: Any,
+    actions: Sequence[Any],
+    progress: Progress,
+    metrics: Mapping[str, int],
+    fence: Fence = UNFENCED,
+) -> int:
+    """Commit what a merge has written, over all that the table holds: whoever else has changed it is found. History has
+    a MERGE with these metrics. The new version.
+    """
+    transaction.readWholeTable()
+    failpoints.hit("delta.rewrite_written")
+    told = {**metrics, _SOURCE_ROWS: sum(metrics.values())}
+    transaction.registerSQLMetrics(spark._jsparkSession, _metrics(spark, told))  # noqa: SLF001
+    with delta_token.committing(spark, fence, _location(transaction)):
+        return _commit(spark, transaction, actions, progress, _merging(spark))
 
 
 @contextmanager
-def _begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
+def begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
     """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
     jvm = gateway.of(spark)
     sessions, before = jvm.SparkSession, jvm.SparkSession.getActiveSession()
@@ -74,15 +89,16 @@ def _begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[A
             sessions.setActiveSession(before.get())
 
 
-def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> None:
+def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> int:
     jvm = gateway.of(spark)
     now = jvm.scala.Option.apply(int(time.time() * 1000))
     told = jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
-    transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation)
+    return int(transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation))
 
 
-def _location(snapshot: Any) -> str:
-    return str(snapshot.deltaLog().dataPath().toString())
+def _location(of: Any) -> str:
+    """Where the table of a snapshot or transaction lies."""
+    return str(of.deltaLog().dataPath().toString())
 
 
 def _appending(spark: SparkSession) -> Any:

@@ -4,8 +4,10 @@ a Spark job.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +18,9 @@ from replicator.formats import delta_files
 
 _FIRST_CHECKPOINT = 10
 """Commits that the driver reads itself: Delta writes a checkpoint after so many."""
+
+_KNOWN = 256
+"""Of a table with more files the driver does not keep account."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,21 @@ class AddedFile:
     def has_vector(self) -> bool:
         """Whether a deletion vector hides rows of it."""
         return self.action.deletionVector() is not None
+
+    @cached_property
+    def stats(self) -> str:
+        """What the log tells of its rows, as JSON; '' for nothing."""
+        return str(self.action.stats() or "")
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has, hidden ones included; 0 where the log does not tell."""
+        return int(json.loads(self.stats or "{}").get("numRecords", 0))
+
+    @property
+    def marked(self) -> int:
+        """How many of them a deletion vector hides."""
+        return int(self.action.deletionVector().cardinality()) if self.has_vector else 0
 
 
 @dataclass(frozen=True)
@@ -77,7 +97,7 @@ class State:
             kept = {path: file for path, file in files.items() if path not in commit.removed}
             files = kept | {file.path: file for file in commit.files}
         size = self.size + commit.growth
-        return State(self.identity, commit.version, size, transactions, _if_few(files))
+        return State(self.identity, commit.version, size, transactions, _if_known(files))
 
 
 class Log:
@@ -129,11 +149,17 @@ class Log:
         """The live files of the newest snapshot where they alone are the table: few, without deletion vectors, and of
         no feature that says otherwise what is in them. None where Delta must read it.
         """
-        state = self.at(spark, snapshot)
-        if not state.files or not delta_files.are_plain(snapshot):
+        files = self.live_files(spark, snapshot)
+        if not files or len(files) > delta_files.FEW or any(file.has_vector for file in files):
             return None
-        files = tuple(state.files.values())
-        return None if any(file.has_vector for file in files) else files
+        return files
+
+    def live_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
+        """The live files of the newest snapshot where they and their deletion vectors are the table: no feature says
+        otherwise what is in them. None where that is not so, or where they are too many to be known.
+        """
+        files = self.at(spark, snapshot).files
+        return tuple(files.values()) if files is not None and delta_files.are_plain(snapshot) else None
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
         if known is None or version - known.version > _FIRST_CHECKPOINT:
@@ -150,7 +176,7 @@ class Log:
         told = (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
         transactions = {str(app): int(version) for app, version in told}
         files = None
-        if int(snapshot.numOfFiles()) <= delta_files.FEW:
+        if int(snapshot.numOfFiles()) <= _KNOWN:
             version = int(snapshot.version())
             live = [self._file(spark, version, action) for action in snapshot.allFiles().collect()]
             files = {file.path: file for file in live}
@@ -234,8 +260,8 @@ def partitions(snapshot: Any) -> tuple[str, ...]:
     return tuple(str(column) for column in gateway.each(snapshot.metadata().partitionColumns()))
 
 
-def _if_few(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
-    return files if files is not None and len(files) <= delta_files.FEW else None
+def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
+    return files if files is not None and len(files) <= _KNOWN else None
 
 
 def _whole_numbers(metrics: Any) -> dict[str, int]:

@@ -1,7 +1,5 @@
-"""What a batch does to the rows of a table, and the two ways to do it: Delta's MERGE, and for a small table all of it
-written anew.
-
-MERGE plans some five jobs whatever the size (docs/decisions/0009). Both ways leave the same rows, change feed and
+"""What a batch does to the rows of a table, for each of the ways to do it: Delta's MERGE, a small table written anew
+(docs/decisions/0009), and a large one marked and added to (``delta_marks``). All leave the same rows, change feed and
 metrics.
 """
 
@@ -55,9 +53,11 @@ def statement(target: DeltaTable, merging: Merging) -> DeltaMergeBuilder:
     )
 
 
-def settled(stored: DataFrame, merging: Merging) -> DataFrame:
-    """One row per key: what is done to it (``action``), the row before (``old``) and after (``new``)."""
-    key = merging.keys[0]
+def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> DataFrame:
+    """One row per key: what is done to it (``action``), the row before (``old``) and after (``new``), and columns that
+    ``stored`` has ``beside`` the table's.
+    """
+    key, columns = merging.keys[0], [each for each in stored.schema if each.name not in beside]
     is_new, is_untouched = SIDES.of_stored(key).isNull(), SIDES.of_change(key).isNull()
     action = (
         F.when(is_untouched, _KEEP)
@@ -71,12 +71,13 @@ def settled(stored: DataFrame, merging: Merging) -> DataFrame:
         updated = merging.updates.get(column, SIDES.of_stored(column))
         return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(kind).alias(column)
 
-    old = F.struct(*[SIDES.of_stored(column).alias(column) for column in stored.columns])
-    new = F.struct(*[after(each.name, each.dataType) for each in stored.schema])
+    old = F.struct(*[SIDES.of_stored(each.name).alias(each.name) for each in columns])
+    new = F.struct(*[after(each.name, each.dataType) for each in columns])
     both = stored.alias(SIDES.stored).join(
         merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES), how="full"
     )
-    return both.select(action.alias("action"), old.alias("old"), new.alias("new")).where(F.col("action").isNotNull())
+    told = both.select(action.alias("action"), old.alias("old"), new.alias("new"), *map(SIDES.of_stored, beside))
+    return told.where(F.col("action").isNotNull())
 
 
 def images(settled_rows: DataFrame) -> DataFrame:

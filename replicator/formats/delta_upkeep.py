@@ -1,18 +1,22 @@
 """Upkeep of a Delta table: its small files written together, and those removed that no kept version needs.
 
 Delta finds out by a dozen Spark jobs that a table needs neither. Of most tables the log and a listing tell it before.
+
+Silver's tables lie in the order of their keys, so that a batch of recent keys finds them in few files (decision 0044).
+Delta puts files together by their sizes: all of a table in one would be in no order, and read whole by every batch.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from replicator import names
 from replicator.formats import control
 from replicator.formats.delta_log import State
 
@@ -28,6 +32,22 @@ _AS_WE_DO = {
 }
 
 
+_SMALL_BYTES, _LARGE_BYTES = 16 << 20, 64 << 20
+_OPTIMIZE = "spark.databricks.delta.optimize"
+_SMALL_ONES = {
+    f"{_OPTIMIZE}.minFileSize": str(_SMALL_BYTES),
+    f"{_OPTIMIZE}.maxFileSize": str(_LARGE_BYTES),
+    f"{_OPTIMIZE}.maxDeletedRowsRatio": "1.0",
+}
+"""Of a table in order only the smallest files are put together, to what it began with."""
+
+_EACH_ALONE = {f"{_OPTIMIZE}.maxFileSize": "1"}
+"""A file whose marked rows are taken out stays one with its range of keys."""
+
+_MARKED_SHARE = 0.05
+"""More of a table's rows than this may not be marked as gone (performance.md A4)."""
+
+
 def may_shrink(state: State | None) -> bool:
     """Whether OPTIMIZE may find something to do: two files in a partition, a file with a deletion vector, or so many
     files that they are not known.
@@ -36,6 +56,22 @@ def may_shrink(state: State | None) -> bool:
         return True
     in_each = Counter(file.partition for file in state.files.values())
     return any(count > 1 for count in in_each.values()) or any(file.has_vector for file in state.files.values())
+
+
+def has_small(state: State | None) -> bool:
+    """Whether a table in order has small files to put together, or so many files that they are not known."""
+    if state is None or state.files is None:
+        return True
+    in_each = Counter(file.partition for file in state.files.values() if file.size < _SMALL_BYTES)
+    return any(count > 1 for count in in_each.values())
+
+
+def has_marks(state: State | None) -> bool:
+    """Whether too many rows of a table are marked as gone, or its files are not known."""
+    if state is None or state.files is None:
+        return True
+    marked = sum(file.marked for file in state.files.values())
+    return marked > _MARKED_SHARE * sum(file.rows for file in state.files.values())
 
 
 def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep_hours: int) -> bool:
@@ -54,16 +90,26 @@ def optimize(spark: SparkSession, location: str) -> None:
     DeltaTable.forPath(spark, location).optimize().executeCompaction()
 
 
+def optimize_in_order(spark: SparkSession, location: str, state: State | None) -> None:
+    """The same of a table whose files hold a range of keys each, where this state of it has something to do."""
+    if has_small(state):
+        with _told(spark, _SMALL_ONES):
+            optimize(spark, location)
+    if has_marks(state):
+        with _told(spark, _EACH_ALONE):
+            spark.sql(f"REORG TABLE delta.{names.spark(location)} APPLY (PURGE)")
+
+
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
     """Remove files that only versions need which are older than this."""
-    with _as_we_do(spark):
+    with _told(spark, _AS_WE_DO):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
 @contextmanager
-def _as_we_do(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in _AS_WE_DO}
-    for key, value in _AS_WE_DO.items():
+def _told(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
         spark.conf.set(key, value)
     try:
         yield

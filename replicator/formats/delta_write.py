@@ -1,12 +1,14 @@
 """Writing a Delta table: each function one commit, with the progress in it, told as what it did.
 
-All of a small table is written anew, a large one is left to Delta's MERGE.
+All of a small table is written anew; rows of a larger one are marked and added (``delta_marks``), where it has deletion
+vectors; the rest is left to Delta's MERGE.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -16,13 +18,32 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter
-from replicator.formats import delta_commit, delta_files, delta_merge, delta_token
+from replicator.formats import delta_commit, delta_files, delta_marks, delta_merge, delta_token
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import Merging
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+_FILE_ROWS, _ROWS_IN_FILE = "spark.sql.files.maxRecordsPerFile", 500_000
+
+
+@dataclass(frozen=True)
+class Ways:
+    """By which way a merge goes: a table of up to ``rewritten_bytes`` is written anew, rows of one of up to
+    ``marked_files`` are marked, where it has deletion vectors.
+    """
+
+    rewritten_bytes: int
+    marked_files: int
+
+
+def by_key(rows: DataFrame, table: Table) -> DataFrame:
+    """Rows in the order of the key, if the table has one: a file then holds a range of keys, and a batch of recent ones
+    finds them in few files (performance.md A3).
+    """
+    keys = [names.spark(key) for key in table.keys if key in rows.columns]
+    return rows.repartitionByRange(*keys).sortWithinPartitions(*keys) if keys else rows
 
 
 def insert(
@@ -41,6 +62,8 @@ def insert(
         delta_commit.append(rows, snapshot, progress, fence)
     else:
         options = dict(properties)
+        if spark.conf.get(_FILE_ROWS, "0") == "0" and not table.partition_by:
+            options["maxRecordsPerFile"] = str(_ROWS_IN_FILE)
         if progress is not None:
             options |= {"txnAppId": progress.input, "txnVersion": str(progress.version)}
         writer = rows.write.format("delta").mode("append").options(**options)
@@ -67,21 +90,29 @@ def merge(
     snapshot: Any,
     merging: Merging,
     progress: Progress,
-    rewritten_bytes: int,
+    ways: Ways,
     fence: Fence = UNFENCED,
 ) -> Applied:
-    """What ``delta_merge`` says, to the newest snapshot; a table of up to ``rewritten_bytes`` is written anew."""
+    """What ``delta_merge`` says, to the newest snapshot."""
     spark = merging.changes.sparkSession
-    before = int(snapshot.version())
-    files = _rewritable(spark, log, snapshot, rewritten_bytes)
-    if files is None:
+    anew = _rewritable(spark, log, snapshot, ways.rewritten_bytes)
+    live = _markable(spark, log, snapshot, ways.marked_files) if anew is None else None
+    if anew is not None:
+        stored = rows_of(spark, table, log, snapshot, anew)
+        version, metrics = _rewrite(stored, anew, snapshot, merging, progress, fence)
+    elif live is not None:
+        version, metrics = delta_marks.merged(delta_marks.Target(snapshot, live), merging, progress, fence)
+    else:
         with _transaction(spark, progress), delta_token.committing(spark, fence, table.location):
             delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
-    else:
-        _rewrite(rows_of(spark, table, log, snapshot, files), files, snapshot, merging, progress, fence)
-    version, metrics = _committed(spark, table, log, before)
+        version, metrics = _committed(spark, table, log, int(snapshot.version()))
     inserted, updated, deleted = (metrics.get(f"numTargetRows{w}", 0) for w in ("Inserted", "Updated", "Deleted"))
     return Applied(inserted, updated, deleted, version)
+
+
+def has_vectors(snapshot: Any) -> bool:
+    """Whether rows of the table may be marked as gone: silver's, whose files are in the order of their keys."""
+    return _property(snapshot, "delta.enableDeletionVectors") == "true"
 
 
 def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCED) -> None:
@@ -110,19 +141,34 @@ def _rewrite(
     merging: Merging,
     progress: Progress,
     fence: Fence,
-) -> None:
+) -> tuple[int, dict[str, int]]:
     actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
     with gateway.counted(delta_merge.settled(stored, merging), actions) as (settled, metrics):
         replaced = [file.action for file in files]
-        delta_commit.rewrite(delta_merge.images(settled), replaced, snapshot, progress, metrics, fence)
+        images = delta_merge.images(settled)
+        return delta_commit.rewrite(images, replaced, snapshot, progress, metrics, fence), metrics
 
 
 def _rewritable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
     """The files of a table that is small enough to be written anew, and whose change feed can be."""
-    if log.partition_by(spark) or _property(snapshot, "delta.enableChangeDataFeed") != "true":
+    if not _has_own_feed(spark, log, snapshot):
         return None
     files = log.plain_files(spark, snapshot)
     return None if files is None or sum(file.size for file in files) > most else files
+
+
+def _markable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
+    """The files of a table whose rows can be marked one by one."""
+    if not _has_own_feed(spark, log, snapshot) or not has_vectors(snapshot):
+        return None
+    files = log.live_files(spark, snapshot)
+    hides = delta_marks.TAKEN & set(delta_files.schema(snapshot).names)
+    return None if files is None or len(files) > most or hides else files
+
+
+def _has_own_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:
+    """Whether a table keeps a change feed that can be written beside its rows."""
+    return not log.partition_by(spark) and _property(snapshot, "delta.enableChangeDataFeed") == "true"
 
 
 def _committed(spark: SparkSession, table: Table, log: Log, before: int | None) -> tuple[int, dict[str, int]]:

@@ -25,8 +25,6 @@ _SMALL = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # rewriting a small file is one job less than marking its rows (performance.md A4)
-    "spark.databricks.delta.merge.deletionVectors.persistent": "false",
     # the source of a small MERGE is checkpointed already, see `kept`
     "spark.databricks.delta.merge.materializeSource": "none",
     _IS_SMALL: "true",

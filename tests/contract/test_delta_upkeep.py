@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.formats import delta_upkeep
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Maintained, Progress, Table
 from replicator.transforms import merge
@@ -33,6 +35,17 @@ def jobs(spark: SparkSession, work: Callable[[], Maintained]) -> tuple[int, Main
         context.setLocalProperty("spark.jobGroup.id", None)
     context._jsc.sc().listenerBus().waitUntilEmpty()
     return len(context.statusTracker().getJobIdsForGroup(group)), done
+
+
+def files_of(spark: SparkSession, format_: DeltaFormat, table: Table) -> set[Path]:
+    """The files of the newest version."""
+    return {Path(table.location, Path(file).name) for file in format_.read(spark, table).inputFiles()}
+
+
+def bounds(spark: SparkSession, file: Path) -> tuple[int, ...]:
+    """The least and the greatest key in a file."""
+    [row] = spark.read.parquet(str(file)).selectExpr("min(k)", "max(k)").collect()
+    return tuple(row)
 
 
 def test_a_table_with_nothing_to_do_costs_no_job(spark: SparkSession, tmp_path: Path) -> None:
@@ -71,3 +84,42 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
     spark.sql(f"DELETE FROM delta.`{hidden.location}` WHERE k = 8")
     assert jobs(spark, lambda: format_.maintain(spark, hidden, WEEK))[0] > 0
     assert format_.read(spark, hidden).count() == 8
+
+
+def test_files_in_the_order_of_their_keys_stay_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it; and
+    marked rows go where they are more than a twentieth.
+    """
+    small = 6_000
+    monkeypatch.setattr(delta_upkeep, "_SMALL_BYTES", small)
+    sizes = {f"{delta_upkeep._OPTIMIZE}.{each}": str(small) for each in ("minFileSize", "maxFileSize")}
+    monkeypatch.setattr(delta_upkeep, "_SMALL_ONES", {**delta_upkeep._SMALL_ONES, **sizes})
+    session = spark.newSession()
+    session.conf.set("spark.sql.files.maxRecordsPerFile", "1000")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
+    drawn = random.Random(5)
+    rows = [(key, drawn.random(), "10", False, None, 1) for key in drawn.sample(range(2000), 2000)]
+    ddl = f"k INT, v DOUBLE, {merge.SYSTEM_DDL}"
+    format_.apply(made(session, rows, ddl), table, Progress("bronze", 0))
+    begun = {file: file.stat().st_size for file in Path(table.location).glob("*.parquet")}
+    assert (len(begun), min(begun.values()) > small) == (2, True)
+    assert jobs(session, lambda: format_.maintain(session, table, WEEK))[0] == 0
+    for number in (1, 2):
+        new = [(2000 + number, 0.5, "20", False, None, 1)]
+        format_.apply(made(session, new, ddl), table, Progress("bronze", number))
+    assert format_.maintain(session, table, WEEK).files == 5
+    left = files_of(session, format_, table)
+    assert (len(left), begun.keys() < left) == (3, True)
+    assert session.conf.get(f"{delta_upkeep._OPTIMIZE}.minFileSize", None) is None
+    for number, changed in ((3, range(50)), (4, range(50, 150))):
+        new = [(key, 0.5, "30", False, None, 1) for key in changed]
+        format_.apply(made(session, new, ddl), table, Progress("bronze", number))
+        format_.maintain(session, table, WEEK)
+        left = files_of(session, format_, table)
+        assert len(begun.keys() & left) == (2 if number == 3 else 1)
+    large = {bounds(session, file) for file in left if file.stat().st_size > small}
+    assert large == {(150, 999), (1000, 1999)}
+    assert format_.read(session, table).count() == 2002

@@ -68,7 +68,8 @@ class ShutOut:
 
 FORMATS: dict[str, tuple[Callable[[Fence], Any], tuple[str, ...]]] = {
     "delta": (lambda fence: DeltaFormat(fence=fence), ("apply", "put", "append", "replace", "evolve", "maintain")),
-    "delta by MERGE": (lambda fence: DeltaFormat(rewritten_bytes=0, fence=fence), ("apply",)),
+    "delta by MERGE": (lambda fence: DeltaFormat(rewritten_bytes=0, marked_files=0, fence=fence), ("apply",)),
+    "delta by marks": (lambda fence: DeltaFormat(rewritten_bytes=0, fence=fence), ("apply",)),
     "memory": (lambda fence: MemoryFormat(fence=fence), ("apply", "put", "append", "replace", "evolve")),
     "hudi": (lambda fence: HudiFormat(fence=fence), ("apply", "maintain")),
 }

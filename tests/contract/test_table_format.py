@@ -31,8 +31,8 @@ from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_sessio
 pytestmark = pytest.mark.spark
 
 
-class DeltaByMerge(DeltaFormat):
-    """Delta as it treats large tables."""
+class LargeDelta(DeltaFormat):
+    """Delta as it treats large tables: rows are marked, and where there are no deletion vectors merged by Delta."""
 
     def __init__(self) -> None:
         super().__init__(rewritten_bytes=0)
@@ -47,7 +47,7 @@ class Mixed(MixedFormat):
 
 IMPLEMENTATIONS = {
     "delta": DeltaFormat,
-    "delta by MERGE": DeltaByMerge,
+    "large delta": LargeDelta,
     "memory": MemoryFormat,
     "hudi": HudiFormat,
     "hudi merge on read": HudiFormat,

@@ -1,0 +1,179 @@
+"""Changes of a table's rows without writing its files anew: what a row was is marked in a deletion vector, what it has
+become is in a new file, in one commit of Delta's own transaction (performance.md A1, A2, A4; decision 0044).
+
+Delta's MERGE reads the table three times (which files, their rows, the marks) and shuffles the rows of every file that
+it touches. Here the files that may hold a key are known from the log, and they are read once, beside a broadcast of the
+keys; where no file may hold one, nothing is read. Both leave the same rows, change feed and counts.
+
+Each batch adds a file. When there are some small ones, a batch takes all of their rows into its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructType
+
+from replicator import gateway, names
+from replicator.formats import delta_commit, delta_files, delta_merge, delta_reach
+from replicator.formats.delta_log import AddedFile
+from replicator.formats.delta_merge import SIDES, Merging
+from replicator.protocols import UNFENCED, Fence
+from replicator.spec import Progress
+from replicator.transforms import merge
+
+_COMPARED_KEYS = 100_000
+"""A batch of more keys is compared with no statistics: it has some in most files."""
+
+_BROADCAST_KEYS = 200_000
+"""The keys of a larger batch are not sent to every task."""
+
+_ONE_FILE_ROWS = 100_000
+"""Up to so many changed rows are one new file, however many tasks have found them."""
+
+_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
+"""So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
+
+_INTERPRETED_BYTES = 4 << 20
+"""More than this is read by compiled code, however small the batch (decision 0009)."""
+
+_COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+
+_PLACE = "__place"
+"""Beside a stored row: the file that it is in, and which of its rows it is."""
+
+TAKEN = frozenset({_PLACE, "_metadata"})
+"""Names under which places are read: a table with such a column of its own is not for this module."""
+
+_PLACE_TYPE = StructType().add("file", StringType()).add("row", LongType())
+
+
+@dataclass(frozen=True)
+class Target:
+    """The newest version of a table: Delta's snapshot and all live files."""
+
+    snapshot: Any
+    files: Sequence[AddedFile]
+
+
+def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
+    """The version that the changes have made, and its metrics as those of a MERGE."""
+    with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
+        count, taken = counts["all"], _taken(target)
+        files = [file for file in _reached(target, replace(merging, changes=changes), count) if file not in taken]
+        spark = _session_for(changes.sparkSession, [*files, *taken])
+        merging = replace(merging, changes=gateway.moved(changes, spark))
+        with delta_commit.begun(spark, target.snapshot, progress) as transaction:
+            stored = _found(spark, target.snapshot, files, merging, count)
+            if taken:
+                nowhere = F.lit(None).cast(_PLACE_TYPE)
+                stored = stored.unionByName(_rows(spark, target.snapshot, taken, nowhere))
+            actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
+            with gateway.counted(delta_merge.settled(stored, merging, beside=(_PLACE,)), actions) as (settled, metrics):
+                done: list[Any] = []
+                if any(metrics.values()):
+                    done += [file.action.remove() for file in taken]
+                    done += _marked(transaction, settled, files, metrics)
+                    done += _written(transaction, settled, metrics, only_new=not taken)
+            return delta_commit.merged(spark, transaction, done, progress, metrics, fence), metrics
+
+
+def _taken(target: Target) -> Sequence[AddedFile]:
+    """The small files that go into the batch's own."""
+    small = [file for file in target.files if file.size <= _SMALL_BYTES]
+    return small if len(small) >= _SMALL_FILES else ()
+
+
+def _reached(target: Target, merging: Merging, count: int) -> Sequence[AddedFile]:
+    """The files that may hold a key of the changes."""
+    stored, changes = delta_files.schema(target.snapshot), merging.changes
+    columns = delta_reach.compared(merging.keys, stored, changes.schema)
+    if not columns or count > _COMPARED_KEYS:
+        return target.files
+    rows = changes.select(*map(names.spark, columns)).collect()
+    keys = delta_reach.Keys(columns, sorted(map(tuple, rows)))
+    return [file for file in target.files if keys.may_be_in(file.stats)]
+
+
+def _session_for(spark: SparkSession, files: Sequence[AddedFile]) -> SparkSession:
+    """The session of a small batch interprets its plans; a table's files are many rows more."""
+    if sum(file.size for file in files) <= _INTERPRETED_BYTES:
+        return spark
+    session = gateway.beside(spark)
+    for key, value in _COMPILED.items():
+        session.conf.set(key, value)
+    return session
+
+
+def _found(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], merging: Merging, count: int) -> DataFrame:
+    """The stored rows whose keys are among the changes', each with its place."""
+    columns = delta_files.schema(snapshot)
+    if not files:
+        return gateway.frame(spark, (), StructType([*columns, *StructType().add(_PLACE, _PLACE_TYPE)]))
+    keys = merging.changes.select(*map(names.spark, merging.keys))
+    keys = F.broadcast(keys) if count <= _BROADCAST_KEYS else keys
+    place = F.struct(F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row"))
+    rows, same = _rows(spark, snapshot, files, place), merge.same_key(merging.keys, SIDES)
+    return rows.alias(SIDES.stored).join(keys.alias(SIDES.change), same, "left_semi")
+
+
+def _rows(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], place: Column) -> DataFrame:
+    """The rows of files without those that are marked, each with its place."""
+    jvm, columns = gateway.of(spark), delta_files.schema(snapshot).names
+    read = snapshot.deltaLog().createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
+    return DataFrame(read, spark).select(*map(names.spark, columns), place.alias(_PLACE))
+
+
+def _marked(transaction: Any, settled: DataFrame, files: Sequence[AddedFile], metrics: Mapping[str, int]) -> list[Any]:
+    """Delta's actions that hide the rows which are updated or deleted; a file without any other row goes."""
+    if metrics[delta_merge.METRICS["update"]] + metrics[delta_merge.METRICS["delete"]] == 0:
+        return []
+    jvm = gateway.of(settled.sparkSession)
+    delta, option = jvm.org.apache.spark.sql.delta.commands, jvm.scala.Option
+    gone = F.col("action").isin("update", "delete") & F.col(_PLACE).isNotNull()
+    rows = settled.where(gone).select(f"{_PLACE}.*")
+    has_vectors = any(file.has_vector for file in files)
+    every = jvm.org.apache.spark.sql.catalyst.expressions.Literal.TrueLiteral()
+    where, which = option.apply(F.col("file")._jc), option.apply(F.col("row")._jc)  # noqa: SLF001
+    actions = _actions(jvm, files)
+    vectors = delta.DeletionVectorBitmapGenerator.buildRowIndexSetsForFilesMatchingCondition(
+        settled.sparkSession._jsparkSession,  # noqa: SLF001
+        transaction,
+        has_vectors,
+        rows._jdf,  # noqa: SLF001
+        actions,
+        every,
+        where,
+        which,
+    )
+    helper = delta.DMLWithDeletionVectorsHelper
+    by_name = helper.generateCandidateFileMap(transaction.deltaLog().dataPath(), actions)
+    touched = helper.findFilesWithMatchingRows(transaction, by_name, vectors)
+    return [action for file in gateway.each(touched) for action in _replaced(file)]
+
+
+def _replaced(touched: Any) -> tuple[Any, ...]:
+    file = touched.fileLogEntry()
+    if touched.isFullyReplaced():
+        return (file.remove(),)
+    return gateway.pair(file.removeRows(touched.newDeletionVector(), True, True))
+
+
+def _written(transaction: Any, settled: DataFrame, metrics: Mapping[str, int], *, only_new: bool) -> list[Any]:
+    """Delta's actions for the files with the rows as they have become, and with those of the change feed. Rows that are
+    only inserted, into a file that has ``only_new`` ones, are their own feed.
+    """
+    count = sum(metrics.values())
+    changed = settled.where((F.col("action") != "keep") | F.col(_PLACE).isNull())
+    changed = changed.coalesce(1) if count <= _ONE_FILE_ROWS else changed
+    is_feed = only_new and metrics[delta_merge.METRICS["insert"]] == count
+    rows = changed.select("new.*") if is_feed else delta_merge.images(changed)
+    return list(gateway.each(transaction.writeFiles(rows._jdf)))  # noqa: SLF001
+
+
+def _actions(jvm: Any, files: Sequence[AddedFile]) -> Any:
+    return jvm.PythonUtils.toSeq([file.action for file in files])

@@ -1,0 +1,58 @@
+"""Which files of a Delta table may hold a key of a batch, told by the least and the greatest value that its log has of
+each column of each file (performance.md A2, A3).
+
+A range of keys in the condition of a MERGE is one for the whole batch, or a few; here every key is compared, and none
+of them is in a plan or in the log. A file of which the log does not tell enough may hold any key.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from operator import itemgetter
+from typing import Any
+
+from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType, StringType, StructType
+
+_WHOLE = (ByteType, ShortType, IntegerType, LongType)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The values of the compared ``columns`` of every key of a batch, sorted; columns of which the log rounds values,
+    or tells them in another order than theirs, are not among them.
+    """
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Any, ...]]
+
+    def may_be_in(self, stats: str) -> bool:
+        """Whether a file with these statistics (JSON, '' where there are none) may hold one of the keys."""
+        told: Mapping[str, Any] = json.loads(stats, parse_float=Decimal) if stats else {}
+        least, greatest = told.get("minValues") or {}, told.get("maxValues") or {}
+        bounds = [(least.get(column), greatest.get(column)) for column in self.columns]
+        known = [(at, low, high) for at, (low, high) in enumerate(bounds) if low is not None and high is not None]
+        rows = self.rows
+        if known and known[0][0] == 0:
+            _, low, high = known.pop(0)
+            first = itemgetter(0)
+            rows = rows[bisect_left(rows, low, key=first) : bisect_right(rows, high, key=first)]
+        return any(all(low <= row[at] <= high for at, low, high in known) for row in rows)
+
+
+def compared(keys: Sequence[str], stored: StructType, changed: StructType) -> tuple[str, ...]:
+    """The columns of a key that can be compared with statistics: whole numbers, decimals and texts on both sides.
+
+    Texts are cut off in the log, but upwards where they are the greatest, and both Python and Spark order them by their
+    code points. Of instants the log knows milliseconds only.
+    """
+    return tuple(key for key in keys if _kind(stored[key].dataType) == _kind(changed[key].dataType) is not None)
+
+
+def _kind(type_: DataType) -> str | None:
+    if isinstance(type_, (*_WHOLE, DecimalType)):
+        return "number"
+    return "text" if type(type_) is StringType else None
