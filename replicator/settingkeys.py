@@ -164,7 +164,7 @@ class BronzeKeys(Strict):
 
 
 class SilverKeys(Strict):
-    """Bronze -> silver. ``tables_at_once``: of a small batch so many tables are worked on at a time."""
+    """Bronze -> silver. ``tables_at_once``: so many tables of a batch that is not large are worked on at a time."""
 
     tables_at_once: int = Field(default=3, ge=1, le=32)
 

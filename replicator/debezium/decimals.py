@@ -232,7 +232,7 @@ def _from_digits(number: Column, bounds: tuple[int, int]) -> tuple[Column, Colum
         shift = F.when(exponent == "", F.lit("0")).otherwise(exponent).cast("int")
         return _fit(_minus_if(held.startswith("-")), digits, F.length(fraction) - shift, bounds)
 
-    slow = let(F.when(is_number & ~fits_at_once, number), slowly)
+    slow = let(F.when(~fits_at_once & is_number, number), slowly)
     return F.when(fits_at_once, number.cast(_ddl(bounds))).otherwise(slow["value"]), slow["misfit"]
 
 

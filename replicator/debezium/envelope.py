@@ -16,14 +16,14 @@ from replicator.debezium import position
 from replicator.spec import Reading
 
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
+_BODY = (
+    f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
+    "aggregate_type STRING, additional_data STRING, specversion STRING"
+)
+_HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_BODY}"
 _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
-_BODY = (
-    f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
-    f"aggregate_type STRING, additional_data STRING, specversion STRING, {_FLAT}"
-)
-_HEAD = f"schema STRING, payload STRUCT<{_BODY}>, {_BODY}"
 _JSON_SPACE = " \t\r\n"
 
 AS_THEY_LOOK = Reading()
@@ -94,18 +94,35 @@ def _gathered(shards: Sequence[tuple[str, str]]) -> Column:
 @cache
 def _heads() -> tuple[Column, ...]:
     """What the texts of value and key hold, parsed."""
-    head = F.from_json(F.col("value"), _HEAD)
-    key_head = F.from_json(F.col("key"), "schema STRING, payload STRING")
-    is_object = _trimmed(F.col("value")).startswith("{")
-    return head.alias("_head"), key_head.alias("_key"), is_object.alias("_object")
+    value, key = F.col("value"), F.col("key")
+    head = F.from_json(value, _HEAD)
+    # the many fields of flattened rows, and a wrapper, only where their names may be
+    flat = F.when(_may_have(value, '"__'), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
+    key_head = F.when(_may_have(key, '"payload"'), F.from_json(key, "schema STRING, payload STRING"))
+    return head.alias("_head"), flat.alias("_marks"), key_head.alias("_key"), _is_object(value).alias("_object")
+
+
+def _may_have(text: Column, name: str) -> Column:
+    """Whether a name may occur in JSON: as it is, or spelled with escapes."""
+    return text.contains(name) | text.contains("\\u")
 
 
 @cache
 def _bodies() -> tuple[Column, ...]:
     """The record without its schema wrapper."""
     wrapped = F.col("_head.payload").isNotNull() & F.col("_head.op").isNull()
-    body = F.when(wrapped, F.col("_head.payload")).otherwise(_body_of(F.col("_head")))
-    return F.coalesce(wrapped, F.lit(False)).alias("wrapped"), body.alias("_body")
+    head, flat = F.col("_head"), F.col("_marks")
+    body = F.when(wrapped, _fields_of(head["payload"], _BODY)).otherwise(_fields_of(head, _BODY))
+    marks = F.when(wrapped, flat["payload"]).otherwise(_fields_of(flat, _FLAT))
+    return (
+        F.coalesce(wrapped, F.lit(False)).alias("wrapped"),
+        body.alias("_body"),
+        F.when(wrapped, head["payload"]["after"]).otherwise(head["after"]).alias("_after"),
+        F.when(flat.isNotNull(), marks).alias("_flat"),
+        # what else is asked of the head: the whole of it need not go from step to step
+        head["schema"].alias("_schema"),
+        head["payload"].isNull().alias("_payloadless"),
+    )
 
 
 @cache
@@ -118,8 +135,13 @@ def _trimmed(text: Column) -> Column:
     return F.btrim(text, F.lit(_JSON_SPACE))
 
 
-def _body_of(head: Column) -> Column:
-    names = [field.split(" ")[0] for field in _split(_BODY)]
+def _is_object(text: Column) -> Column:
+    """Whether the text begins like an object; nearly all do at once, and to trim is dear."""
+    return text.startswith("{") | _trimmed(text).startswith("{")
+
+
+def _fields_of(head: Column, ddl: str) -> Column:
+    names = [field.split(" ")[0] for field in _split(ddl)]
     return F.struct(*[head[name].alias(name) for name in names])
 
 
@@ -137,15 +159,15 @@ def _split(ddl: str) -> list[str]:
 @cache
 def _operations(flattened: tuple[str, ...]) -> tuple[Column, ...]:
     """Operation and source block, of envelopes and of flattened rows alike."""
-    body = F.col("_body")
+    body, marks = F.col("_body"), F.col("_flat")
     flat_source = position.flattened_source(
-        {name: F.coalesce(body[f"__source_{name}"], body[f"__{name}"]) for name in _METADATA if name != "name"}
+        {name: F.coalesce(marks[f"__source_{name}"], marks[f"__{name}"]) for name in _METADATA if name != "name"}
     )
     flat = body["source"].isNull() & body["op"].isNull()
     if flattened:
         flat = flat | F.col("topic").isin(*flattened)
-    deleted = F.lower(body["__deleted"]) == "true"
-    op = F.when(~flat, body["op"]).when(deleted, F.lit("d")).otherwise(F.coalesce(body["__op"], F.lit("u")))
+    deleted = F.lower(marks["__deleted"]) == "true"
+    op = F.when(~flat, body["op"]).when(deleted, F.lit("d")).otherwise(F.coalesce(marks["__op"], F.lit("u")))
     source = F.when(flat, flat_source).otherwise(body["source"])
     return flat.alias("flat"), source.alias("_source"), op.alias("op")
 
@@ -160,7 +182,7 @@ def _names() -> tuple[Column, ...]:
     schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
     key_wrapped = F.coalesce(F.col("_key.schema").isNotNull() & F.col("_key.payload").isNotNull(), F.lit(False))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
-    key_names = F.when(_trimmed(key_text).startswith("{"), F.json_object_keys(key_text))
+    key_names = F.when(_is_object(key_text), F.json_object_keys(key_text))
     return (
         F.coalesce(source["name"], parts[0]).alias("source_name"),
         F.when((schema != "") & (table != ""), F.concat_ws(".", schema, table)).alias("table"),
@@ -170,6 +192,7 @@ def _names() -> tuple[Column, ...]:
         key_names.alias("key_names"),
         key_text.alias("_key_text"),
         _row_text().alias("_row_text"),
+        position.numbers(source).alias("_numbers"),
     )
 
 
@@ -177,19 +200,19 @@ def _names() -> tuple[Column, ...]:
 def _positions(binlog: str) -> tuple[Column, ...]:
     """Where in the source's order, and what the row is made of."""
     return (
-        position.position(F.col("_source"), F.col("is_snapshot"), binlog).alias("position"),
+        position.position(F.col("_source"), F.col("is_snapshot"), binlog, F.col("_numbers")).alias("position"),
         position.stream(F.col("_source"), binlog).alias("stream"),
         F.col("_source.txId").alias("transaction"),
         F.json_object_keys("_row_text").alias("row_names"),
-        F.col("_body.__deleted").isNotNull().alias("rewritten"),
+        F.col("_flat.__deleted").isNotNull().alias("rewritten"),
     )
 
 
 @cache
 def _forms() -> tuple[Column, ...]:
     """What is decoded alike, and what carries no mark of Debezium's."""
-    form = F.xxhash64("flat", "wrapped", "_head.schema", "key_wrapped", "_key.schema", "key_names", "row_names")
-    marked = F.col("_body.__op").isNotNull() | F.col("_body.__deleted").isNotNull() | F.col("position").isNotNull()
+    form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
+    marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
     return form.alias("form"), (F.col("flat") & ~marked).alias("bare"), _shape().alias("shape")
 
 
@@ -208,8 +231,8 @@ def _shape() -> Column:
 
     ``get_json_object`` writes compact JSON, so that a column that holds an object is seen by its colon.
     """
-    body, row = F.col("_body"), F.col("_row_text")
-    own = (F.col("_source.snapshot"), body["op"], body["__op"], body["__deleted"])
+    body, marks, row = F.col("_body"), F.col("_flat"), F.col("_row_text")
+    own = (F.col("_source.snapshot"), body["op"], marks["__op"], marks["__deleted"])
     in_head = reduce(lambda found, held: found | F.coalesce(held.startswith("{"), F.lit(False)), own, F.lit(False))
     in_row = (row.contains(':{"') | row.contains(':[{"')) & row.rlike(_AVRO)
     in_key = F.col("_key_text").rlike(r"^\s*\{.*\{")
@@ -223,20 +246,18 @@ def _shape() -> Column:
 def _row_text() -> Column:
     """The row as compact JSON, only where no schema block names its columns."""
     value, flat = F.col("value"), F.col("flat")
-    row = (
-        F.when(flat & F.col("wrapped"), F.get_json_object(value, "$.payload"))
-        .when(flat, value)
-        .when(F.col("wrapped"), F.get_json_object(value, "$.payload.after"))
-        .otherwise(F.get_json_object(value, "$.after"))
-    )
-    return F.when(F.col("_head.schema").isNull(), row)
+    wrapped = F.when(F.col("wrapped"), F.get_json_object(value, "$.payload")).otherwise(value)
+    row = F.when(flat, wrapped).otherwise(F.col("_after"))
+    return F.when(F.col("_schema").isNull(), row)
 
 
 def _is_null_value() -> Column:
     """No bytes, zero bytes, the JSON text null, or a wrapper around nothing (A1; measured Z1.4)."""
-    nothing = F.col("value").isNull() | (_trimmed(F.col("value")).isin("", "null"))
-    empty_wrapper = F.col("value").rlike(r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$')
-    return F.col("undecodable").isNull() & (nothing | (empty_wrapper & F.col("_head.payload").isNull()))
+    nothing = F.col("value").isNull() | (~F.col("_object") & _trimmed(F.col("value")).isin("", "null"))
+    empty_wrapper = F.col("value").contains('"payload"') & F.col("value").rlike(
+        r'^\s*\{\s*"schema"\s*:.*"payload"\s*:\s*null\s*\}\s*$'
+    )
+    return F.col("undecodable").isNull() & (nothing | (empty_wrapper & F.col("_payloadless")))
 
 
 def _rule() -> Column:
@@ -257,7 +278,8 @@ def _reason() -> Column:
     """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
     # `from_json` reads the first object and never looks at what stands behind it
     alone = F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))) == 1
-    broken = ~(F.coalesce(alone, F.lit(False)) & _trimmed(F.col("value")).endswith("}"))
+    ends = F.col("value").endswith("}") | _trimmed(F.col("value")).endswith("}")
+    broken = ~(F.coalesce(alone, F.lit(False)) & ends)
     scalar = F.get_json_object("value", "$").isNotNull()
     return (
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
+from replicator.debezium.decoding import let
+
 SOURCE_FIELDS = (
     "version STRING, connector STRING, name STRING, ts_ms BIGINT, snapshot STRING, db STRING, schema STRING, "
     "table STRING, table_name STRING, file STRING, pos BIGINT, row BIGINT, gtid STRING, lsn BIGINT, sequence STRING, "
@@ -25,6 +27,8 @@ FIRST_EPOCH = "0000"
 DOMAIN = "domain "
 """Before the number of a GTID domain, at the end of a stream's name."""
 
+_TWO_LSNS = r'^\["[0-9]{1,18}","[0-9]{1,18}"\]$'
+_FILE = r"\.([0-9]{1,10})$"
 _GTID = "^([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,18})$"
 _EPOCH_AND_MAJOR = len(FIRST_EPOCH) + 20
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
@@ -32,19 +36,41 @@ _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 
 
-def position(source: Column, is_snapshot: Column, binlog: str = "file_pos") -> Column:
+def numbers(source: Column) -> Column:
+    """STRUCT<file, gtid, commit, flushed BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
+    them often. In a projection of their own the texts are read once.
+    """
+    file, gtid = F.regexp_extract(source["file"], _FILE, 1), F.regexp_extract(source["gtid"], _GTID, 2)
+    told = source["sequence"]
+    # two numbers need no parser, and nearly all are
+    is_plain = told.rlike(_TWO_LSNS)
+    commit = F.substring_index(F.substring_index(told, '","', 1), '"', -1)
+    flushed = F.substring_index(F.substring_index(told, '","', -1), '"', 1)
+    either = let(F.from_json(told, "ARRAY<STRING>"), lambda pair: F.transform(pair, _number))
+    return F.struct(
+        F.when(file != "", file.cast("bigint")).alias("file"),
+        F.when(gtid != "", gtid.cast("bigint")).alias("gtid"),
+        F.when(is_plain, commit.cast("bigint")).otherwise(F.get(either, F.lit(0))).alias("commit"),
+        F.when(is_plain, flushed.cast("bigint")).otherwise(F.get(either, F.lit(1))).alias("flushed"),
+    )
+
+
+def position(source: Column, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
     """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
 
-    ``source`` is a struct of SOURCE_FIELDS. D9's spellings of "no position" give NULL. ``binlog`` says what places a
-    change of MySQL's or MariaDB's: ``file_pos``, ``file_pos_row`` or MariaDB's ``gtid``.
+    ``source`` is a struct of SOURCE_FIELDS, ``known`` its :func:`numbers` where they are a column already. D9's
+    spellings of "no position" give NULL. ``binlog`` says what places a change of MySQL's or MariaDB's: ``file_pos``,
+    ``file_pos_row`` or MariaDB's ``gtid``.
     """
+    known = numbers(source) if known is None else known
     connector = F.lower(source["connector"])
-    in_binlog = _binlog(source, with_row=binlog == "file_pos_row")
+    in_binlog = _binlog(source, known["file"], with_row=binlog == "file_pos_row")
     if binlog == "gtid":
-        in_binlog = F.when(connector == "mariadb", _gtid(source)).otherwise(in_binlog)
+        by_gtid = F.when(source["pos"] >= 0, _pair(known["gtid"], source["pos"]))
+        in_binlog = F.when(connector == "mariadb", by_gtid).otherwise(in_binlog)
     return (
         F.when(connector.isin("mysql", "mariadb"), in_binlog)
-        .when(connector == "postgresql", _postgres(source, is_snapshot))
+        .when(connector == "postgresql", _postgres(source, known, is_snapshot))
         .when(connector == "sqlserver", _sqlserver(source))
         .when(connector == "oracle", _oracle(source, is_snapshot))
         .when(connector == "mongodb", F.lit(LOWEST))
@@ -133,27 +159,19 @@ def with_running_maximum(own: Column, is_snapshot: Column, before: Column, folde
     return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
 
 
-def _gtid(source: Column) -> Column:
-    """The GTID's sequence number and the position in its server's binlog: a transaction is in one file."""
-    number = F.regexp_extract(source["gtid"], _GTID, 2)
-    return F.when(source["pos"] >= 0, _pair(F.when(number != "", number.cast("bigint")), source["pos"]))
-
-
-def _binlog(source: Column, *, with_row: bool) -> Column:
+def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:
     """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out where
     there may be some.
     """
-    number = F.regexp_extract(source["file"], r"\.([0-9]{1,10})$", 1)
-    file, pos = F.when(number != "", number.cast("bigint")), source["pos"]
+    pos = source["pos"]
     fits = file.between(0, _MAX_FILE) & pos.between(0, _MAX_POS)
     row = _hex(F.when(source["row"] >= 0, source["row"]).otherwise(0), 16) if with_row else F.lit("0" * 16)
     return F.when(fits, F.concat(_hex(file, 8), _hex(pos, 12), row))
 
 
-def _postgres(source: Column, is_snapshot: Column) -> Column:
+def _postgres(source: Column, known: Column, is_snapshot: Column) -> Column:
     """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum)."""
-    pair = F.from_json(source["sequence"], "ARRAY<STRING>")
-    commit, flushed = _number(F.get(pair, F.lit(0))), _number(F.get(pair, F.lit(1)))
+    commit, flushed = known["commit"], known["flushed"]
     lsn = F.when(source["lsn"] >= 0, source["lsn"])
     incremental = F.lower(source["snapshot"]) == "incremental"
     snapshot = F.when(incremental, _pair(commit, flushed)).otherwise(_pair(F.coalesce(commit, F.lit(0)), F.lit(0)))

@@ -1,8 +1,8 @@
 """From a JSON value to a typed Spark column, or to the reason why not (types.md sections 2 to 5 and 7).
 
-A row is parsed twice: once with the *wire* types below, so that numbers go straight into their type (Y1), and once
-with every field as STRING, only to see whether something was there. :func:`decode` compares the two: a value that does
-not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
+A row is parsed with the *wire* types below, so that numbers go straight into their type (Y1), and where that shows no
+value once more with STRING, only to see whether something was there (:func:`text_of`). :func:`decode` compares the two:
+a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
 
 What the text cannot show: a bare JSON number in a field whose logical type says text is taken as Spark rewrites it
 (``1.50`` becomes ``1.5``, section 7). Declare such columns by what is sent, e.g. ``decimal_number(10,2)``.
@@ -37,7 +37,7 @@ from replicator.debezium.decoding import (
 from replicator.debezium.logical import Field, Logical, spark_type
 from replicator.errors import ConfigError
 
-__all__ = ["Decoded", "Policies", "decode", "wire_type"]
+__all__ = ["Decoded", "Policies", "decode", "lacks_text", "shows_itself", "text_of", "wire_type"]
 
 _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
@@ -49,6 +49,8 @@ _INTEGER_BITS = {
     "micro_duration": 64,
     "nano_duration": 64,
 }
+_NUMBERS = ("SMALLINT", "INT", "BIGINT", "BOOLEAN")
+_INFINITE = (float("inf"), float("-inf"))
 _TEXTS = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
 _TWO_64 = Decimal(2**64)
 _NUL, _REPLACEMENT = "\u0000", "\ufffd"
@@ -82,6 +84,29 @@ def decode(logical: Logical, wire: Column, text: Column, policies: Policies = _D
     both NULL means JSON null or no such field. Raises ConfigError for a logical type that has no decoder.
     """
     return _family(logical).decode(logical, wire, text, policies)
+
+
+def shows_itself(logical: Logical) -> bool:
+    """Whether what is read with the wire type is the field's text already."""
+    return wire_type(logical) == "STRING"
+
+
+def lacks_text(logical: Logical, wire: Column) -> Column:
+    """Whether a field's text must be read beside its ``wire`` value: of a number only where there is none, or an
+    infinite one, which may be a word or too large a literal; always of what has parts, and of a JSON number with more
+    digits than its type shows.
+    """
+    kind = wire_type(logical)
+    if kind in _NUMBERS:
+        return wire.isNull()
+    return wire.isNull() | wire.isin(*_INFINITE) if kind in ("FLOAT", "DOUBLE") else F.lit(True)
+
+
+def text_of(logical: Logical, wire: Column, parsed: Column) -> Column:
+    """A field's text as :func:`decode` wants it, of one that does not show itself. ``parsed`` is what was read for
+    STRING; NULL where the ``wire`` value lacks none.
+    """
+    return F.coalesce(parsed, wire.cast("string")) if wire_type(logical) in (*_NUMBERS, "FLOAT", "DOUBLE") else parsed
 
 
 @dataclass(frozen=True)
@@ -128,7 +153,7 @@ def _integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decod
 
 def _floating(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
     """NaN and infinities come quoted; a literal too large for the type is no infinity."""
-    is_infinite = wire.isin(float("inf"), float("-inf"))
+    is_infinite = wire.isin(*_INFINITE)
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
     value = F.when(~is_infinite | is_word, wire)
     return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())

@@ -20,8 +20,12 @@ from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
 from replicator.transforms import changes, decode, evolve, transformed, truncate
+from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
-from replicator.transforms.layout import Layout
+from replicator.transforms.layout import Layout, stored_name
+
+_WORTH_IT = 1.5
+"""So many records a key must have for the newest ones to be looked for before any is parsed."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class Decoded:
     must become for them. ``guessed`` names columns whose types nobody described; ``swaps`` counts the records that
     were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
     ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None where
-    nobody counted.
+    nobody counted. ``replaced`` records are no changes because a newer one of their key decides.
     """
 
     ordered: DataFrame
@@ -41,6 +45,7 @@ class Decoded:
     swaps: int
     truncated: Callable[[], Truncated]
     tally: Mapping[str, int] | None = None
+    replaced: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,9 +62,9 @@ class _Reading:
 
 
 @contextmanager
-def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterator[Decoded]:
-    """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Raises SchemaRefused
-    where the table cannot follow.
+def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bool = True) -> Iterator[Decoded]:
+    """The share's changes, kept for the time of the block; with ``places`` they have ``_at``. Without ``every`` those
+    may be left out that a newer one of their key replaces. Raises SchemaRefused where the table cannot follow.
     """
     rows = share.changes_in(records)
     stored = share.stored()
@@ -75,7 +80,12 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterat
     changed = transform.made(typed)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
-        made, tally = kept.enter_context(tuning.tallied(changed, _tally()))
+        few = None
+        if not every and _can_be_few(share, forms, layout, needs):
+            newest = deciding(ordered, scattered=share.spread, held=needs.placeholder)
+            few = decode.decode(newest, forms, layout, share.name, needs)
+        made, told, replaced = _made(share, changed, few, kept)
+        tally: Mapping[str, int] | None = told
         swaps = 0
         if needs.key_changes:
             reading = _Reading(ordered, forms, layout, known, transform)
@@ -84,12 +94,36 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False) -> Iterat
             made, swaps, tally = kept.enter_context(tuning.kept(done.changes)), done.swaps, None
         passed = transformed.filtered(made)
         tally = tally if passed is made else None
-        yield Decoded(ordered, passed, transform.schema, stored, frozenset(guessed), swaps, truncated, tally)
+        yield Decoded(ordered, passed, transform.schema, stored, frozenset(guessed), swaps, truncated, tally, replaced)
+
+
+def _made(
+    share: Share, changed: DataFrame, few: DataFrame | None, kept: ExitStack
+) -> tuple[DataFrame, Mapping[str, int], int]:
+    """The changes, computed, their tally, and how many records are left out. Where one of the ``few`` cannot be applied
+    it replaces nothing, and no record is left out.
+    """
+    if few is not None:
+        made, tally = kept.enter_context(tuning.tallied(few, _tally()))
+        if not tally["rejected"]:
+            return made, tally, sum(group["count"] for group in share.rows) - tally["good"]
+    return *kept.enter_context(tuning.tallied(changed, _tally())), 0
 
 
 def _tally() -> dict[str, Column]:
     is_good = F.col("_reject").isNull()
     return {"good": is_good, "partial": is_good & (F.size(decode.unsent()) > 0), "rejected": ~is_good}
+
+
+def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Needs) -> bool:
+    """Whether the newest record of a key in Kafka replaces all that came before it, and there are enough of those: the
+    key tells the row's, a change tells a row whole, and nobody asks for those between.
+    """
+    in_key = all({stored_name(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
+    is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or share.declaration.transform)
+    is_apart = any(map(share.any, ("truncates", "has_null_key"))) or share.declaration.has_history
+    records, keys = (sum(group[name] for group in share.rows) for name in ("count", "keys"))
+    return bool(layout.keys) and in_key and is_plain and not is_apart and records >= _WORTH_IT * keys
 
 
 def _needs(share: Share) -> Needs:

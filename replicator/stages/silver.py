@@ -80,12 +80,11 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
     news = routing.everything(spark, at.bronze, bronze, routes.topics(table), upto)
-    spark = tuning.session_for(spark, news.size, exact_names=True)
+    spark = tuning.session_for_records(spark, news.size)
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
     records = records if stood is None else cut.before(records, stood.cut)
-    if news.size <= tuning.SMALL_BYTES:
-        records = records.coalesce(1)
+    records = tuning.laid_out(records)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     with ticks.ticking(watch, watch.in_epochs(records, news.after), routes) as tick:
         shared = ticks.shared(tick)
@@ -127,10 +126,10 @@ def _keep_routes(at: Refinement, learned: Routes, known: Routes) -> None:
 def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:
     """The account of each table with news, in the order of the shares.
 
-    Those of a small batch are taken side by side, no two in one session: what a commit tells of itself stands in the
-    session's settings. A large batch keeps all cores busy with one table, and its rows in memory.
+    They are taken side by side, no two in one session: what a commit tells of itself stands in the session's settings.
+    A large batch keeps all cores busy with one table, and its rows in memory.
     """
-    threads = min(watch.at.tables_at_once, len(shared.shares)) if tuning.is_small(watch.spark) else 1
+    threads = 1 if tuning.is_large(watch.spark) else min(watch.at.tables_at_once, len(shared.shares))
     free = SimpleQueue[SparkSession]()
     for spark in (watch.spark, *(gateway.beside(watch.spark) for _ in range(1, threads))):
         free.put(spark)

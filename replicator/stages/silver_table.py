@@ -99,7 +99,9 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         return account
     purged = horizons.load(share.spark, share.at, share.name, share.table)
     with ExitStack() as kept:
-        read = kept.enter_context(decoded(share, records, places=purged is not None or share.spread))
+        read = kept.enter_context(
+            decoded(share, records, places=purged is not None or share.spread, every=purged is not None)
+        )
         truncated = read.truncated()
         made = kept.enter_context(horizons.judged(share, read, purged, truncated.watermark))
         if read.guessed:
@@ -143,7 +145,7 @@ def _counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horiz
         made,
         read.schema,
         read.stored,
-        good=good,
+        good=good + read.replaced,
         partial=partial,
         truncated=truncated,
         purged=purged,

@@ -70,13 +70,12 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
         return
-    spark = tuning.session_for(spark, news.size, exact_names=True)
+    spark = tuning.session_for_records(spark, news.size)
     news = news if stood is None else cut.with_waiting(news, stood)
     records = news.records(spark, at.bronze, bronze)
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
         records = records.unionByName(waiting)
-    if news.size <= tuning.SMALL_BYTES:
-        records = records.coalesce(1)  # one task and no shuffle in all that follows
+    records = tuning.laid_out(records)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(records, news.after)
     passage = None
@@ -147,7 +146,7 @@ def shared(tick: Tick) -> Shared:
     scattered = _scattered(watch, found, learned)
     records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
-    if nulls_delete or by_time or any(group["bare"] or group["truncates"] for group in groups):
+    if nulls_delete or by_time or any(_may_be_read_otherwise(group) for group in groups):
         records = exempt.by_declaration(records, at.source)
         groups = changes.survey(records, at.placeholder).collect()
         learned = _learned(learned, groups, news, at.source)
@@ -169,6 +168,14 @@ def shared(tick: Tick) -> Shared:
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders)
+
+
+def _may_be_read_otherwise(group: Row) -> bool:
+    """Whether a topic's mode may make something else of the group's records: a tombstone, too, has no field of
+    Debezium's, and stays what it is.
+    """
+    is_change = group["rule"] is None and group["reason"] is None
+    return is_change and bool(group["bare"] or group["truncates"])
 
 
 def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:

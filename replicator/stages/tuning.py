@@ -6,56 +6,88 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator import gateway
 
 SMALL_BYTES = 32 << 20
-"""Up to here, on disk, a batch is small."""
+"""Up to here, on disk, rows of tables are small work."""
 
-_IS_SMALL = "spark.replicator.small"
+FEW_RECORDS, MANY_RECORDS = 1 << 20, 512 << 20
+"""Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
+Of larger work nothing is to be computed again as a whole where an executor is lost.
+"""
 
-_SMALL = {
-    # plans differ from batch to batch, and compiling or re-planning one costs more than running it (performance.md
-    # B10, B11)
+_SIZE = "spark.replicator.size"
+
+_MEDIUM = {
+    # the plans are known to be good, and re-planning them costs more than it wins (performance.md B11)
     "spark.sql.adaptive.enabled": "false",
+    # the wide rows of events make one function of a stage that is too long for the JVM to compile
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # nobody looks at a plan, and what is known of each of its columns saves no row worth the search
     "spark.sql.maxPlanStringLength": "100",
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.constraintPropagation.enabled": "false",
+    _SIZE: "medium",
+}
+_SMALL = {
+    **_MEDIUM,
+    # plans differ from batch to batch, and compiling one costs more than running it (B10)
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": "1",
     # the source of a small MERGE is checkpointed already, see `kept`
     "spark.databricks.delta.merge.materializeSource": "none",
-    _IS_SMALL: "true",
+    _SIZE: "small",
 }
 
 
 def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) -> SparkSession:
-    """A session beside this one, fit for work over ``size`` bytes; with ``exact_names`` ``Id`` and ``id`` are two
-    columns (architecture 9.2).
+    """A session beside this one, fit for work over ``size`` bytes of tables; with ``exact_names`` ``Id`` and ``id`` are
+    two columns (architecture 9.2).
     """
+    return _session(spark, _SMALL if size <= SMALL_BYTES else {}, exact_names=exact_names)
+
+
+def session_for_records(spark: SparkSession, size: int) -> SparkSession:
+    """The same for ``size`` bytes of bronze that are to be decoded, with exact names."""
+    fit = _SMALL if size <= FEW_RECORDS else _MEDIUM if size <= MANY_RECORDS else {}
+    return _session(spark, fit, exact_names=True)
+
+
+def _session(spark: SparkSession, settings: Mapping[str, str], *, exact_names: bool) -> SparkSession:
     session = spark.newSession()
     if exact_names:
         session.conf.set("spark.sql.caseSensitive", "true")
-    for key, value in _SMALL.items() if size <= SMALL_BYTES else ():
+    for key, value in settings.items():
         session.conf.set(key, value)
     return session
 
 
-def is_small(spark: SparkSession) -> bool:
-    """Whether the session is one for small work."""
-    return str(spark.conf.get(_IS_SMALL, "false")) == "true"
+def is_large(spark: SparkSession) -> bool:
+    """Whether the session is one for large work."""
+    return spark.conf.get(_SIZE, "large") == "large"
+
+
+def laid_out(rows: DataFrame) -> DataFrame:
+    """Records of bronze as their session works best on them: small ones in one task, without a shuffle in all that
+    follows; medium ones on all cores, also where they come from one file.
+    """
+    spark = rows.sparkSession
+    size, cores = spark.conf.get(_SIZE, "large"), spark.sparkContext.defaultParallelism
+    if size == "small":
+        return rows.coalesce(1)
+    return rows.repartition(cores, "offset") if size == "medium" and rows.rdd.getNumPartitions() < cores else rows
 
 
 @contextmanager
 def kept(rows: DataFrame) -> Iterator[DataFrame]:
     """Rows that several jobs read, computed once and kept for the time of the block.
 
-    Small ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which costs
-    more than the rows do. Large ones are cached, in columns.
+    All but large ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which
+    costs more than the rows do. Large ones are cached, in columns.
     """
-    if is_small(rows.sparkSession):
+    if not is_large(rows.sparkSession):
         with gateway.checkpointed(rows) as kept_rows:
             yield kept_rows
         return
@@ -67,13 +99,14 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def tallied(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int] | None]]:
-    """:func:`kept`, and for how many of the rows each condition holds, counted on the way; None of large ones, which
-    nothing has computed yet.
+def tallied(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int]]]:
+    """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of large
+    ones a job of its own does.
     """
-    if is_small(rows.sparkSession):
+    if not is_large(rows.sparkSession):
         with gateway.counted(rows, conditions) as counted:
             yield counted
         return
     with kept(rows) as cached:
-        yield cached, None
+        counts = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
+        yield cached, cached.agg(*counts).collect()[0].asDict()

@@ -16,12 +16,14 @@ from replicator.debezium.unavailable import Placeholder
 from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
 
+_KEYS_ERROR = 0.05
+
 
 def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
     """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to
     decode it.
 
-    ``value`` and ``key`` are one example of the form; ``lowest`` is the smallest offset.
+    ``value`` and ``key`` are one example of the form; ``keys`` says about how many there are.
     """
     examples = ("flat", "wrapped", "key_wrapped", "key_names", "row_names", "value", "key")
     return records.groupBy("topic", "source_name", "table", "form", "rule", "reason").agg(
@@ -31,8 +33,11 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
         F.sum((F.col("op") == "t").cast("int")).alias("truncates"),
         F.max("bare").alias("bare"),
         F.max("rewritten").alias("rewritten"),
-        F.max("shape").alias("shape"),
+        # a set lets Spark aggregate by hash, where texts alone would make it sort all records
+        F.array_max(F.collect_set("shape")).alias("shape"),
         F.max(F.col("position").isNotNull()).alias("positioned"),
+        F.max(F.col("key").isNull()).alias("has_null_key"),
+        F.approx_count_distinct("key", _KEYS_ERROR).alias("keys"),
         F.max((F.col("op") == "d") & F.col("key").isNull()).alias("has_keyless_delete"),
         F.max(headers.is_key_change(F.col("headers"))).alias("has_key_change"),
         *[F.first(name).alias(name) for name in examples],

@@ -10,9 +10,10 @@ BOOLEAN`` (it says that the row is new under its key) and ``_at STRUCT<topic, to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,6 +30,11 @@ MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_inserted", "_at")
 """What a change has besides, where keys change."""
 
 _CARRIED = (*ADDRESS, "op", "_seq")
+
+READ = (*_CARRIED, "source_ts_ms", "key", "value", "form")
+"""What :func:`decode` reads of records, where no key changes."""
+
+_OLD_KEY = "_old_key"
 
 
 @dataclass(frozen=True)
@@ -78,16 +84,22 @@ def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: st
 
 def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs) -> DataFrame:
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
+    structs = _structs(form, layout, needs)
+    if needs.key_changes:
+        records = records.withColumn(_OLD_KEY, F.when(F.col("op") != "d", headers.old_key(F.col("headers"))))
     parsed = records.select(
         *_CARRIED,
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
-        *_parsed("_row", "_text", F.col("value"), form.path, form.fields),
-        *_parsed("_key", "_key_text", F.col("key"), form.key_path, form.key_fields),
+        *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
+        *[_parse(struct).alias(struct.name) for struct in structs],
         *([infer.texts(F.col("value"), form.path).alias("_raw")] if _raw_columns(form) else []),
-        *_parsed_needs(form, layout, needs),
+        *_parsed_needs(form, needs),
     )
-    decoded = parsed.select(
+    # numbers are told from a placeholder by their texts
+    texts = {f"{struct.name}_text": _text(struct, whole=needs.placeholder is not None) for struct in structs}
+    told = parsed.select("*", *[text.alias(name) for name, text in texts.items() if text is not None])
+    decoded = told.select(
         *_CARRIED,
         "_source_ts_ms",
         "key",
@@ -122,34 +134,65 @@ def _reject(table: str) -> Column:
     return letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
 
 
-def _parsed(row: str, text: str, json: Column, path: tuple[str, ...], fields: Sequence[Field]) -> list[Column]:
-    """The struct at ``path`` twice: every field in its wire type, and as STRING to see whether something was there."""
-    return [_parse(json, path, fields, wire=True).alias(row), _parse(json, path, fields, wire=False).alias(text)]
+@dataclass(frozen=True)
+class _Struct:
+    """The ``fields`` of what a ``json`` text has at a ``path``, parsed into a column of this ``name``."""
+
+    name: str
+    json: str
+    path: tuple[str, ...]
+    fields: Sequence[Field]
 
 
-def _parse(json: Column, path: tuple[str, ...], fields: Sequence[Field], *, wire: bool) -> Column:
-    kinds = [f"{names.spark(field.name)}: {types.wire_type(field.logical) if wire else 'STRING'}" for field in fields]
-    ddl = f"STRUCT<{', '.join(kinds)}>"
-    for step in reversed(path):
+def _structs(form: Form, layout: Layout, needs: Needs) -> list[_Struct]:
+    found = [
+        _Struct("_row", "value", form.path, form.fields),
+        _Struct("_key", "key", form.key_path, form.key_fields),
+    ]
+    if needs.keyless_deletes and not form.is_flat:
+        path = (*form.path[:-1], "before")
+        found.append(_Struct("_before", "value", path, _fields_of_keys(form, layout)))
+    if needs.key_changes:
+        found.append(_Struct("_old_row", _OLD_KEY, (), _as_in_headers(form.key_fields)))
+    return found
+
+
+def _parse(struct: _Struct) -> Column:
+    """Every field in its wire type."""
+    return _read(struct, {field.name: types.wire_type(field.logical) for field in struct.fields})
+
+
+def _text(struct: _Struct, *, whole: bool) -> Column | None:
+    """The fields that are more than a text as STRING, to see whether something was there: read where the parsed struct
+    does not show it, or in every row. None: there are none.
+    """
+    odd = {field.name: field.logical for field in struct.fields if not types.shows_itself(field.logical)}
+    if not odd:
+        return None
+    parsed = _read(struct, dict.fromkeys(odd, "STRING"))
+    if whole:
+        return parsed
+    lacking = [types.lacks_text(logical, F.col(struct.name).getField(name)) for name, logical in odd.items()]
+    return F.when(F.col(struct.name).isNotNull() & reduce(or_, lacking), parsed)
+
+
+def _read(struct: _Struct, kinds: Mapping[str, str]) -> Column:
+    ddl = f"STRUCT<{', '.join(f'{names.spark(name)}: {kind}' for name, kind in kinds.items())}>"
+    for step in reversed(struct.path):
         ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
-    return reduce(lambda column, step: column[step], path, F.from_json(json, ddl))
+    return reduce(lambda column, step: column[step], struct.path, F.from_json(F.col(struct.json), ddl))
 
 
-def _parsed_needs(form: Form, layout: Layout, needs: Needs) -> list[Column]:
+def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
     found: list[Column] = []
     if needs.generated:
         found.append(F.json_object_keys(F.get_json_object("value", ".".join(["$", *form.path]))).alias("_sent"))
-    if needs.keyless_deletes and not form.is_flat:
-        path = (*form.path[:-1], "before")
-        found += _parsed("_before", "_before_text", F.col("value"), path, _fields_of_keys(form, layout))
     if needs.key_changes:
-        given, is_delete = F.col("headers"), F.col("op") == "d"
-        left, old = is_delete & headers.new_key(given).isNotNull(), F.when(~is_delete, headers.old_key(given))
-        found += _parsed("_old_row", "_old_row_text", old, (), _as_in_headers(form.key_fields))
-        found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(old).alias("_old_text"))
+        left = (F.col("op") == "d") & headers.new_key(F.col("headers")).isNotNull()
+        found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(F.col(_OLD_KEY)).alias("_old_text"))
         found.append(left.alias("_left"))
         found.append(F.coalesce("transaction", position.major(F.col("_seq"))).alias("_tx"))
-        found.append(((F.col("op") == "c") | old.isNotNull()).alias("_inserted"))
+        found.append(((F.col("op") == "c") | F.col(_OLD_KEY).isNotNull()).alias("_inserted"))
     return found
 
 
@@ -189,7 +232,7 @@ def _raw_columns(form: Form) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> Column:
     """STRUCT<value, problem, unsent> of one column of the row; built once, since a Column only names its inputs."""
-    wire, text = F.col("_row").getField(name), F.col("_text").getField(name)
+    wire, text = _wire_and_text("_row", name, logical)
     if is_raw:
         wire = text = F.col("_raw")[F.lit(name)]
     decoded = types.decode(logical, wire, text)
@@ -200,7 +243,14 @@ def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | 
 @lru_cache(maxsize=1024)
 def _value(of: str, name: str, logical: Logical) -> Column:
     """One column of a key; a part that does not fit its type is NULL, and so the key cannot be read."""
-    return types.decode(logical, F.col(of).getField(name), F.col(f"{of}_text").getField(name)).value
+    return types.decode(logical, *_wire_and_text(of, name, logical)).value
+
+
+def _wire_and_text(of: str, name: str, logical: Logical) -> tuple[Column, Column]:
+    wire = F.col(of).getField(name)
+    if types.shows_itself(logical):
+        return wire, wire
+    return wire, types.text_of(logical, wire, F.col(f"{of}_text").getField(name))
 
 
 def _old(form: Form, layout: Layout) -> Column:

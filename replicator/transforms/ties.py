@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from replicator import names
 from replicator.debezium import position
@@ -20,14 +21,25 @@ def across_partitions(changes: DataFrame, keys: Sequence[str], columns: Sequence
 
     ``columns`` are all of the table's. Changes that only offsets order have no place.
     """
-    values = F.to_json(F.struct("_deleted", *map(names.spark, columns)), {"ignoreNullFields": "false"})
+    kinds = changes.schema
+    values = [_hashable(names.spark(column), kinds[column].dataType) for column in columns]
+    # a hash leaves NULLs out: whether there is one is told before each
+    said = F.xxhash64("_deleted", *[part for value in values for part in (value.isNull(), value)])
     told = changes.where(F.col("_reject").isNull() & ~position.is_by_offset(F.col("_seq"))).select(
         *map(names.spark, keys),
         position.place(F.col("_seq")).alias("_place"),
-        F.struct("_at.topic", "_at.partition").alias("_part"),
-        F.xxhash64(values).alias("_said"),
+        F.xxhash64("_at.topic", "_at.partition").alias("_part"),
+        said.alias("_said"),
     )
-    of_place = told.groupBy(*map(names.spark, keys), "_place").agg(
-        F.size(F.collect_set("_part")).alias("_parts"), F.size(F.collect_set("_said")).alias("_things")
+    several = [(F.min(name) != F.max(name)).alias(name) for name in ("_part", "_said")]
+    of_place = told.groupBy(*map(names.spark, keys), "_place").agg(*several)
+    return of_place.where(F.col("_part") & F.col("_said")).select(*map(names.spark, keys))
+
+
+def _hashable(column: str, kind: DataType) -> Column:
+    """Maps have no hash, also within other values."""
+    return (
+        F.to_json(column, {"ignoreNullFields": "false"})
+        if isinstance(kind, (ArrayType, MapType, StructType))
+        else F.col(column)
     )
-    return of_place.where((F.col("_parts") > 1) & (F.col("_things") > 1)).select(*map(names.spark, keys))

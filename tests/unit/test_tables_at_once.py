@@ -88,10 +88,10 @@ def rows(spark: SparkSession, at: Refinement, name: str) -> dict[int, int]:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("at_once", "size", "expected"),
-    [(3, 100, 3), (1, 100, 1), (3, tuning.SMALL_BYTES, 1)],
+    [(3, 100, 3), (1, 100, 1), (3, tuning.MANY_RECORDS, 1)],
     ids=["three", "one by one", "a large batch"],
 )
-def test_so_many_tables_of_a_small_batch_are_written_at_once(
+def test_so_many_tables_of_a_batch_are_written_at_once(
     exact: SparkSession, tmp_path: Path, at_once: int, size: int, expected: int
 ) -> None:
     """As many as the setting says, each in a session of its own; of a large batch one. The accounts are in the order of

@@ -1,0 +1,144 @@
+"""Which records of a key are parsed: the newest alone where it replaces the others, all where they have a say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table
+from replicator.stages import decoding, silver, ticks, tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms import fold
+from tests.builders import UNSENT, Record, bronze, envelope, record
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = (Column("id", "int"), Column("n", "int"), Column("v", "string"))
+NEW_KEY = ("__debezium.newkey", b'{"id":9}')
+
+
+@dataclass(frozen=True)
+class Case:
+    """Records of a table that is declared so; how many of them are not parsed, and what is said of rows: ``v`` by
+    ``id``, None of a deleted one.
+    """
+
+    records: Sequence[tuple[int, dict[str, Any]]]
+    replaced: int
+    rows: dict[int, str | None]
+    declared: dict[str, Any] = field(default_factory=dict)
+
+
+def said(key: int, v: str, /, **more: Any) -> tuple[int, dict[str, Any]]:
+    """A change of a row; ``more`` is what sets it apart."""
+    return key, {"v": v, **more}
+
+
+def times(key: int, *values: str) -> list[tuple[int, dict[str, Any]]]:
+    return [said(key, v) for v in values]
+
+
+OTHER = times(2, "p", "q", "r", "s")
+CASES = {
+    "newest": Case([*times(1, "a", "b", "c", "d"), *OTHER], 6, {1: "d", 2: "s"}),
+    "fallen": Case([said(1, v, pos=pos) for v, pos in (("a", 9), ("b", 8), ("c", 7))], 2, {1: "a"}),
+    "deleted": Case([*times(1, "a", "b"), said(1, "", op="d"), (1, {"value": None}), *OTHER], 4, {1: None, 2: "s"}),
+    "by_time": Case(
+        [said(1, v, ts_ms=ts) for v, ts in (("a", 30), ("b", 20), ("c", 10))], 2, {1: "a"}, {"sequence_by": BY_TIME}
+    ),
+    "unsent": Case([*times(1, "a", "b"), said(1, UNSENT, n=7), *OTHER], 3, {1: "b", 2: "s"}),
+    "scattered": Case([*times(1, "a", "b"), said(1, "c", partition=1), *OTHER], 3, {1: "c", 2: "s"}),
+    "once_each": Case([said(key, "a") for key in range(5)], 0, dict.fromkeys(range(5), "a")),
+    "moved": Case([*times(1, "a", "b"), said(1, "", op="d", headers=(NEW_KEY,)), *OTHER], 0, {1: None, 2: "s"}),
+    "emptied": Case([*times(1, "a", "b"), (1, {"op": "t", "key": None}), *OTHER], 0, {2: "s"}),
+    "keyless": Case([*times(1, "a", "b"), said(1, "c", key=None), *OTHER], 0, {1: "b", 2: "s"}),
+    "misfit": Case([*times(1, "a", "b"), said(1, "c", n="x"), *OTHER], 0, {1: "b", 2: "s"}),
+    "nowhere": Case([*times(1, "a", "b"), said(1, "c", file=None), *OTHER], 0, {1: "b", 2: "s"}),
+    "own_key": Case([said(1, v, key={"x": 1}) for v in "abcd"], 0, {1: "d"}, {"keys": ("id",)}),
+    "history": Case([*times(1, "a", "b", "c"), *OTHER], 0, {1: "c", 2: "s"}, {"stored_as_scd_type": 2}),
+}
+
+
+def sent(name: str) -> list[Record]:
+    """The records of a case, offsets in their order."""
+    return [_sent(name, offset, key, dict(told)) for offset, (key, told) in enumerate(CASES[name].records)]
+
+
+def _sent(name: str, offset: int, key: int, told: dict[str, Any]) -> Record:
+    topic, given = f"s.shop.{name}", told.pop("key", {"id": key})
+    place = {name: told.pop(name) for name in ("partition", "headers") if name in told}
+    if "value" in told:
+        return record(topic, offset, given, told["value"], **place)
+    op, row = told.pop("op", "u"), {"id": key, "n": told.pop("n", 1), "v": told.pop("v", None)}
+    before = row if op == "d" else None
+    after = None if op in ("d", "t") else row
+    where = {"pos": 4 + offset, "table": f"shop.{name}"} | told
+    return record(topic, offset, given, envelope(op, after, before, **where), **place)
+
+
+class Sized(MemoryFormat):
+    """Every topic's news are of one size on disk."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
+        found = super().arrivals(spark, table, after, upto)
+        return None if found is None else [Arrival(each.partition, each.version, self._size) for each in found]
+
+
+def lake(folder: Path, size: int = 0) -> Refinement:
+    declared = tuple(Declaration(f"shop.{name}", COLUMNS, **case.declared) for name, case in CASES.items())
+    format_ = Sized(size)
+    return Refinement(SourceSpec("s", ".*", tables=declared), format_, format_, MemoryControl(), Lake(str(folder)), 1.0)
+
+
+def append(spark: SparkSession, at: Refinement, *names: str) -> None:
+    at.bronze.append(bronze(spark, [each for name in names for each in sent(name)]), at.lake.bronze("s"), None)
+
+
+def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSession, tmp_path: Path) -> None:
+    """Not where an older record has a say: a column that was not sent, another partition, a key change, a truncate, no
+    key in Kafka, a history, or a newest one that cannot be applied. What becomes of the rows is the same.
+    """
+    at = lake(tmp_path)
+    append(exact, at, *CASES)
+    found: dict[str, int] = {}
+    with ticks.unread(exact, at) as tick:
+        assert tick is not None
+        shared = ticks.shared(tick)
+        for share in shared.shares:
+            rows = []
+            for every in (False, True):
+                with decoding.decoded(share, shared.records, places=share.spread, every=every) as read:
+                    changes = read.changes.where("_reject IS NULL").drop("_reject", "_at")
+                    folded = fold.fold(changes, read.schema.plan.layout.keys, partial=True)
+                    rows.append(sorted(map(str, folded.collect())))
+                    assert every <= (read.replaced == 0)
+                    found.setdefault(share.name.removeprefix("shop."), read.replaced)
+            assert rows[0] == rows[1], share.name
+    assert found == {name: case.replaced for name, case in CASES.items()}
+
+
+def test_every_record_is_accounted_for_and_every_row_is_right(spark: SparkSession, tmp_path: Path) -> None:
+    """In a batch that is not small, too: what was not parsed is superseded, and no record is missing (R1)."""
+    some = ("newest", "unsent", "scattered", "misfit", "emptied")
+    at = lake(tmp_path, tuning.FEW_RECORDS)
+    append(spark, at, *some)
+    accounts = {each.table.removeprefix("s/shop."): each for each in silver.refine(spark, at)}
+    told = {name: (each.error, each.residue, each.read, each.dead_lettered) for name, each in accounts.items()}
+    assert told == {name: (None, 0, len(CASES[name].records), int(name == "misfit")) for name in some}
+    assert accounts["newest"].superseded == CASES["newest"].replaced
+    for name in some:
+        stored = at.silver.read(spark, at.lake.silver("s", f"shop.{name}")).collect()
+        rows = {row["id"]: None if row["_deleted"] else row["v"] for row in stored}
+        assert rows == CASES[name].rows, name
