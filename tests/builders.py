@@ -41,9 +41,9 @@ def exact_session(spark: SparkSession) -> SparkSession:
     return session
 
 
-def made(spark: SparkSession, rows: Iterable[Sequence[Any]], ddl: str) -> DataFrame:
-    """Rows of these columns, without a Python worker in the jobs that read them."""
-    return gateway.frame(spark, rows, _schema(spark, ddl))
+def made(spark: SparkSession, rows: Iterable[Sequence[Any]], columns: str | StructType) -> DataFrame:
+    """Rows of these columns, in one partition, without a Python worker in the jobs that read them."""
+    return gateway.frame(spark, rows, columns if isinstance(columns, StructType) else _schema(spark, columns))
 
 
 @lru_cache

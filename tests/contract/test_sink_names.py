@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 from replicator.errors import TargetRefused
 from replicator.protocols import Difference
 from replicator.spec import Applied, Model, ModelColumn, Progress
+from tests.builders import made
 from tests.contract.serving import Served, difference, model
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
@@ -51,7 +52,7 @@ def several(number: int, seed: int) -> list[str]:
 
 def whole(spark, of: Model, rows: list[tuple[str, ...]], version: int = 1) -> Difference:
     fields = [T.StructField(column.name, T.StringType()) for column in of.columns]
-    frame = spark.createDataFrame(rows, T.StructType([*fields, T.StructField("_op", T.StringType())]))
+    frame = made(spark, rows, T.StructType([*fields, T.StructField("_op", T.StringType())]))
     return Difference(of, frame, Progress("g", version), complete=version == 1)
 
 
