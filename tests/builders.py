@@ -29,13 +29,15 @@ SILVER = f"k INT, a INT, b STRING, {merge.SYSTEM_DDL}"
 
 
 def exact_session(spark: SparkSession) -> SparkSession:
-    """A session beside the shared one, as silver uses it: exact names, and no compilation of small plans."""
+    """A session beside the shared one, as silver uses it: exact names, and as little ado with small plans."""
     session = spark.newSession()
     for key, value in {
         "spark.sql.caseSensitive": "true",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.constraintPropagation.enabled": "false",
+        "spark.sql.ui.explainMode": "simple",
     }.items():
         session.conf.set(key, value)
     return session

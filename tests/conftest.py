@@ -71,7 +71,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
     compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else session.BRIEF_JVM
-    quick |= {"spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
+    quick |= {"spark.sql.ui.explainMode": "simple", "spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made
     made.stop()
