@@ -41,8 +41,7 @@ check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 -m "not spark and not stack"
 
 test: check jars ## check, and every other test
-	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "(spark or stack) and not hudi"
-	@$(TIMED) "tests with Hudi" $(BIN)/python -m pytest -q -n 2 --dist loadfile -m hudi
+	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "spark or stack"
 
 # what another line of Spark has to do as well: recorded events, bronze, silver, gold, publish, a lake on S3, in Delta
 TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/test_session_conf.py \

@@ -29,21 +29,23 @@ SILVER = f"k INT, a INT, b STRING, {merge.SYSTEM_DDL}"
 
 
 def exact_session(spark: SparkSession) -> SparkSession:
-    """A session beside the shared one, as silver uses it: exact names, and no compilation of small plans."""
+    """A session beside the shared one, as silver uses it: exact names, and as little ado with small plans."""
     session = spark.newSession()
     for key, value in {
         "spark.sql.caseSensitive": "true",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.constraintPropagation.enabled": "false",
+        "spark.sql.ui.explainMode": "simple",
     }.items():
         session.conf.set(key, value)
     return session
 
 
-def made(spark: SparkSession, rows: Iterable[Sequence[Any]], ddl: str) -> DataFrame:
-    """Rows of these columns, without a Python worker in the jobs that read them."""
-    return gateway.frame(spark, rows, _schema(spark, ddl))
+def made(spark: SparkSession, rows: Iterable[Sequence[Any]], columns: str | StructType) -> DataFrame:
+    """Rows of these columns, in one partition, without a Python worker in the jobs that read them."""
+    return gateway.frame(spark, rows, columns if isinstance(columns, StructType) else _schema(spark, columns))
 
 
 @lru_cache

@@ -27,18 +27,22 @@ for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_
     os.environ.pop(name, None)
 
 ON_LINUX = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
-BUSY_JVM = f"-Xms2g {ON_LINUX if sys.platform == 'linux' else ''}"
-"""For a JVM that is at work for minutes: a heap that need not grow, and less ado for each of the small programs that
-Hadoop calls to change the mode of a local file.
+BUSY_JVM = f"-Xms2g -Xmn1g -XX:MetaspaceSize=256m {ON_LINUX if sys.platform == 'linux' else ''}"
+"""For a JVM that is at work for minutes: a heap that need not grow, half of it for what is soon forgotten, and room for
+classes; and less ado for each of the small programs that Hadoop calls to change the mode of a local file.
 """
 THOROUGH_JVM = (
-    "-XX:+UseSerialGC -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
-    "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
+    "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 "
+    "-XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000 "
+    "-XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord -XX:LoopOptsCount=5 -XX:LoopUnrollLimit=10 "
+    "-XX:-PartialPeelLoop"
 )
-"""For one with more than MANY_TESTS before it: the thorough compiler pays after four minutes, for what is done most."""
+"""For one with more than MANY_TESTS before it: the thorough compiler pays after four minutes, for what is done most; of
+its steps those are left out that cost most and win little here (decision 0030).
+"""
 MANY_TESTS = 300
 
-WITH_OWN_SERVERS = ("test_local_stack.py", "test_northwind.py", "test_readme_commands.py")
+WITH_OWN_SERVERS = ("test_local_stack.py", "test_hudi_northwind.py", "test_readme_commands.py")
 """Files of tests/stack that start a stack of their own."""
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -57,17 +61,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[object]:
-    """A local session as the product builds it; never stopped by a test. With Hudi where a test of the run needs it:
-    its extension costs every query an eighth.
+    """A local session as the product builds it; never stopped by a test. With Hudi where a test of this process needs
+    it: its extension costs every query an eighth.
     """
     from replicator import session, settings
 
     with_hudi = any(item.get_closest_marker("hudi") for item in request.session.items)
-    formats = ("delta", "hudi") if with_hudi else ("delta",)
+    formats = ("delta", "hudi") if with_hudi and _may_run_hudi(request.config) else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
     compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else session.BRIEF_JVM
-    quick |= {"spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
+    quick |= {"spark.sql.ui.explainMode": "simple", "spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made
     made.stop()
@@ -129,11 +133,19 @@ def endpoints(servers: Stack) -> object:
     return servers.endpoints()
 
 
+def _is_of_hudi(nodeid: str) -> bool:
+    """Whether a test needs Hudi, by its name: all that the scheduler, in another process, knows of a test."""
+    return "hudi" in nodeid.lower()
+
+
 def _together(nodeid: str) -> str:
-    """What runs on one worker: a file, or all files that share the stack's servers, which then start once."""
+    """What runs on one worker: a file, or all files that share the stack's servers, which then start once. Of a file's
+    tests those of Hudi are by themselves.
+    """
     file = nodeid.partition("::")[0]
     folder, _, name = file.rpartition("/")
-    return folder if folder == "tests/stack" and name not in WITH_OWN_SERVERS else file
+    shared = folder if folder == "tests/stack" and name not in WITH_OWN_SERVERS else file
+    return f"{shared} of Hudi" if _is_of_hudi(nodeid) else shared
 
 
 def _waits(scope: str) -> bool:
@@ -141,11 +153,27 @@ def _waits(scope: str) -> bool:
     return scope.startswith("tests/stack")
 
 
+def _may_run_hudi(config: pytest.Config) -> bool:
+    """Whether tests of Hudi may come to this process: with ``--dist loadfile`` not to the second worker."""
+    return bool(getattr(config, "workerinput", {}).get("hudi", True))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker whether tests of Hudi may come to it."""
+    node.workerinput["hudi"] = node.config.getoption("dist") != "loadfile" or node.gateway.id != "gw1"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first, so that two workers end together: tests with servers, then what may take longest by its
-    own word, then what has the most tests.
+    own word, then what has the most tests. Raises UsageError for one that is marked ``hudi`` under another name.
     """
+    for item in items:
+        if item.get_closest_marker("hudi") and not _is_of_hudi(item.nodeid):
+            raise pytest.UsageError(
+                f"{item.nodeid}: a test that is marked hudi has the word in its name, or in its file's"
+            )
     tests = Counter(_together(item.nodeid) for item in items)
 
     def place(item: pytest.Item) -> tuple[bool, float, int]:
@@ -158,8 +186,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """``--dist loadfile`` hands out what runs together, and beside files that wait for servers what keeps a processor
-    busy, as long as there is some.
+    """``--dist loadfile`` hands out what runs together: that of Hudi to workers that have it, before all else; and
+    beside files that wait for servers what keeps a processor busy, as long as there is some.
     """
     from xdist.scheduler import LoadFileScheduling
 
@@ -168,11 +196,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             return _together(nodeid)
 
         def _assign_work_unit(self, node: Any) -> None:
+            scope = self._next(node)
+            if scope is None:
+                node.shutdown()
+                return
+            self.workqueue.move_to_end(scope, last=False)
+            super()._assign_work_unit(node)
+
+        def _next(self, node: Any) -> str | None:
+            """What a worker is to do; None where nothing is left for it."""
+            of_hudi = [scope for scope in self.workqueue if _is_of_hudi(scope)]
+            fit = [scope for scope in self.workqueue if scope not in of_hudi]
+            if node.workerinput["hudi"]:
+                fit = of_hudi or fit
             beside = [work for other, work in self.assigned_work.items() if other is not node]
             if any(_waits(scope) and not all(done.values()) for work in beside for scope, done in work.items()):
-                busy = next((scope for scope in self.workqueue if not _waits(scope)), None)
-                if busy is not None:
-                    self.workqueue.move_to_end(busy, last=False)
-            super()._assign_work_unit(node)
+                fit.sort(key=_waits)
+            return next(iter(fit), None)
 
     return Together(config, log) if config.getoption("dist") == "loadfile" else None

@@ -12,6 +12,7 @@ from psycopg2 import sql
 from replicator.protocols import Difference, Fence
 from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
+from tests.builders import made
 
 QUICK = Backoff(retries=2, first=0.01, longest=0.05)
 
@@ -65,7 +66,7 @@ ORDERS = "id INT, customer INT, _op STRING"
 
 
 def difference(spark, of: Model, rows: list[tuple[Any, ...]], schema: str, version: int, **more: Any) -> Difference:
-    return Difference(of, spark.createDataFrame(rows, schema), Progress(more.pop("input", "gold-1"), version), **more)
+    return Difference(of, made(spark, rows, schema), Progress(more.pop("input", "gold-1"), version), **more)
 
 
 def ann(name: str | None = "Ann", credit: str = "1.50", op: str = "upsert", key: int = 1) -> tuple[Any, ...]:

@@ -30,6 +30,7 @@ from replicator.protocols import Difference, Fence, Unfenced
 from replicator.session import session
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target, Token
+from tests.builders import made
 from tests.contract.s3_keys import keys
 
 STAGES = ("publish", "silver")
@@ -67,14 +68,14 @@ class Dozing(PostgresConnection):
 
 def rows(spark: SparkSession, version: int, who: str) -> DataFrame:
     """What a writer appends as one batch."""
-    return spark.createDataFrame([(version, who)], "version INT, who STRING")
+    return made(spark, [(version, who)], "version INT, who STRING")
 
 
 def difference(spark: SparkSession, schema: str, version: int, who: str) -> Difference:
     """What a writer publishes, the whole table."""
     columns = (ModelColumn("id", "integer"), ModelColumn("who", "text"))
     model = Model("star", "", {}, ("id",), columns, target=Target("warehouse", schema, "star"))
-    changed = spark.createDataFrame([(1, who, "upsert")], "id INT, who STRING, _op STRING")
+    changed = made(spark, [(1, who, "upsert")], "id INT, who STRING, _op STRING")
     return Difference(model, changed, Progress("gold", version), complete=True)
 
 

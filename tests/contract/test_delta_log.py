@@ -12,6 +12,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_log import Log
 from replicator.spec import Progress, Table
 from replicator.stages import tuning
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -54,10 +55,10 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     log = Log(table.location)
     assert log.state(spark) is None
     for number in range(3):
-        rows = spark.createDataFrame([(number, "a"), (number + 10, "b")], "id INT, x STRING")
+        rows = made(spark, [(number, "a"), (number + 10, "b")], "id INT, x STRING")
         format_.append(rows, table, Progress("one", number))
         check(log, spark)
-    difference = spark.createDataFrame([(1, "c", "upsert"), (2, None, "delete")], "id INT, x STRING, _op STRING")
+    difference = made(spark, [(1, "c", "upsert"), (2, None, "delete")], "id INT, x STRING, _op STRING")
     format_.put(difference, table, Progress("two", 7))
     check(log, spark)
     spark.sql(f"DELETE FROM delta.`{table.location}` WHERE id > 10")
@@ -66,7 +67,7 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     check(log, spark)
     shutil.rmtree(table.location)
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    format_.append(spark.createDataFrame([(1, "a")], "id INT, x STRING"), table, Progress("three", 1))
+    format_.append(made(spark, [(1, "a")], "id INT, x STRING"), table, Progress("three", 1))
     check(log, spark)
     assert dict(log.state(spark).transactions) == {"three": 1}
 
@@ -77,9 +78,9 @@ def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_p
     """Appended to, merged, cleared, made anew: the rows are those that Delta reads, wherever the table lies."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / folder), ("id",), partition_by=partition_by)
     for number in range(3):
-        format_.append(spark.createDataFrame([(number, "a"), (number + 10, "b")], "id INT, x STRING"), table, None)
+        format_.append(made(spark, [(number, "a"), (number + 10, "b")], "id INT, x STRING"), table, None)
     changed = [(1, "c", "upsert"), (2, None, "delete"), (30, "d", "upsert")]
-    format_.put(spark.createDataFrame(changed, "id INT, x STRING, _op STRING"), table, Progress("two", 7))
+    format_.put(made(spark, changed, "id INT, x STRING, _op STRING"), table, Progress("two", 7))
     rows = format_.read(spark, table)
     assert BY_DELTA not in read_by(rows)
     assert sorted(map(tuple, rows.collect())) == delta_reads(table, spark) != []
@@ -101,7 +102,7 @@ def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp
     """Rows hidden by deletion vectors, and columns under other names, also for a reader that comes late."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     vectors = {"delta.enableDeletionVectors": str(change.startswith("DELETE")).lower()}
-    rows = spark.createDataFrame([(number, "a") for number in range(100)], "id INT, x STRING").coalesce(1)
+    rows = made(spark, [(number, "a") for number in range(100)], "id INT, x STRING").coalesce(1)
     rows.write.format("delta").options(**vectors).save(table.location)
     assert BY_DELTA not in read_by(format_.read(spark, table))
     spark.sql(change.format(t=f"delta.`{table.location}`"))
@@ -122,8 +123,8 @@ def test_many_files_are_read_by_delta(spark, tmp_path):
 def test_changes_whose_files_are_gone_are_not_told(spark, tmp_path):
     """Who asks for the keys of commits whose images a VACUUM took must read everything."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
-    format_.append(spark.createDataFrame([(1, "a"), (2, "b")], "id INT, x STRING"), table, None)
-    format_.put(spark.createDataFrame([(1, "c", "upsert")], "id INT, x STRING, _op STRING"), table, Progress("two", 7))
+    format_.append(made(spark, [(1, "a"), (2, "b")], "id INT, x STRING"), table, None)
+    format_.put(made(spark, [(1, "c", "upsert")], "id INT, x STRING, _op STRING"), table, Progress("two", 7))
     assert [row["id"] for row in format_.changed_keys(spark, table, 0, 1).collect()] == [1]
     assert sorted(row["id"] for row in format_.changed_keys(spark, table, -1, 1).collect()) == [1, 2]
     shutil.rmtree(tmp_path / "t" / "_change_data")
@@ -136,11 +137,11 @@ def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     spark = spark.newSession()
     spark.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "3")
     for number in range(5):
-        format_.append(spark.createDataFrame([(number, "a")], "id INT, x STRING"), table, Progress("p", number))
+        format_.append(made(spark, [(number, "a")], "id INT, x STRING"), table, Progress("p", number))
     assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint*.parquet"))
     late = Log(table.location)
     check(late, spark)
-    format_.append(spark.createDataFrame([(99, "a")], "id INT, x STRING"), table, Progress("p", 99))
+    format_.append(made(spark, [(99, "a")], "id INT, x STRING"), table, Progress("p", 99))
     check(late, spark)
     assert sorted(map(tuple, format_.read(spark, table).collect())) == delta_reads(table, spark)
     assert BY_DELTA not in read_by(format_.read(spark, table))

@@ -11,6 +11,7 @@ from replicator.errors import StaleWriter
 from replicator.formats import delta_commit
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Progress, Table
+from tests import builders
 
 pytestmark = pytest.mark.spark
 
@@ -20,12 +21,12 @@ DDL = "`key-no.1` INT, v STRING, `a.b` MAP<STRING,INT>"
 
 def changed(spark: SparkSession, *rows: tuple) -> DataFrame:
     """Rows to put; each ends in its ``_op``."""
-    return spark.createDataFrame(rows, f"{DDL}, _op STRING")
+    return builders.made(spark, rows, f"{DDL}, _op STRING")
 
 
 def made(spark: SparkSession, format_: DeltaFormat, folder: str) -> Table:
     table = Table("t", folder, ("key-no.1",))
-    rows = spark.createDataFrame(ROWS, DDL).selectExpr("*", "'upsert' _op")
+    rows = builders.made(spark, ROWS, DDL).selectExpr("*", "'upsert' _op")
     format_.put(rows, table, Progress("model", 0))
     return table
 
@@ -73,7 +74,7 @@ def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
 def test_a_table_without_a_feed_is_left_to_merge(spark, tmp_path):
     """Rows for a feed that a table does not keep would become its own."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("key-no.1",))
-    spark.createDataFrame(ROWS, DDL).write.format("delta").save(table.location)
+    builders.made(spark, ROWS, DDL).write.format("delta").save(table.location)
     format_.put(changed(spark, (1, "z", None, "upsert")), table, Progress("model", 1))
     assert spark.read.format("delta").load(table.location).columns == ["key-no.1", "v", "a.b"]
     assert format_.read(spark, table).where("v = 'z'").count() == 1
@@ -84,7 +85,7 @@ def test_a_writer_that_came_between_is_found(spark, tmp_path, late):
     """Two with the same progress: the second must not add its rows again, nor take the first one's away."""
     format_ = DeltaFormat()
     table = made(spark, format_, str(tmp_path / "t"))
-    rows = spark.createDataFrame([(5, "e", None)], DDL)
+    rows = builders.made(spark, [(5, "e", None)], DDL)
     snapshot = format_._snapshot(spark, table)
     files = [file.action for file in format_._log(table).plain_files(spark, snapshot)]
     format_.append(rows, table, Progress("model", 1))

@@ -19,6 +19,7 @@ from replicator.protocols import Difference, Unfenced
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
 from replicator.spec import Applied, ModelColumn, Progress, Token
+from tests.builders import made
 from tests.contract.commit_proxy import CommitProxy
 from tests.contract.serving import CUSTOMERS, ORDERS, QUICK, Served, ann, customers, difference, model, orders
 
@@ -155,7 +156,7 @@ def test_values_arrive_as_they_are(spark, served: Served) -> None:
         "id LONG, text STRING, exact DECIMAL(38,18), day DATE, wall TIMESTAMP_NTZ, "
         "small SHORT, yes BOOLEAN, real DOUBLE"
     )
-    frame = spark.createDataFrame(rows, typed).withColumn("_op", F.lit("upsert"))
+    frame = made(spark, rows, typed).withColumn("_op", F.lit("upsert"))
     served.sink.publish([Difference(of, frame, Progress("gold-1", 1), complete=True)])
     assert served.rows(of) == sorted(rows)
 
@@ -177,7 +178,7 @@ def test_hostile_names_are_only_names(spark, served: Served) -> None:
     )
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        frame = spark.createDataFrame([(1, "x", "y", "k", "z", "up", "low")], schema).withColumn("_op", F.lit("upsert"))
+        frame = made(spark, [(1, "x", "y", "k", "z", "up", "low")], schema).withColumn("_op", F.lit("upsert"))
         served.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -340,8 +341,8 @@ def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark, postgre
 def test_a_number_that_would_be_rounded_is_refused(spark, postgres: Served) -> None:
     """Postgres would round silently."""
     of = customers(postgres.schema)
-    rows = spark.createDataFrame(
-        [(1, "Ann", Decimal("1.505"), "upsert")], "id INT, name STRING, credit DECIMAL(10,3), _op STRING"
+    rows = made(
+        spark, [(1, "Ann", Decimal("1.505"), "upsert")], "id INT, name STRING, credit DECIMAL(10,3), _op STRING"
     )
     with pytest.raises(TargetRefused, match=r"credit.*rounded"):
         postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])

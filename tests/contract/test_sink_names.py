@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import cycle
 
 import pytest
 from psycopg2 import sql
@@ -12,6 +13,7 @@ from pyspark.sql import types as T
 from replicator.errors import TargetRefused
 from replicator.protocols import Difference
 from replicator.spec import Applied, Model, ModelColumn, Progress
+from tests.builders import made
 from tests.contract.serving import Served, difference, model
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
@@ -51,7 +53,7 @@ def several(number: int, seed: int) -> list[str]:
 
 def whole(spark, of: Model, rows: list[tuple[str, ...]], version: int = 1) -> Difference:
     fields = [T.StructField(column.name, T.StringType()) for column in of.columns]
-    frame = spark.createDataFrame(rows, T.StructType([*fields, T.StructField("_op", T.StringType())]))
+    frame = made(spark, rows, T.StructType([*fields, T.StructField("_op", T.StringType())]))
     return Difference(of, frame, Progress("g", version), complete=version == 1)
 
 
@@ -83,21 +85,20 @@ def test_columns_of_any_name_are_served(spark, postgres: Served) -> None:
 
 
 def test_schemas_tables_and_models_of_any_name_are_served(spark, postgres: Served) -> None:
-    """Two at a time: a hostile schema, tables in it, models of those names, all in one batch, and their ledger rows."""
+    """Two hostile schemas, tables in both, models of those names, all in one batch, and their ledger rows."""
     odd = ['%s "ü" $1; --', "a.b\\", "😀'", "%(x)s {0} ?", "select", "x" * 63, "\n\t", "/* _replicator_ledger */"]
     schemas = [f"{postgres.schema} {name}"[:63] for name in ("%s; \"DROP\" 'it'", "{x}.?$1\\ ü")]
     models = [
         model(schema, f"{name} of {schema}" * 3, {name: "integer"}, key=(name,), table=name)
-        for schema in schemas
-        for name in odd
+        for name, schema in zip(odd, cycle(schemas), strict=False)
     ]
     fields = [
         T.StructType([T.StructField(name, T.IntegerType()), T.StructField("_op", T.StringType())]) for name in odd
     ]
     try:
         batch = [
-            difference(spark, of, [(7, "upsert")], fields[number % len(odd)], 3, complete=True)
-            for number, of in enumerate(models)
+            difference(spark, of, [(7, "upsert")], row, 3, complete=True)
+            for of, row in zip(models, fields, strict=True)
         ]
         assert postgres.sink.publish(batch) == {of.name: Applied(1, 0, 0, 3) for of in models}
         assert postgres.sink.publish(batch) == {of.name: Applied(0, 0, 0, 3) for of in models}

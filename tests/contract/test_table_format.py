@@ -165,6 +165,13 @@ def world(request, spark, tmp_path_factory) -> World:
     return World(exact_session(spark), IMPLEMENTATIONS[request.param](), folder, merge_on_read=on_read)
 
 
+@pytest.fixture
+def no_merge(world: World) -> None:
+    """Where nothing is joined into rows at rest, Delta by MERGE would do once more what Delta has done."""
+    if isinstance(world.format, DeltaByMerge):
+        pytest.skip("nothing is merged here")
+
+
 @pytest.fixture(scope="module")
 def told(world: World) -> list[dict[int, tuple[Any, ...]]]:
     """What the table of examples holds after each arrival: the n-th change of every example is one batch."""
@@ -251,6 +258,7 @@ def test_an_empty_batch_moves_the_progress_and_no_row(world: World) -> None:
     assert world.changed(table, 0, applied.version) == []
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_a_batch_is_appended_once_per_progress(world: World) -> None:
     """Bronze: a repeated batch is recognised; without progress, rows are simply added. Columns meet by name."""
     table = Table("log", f"{world.folder}/log")
@@ -266,6 +274,7 @@ def test_a_batch_is_appended_once_per_progress(world: World) -> None:
     assert [(row["k"], row["v"]) for row in added.collect()] == [(2, "b")]
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_what_commits_appended_is_found_by_partition(world: World) -> None:
     """Each topic is read from where it was left; nobody reads what is done (architecture 9.4)."""
     table, ddl = Table("topics", f"{world.folder}/topics", partition_by=("topic",)), "topic STRING, v INT"
@@ -335,6 +344,7 @@ def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     assert world.format.tables(world.spark, f"{world.folder}/nowhere") == ()
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
     """Rows keep their values, system columns stay last, progress stays; repeating it changes nothing."""
     name, table = "evolve", world.table("evolve")
@@ -355,6 +365,7 @@ def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
     )
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
     """G2: an older type takes the plain name, and values, ``_column_seq`` and the key's mark follow; once only."""
     table = world.table("moved")
@@ -409,6 +420,7 @@ def test_rows_under_other_columns_take_the_place_of_all_in_one_commit(world: Wor
     assert world.changed(table, 1, 2) == [3]
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_a_key_and_partitions_are_replaced_or_refused_and_a_dropped_table_is_gone(world: World) -> None:
     """A format that notes them for ever says so and leaves the rows; without a table the first version is made anew."""
     table = world.table("rekeyed")
@@ -429,6 +441,7 @@ def test_a_key_and_partitions_are_replaced_or_refused_and_a_dropped_table_is_gon
     assert world.format.replace(rows.limit(1), other, Progress("rebuild", 1)).version == 0
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: World) -> None:
     """F-C6: its versions start anew, and progress that names the old one must be told apart."""
     table, seen = Table("t", f"{tmp_path}/t", ("k",)), []
@@ -534,6 +547,7 @@ def _mark() -> datetime:
     return now
 
 
+@pytest.mark.usefixtures("no_merge")
 def test_upkeep_appends_nothing(world: World) -> None:
     """Rows that were written together are not news; where their files are gone, the caller reads everything."""
     table, ddl = Table("tidy", f"{world.folder}/tidy", partition_by=("topic",)), "topic STRING, v INT"

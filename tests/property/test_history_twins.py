@@ -133,8 +133,8 @@ def test_columns_that_are_maps_or_added_later_are_compared_too(exact: SparkSessi
     first = history.difference(None, changed, ["k"], {}, partial=False).localCheckpoint()
     shown = first.where(history.holds()).orderBy("__START_AT")
     assert [(row["__START_AT"], row["m"]) for row in shown.collect()] == [(seqs[0], {"x": "1"}), (seqs[2], {"x": "2"})]
-    wider = exact.createDataFrame(
-        [(1, {"x": "2"}, 5, Event("insert", 4, 4).seq, False, 1, None)], ddl.replace("_seq", "n INT, _seq", 1)
+    wider = made(
+        exact, [(1, {"x": "2"}, 5, Event("insert", 4, 4).seq, False, 1, None)], ddl.replace("_seq", "n INT, _seq", 1)
     )
     after = history.difference(first.drop("_op"), history.states(wider, ["k"]), ["k"], {}, partial=False)
     assert sorted((row["__START_AT"], row["__END_AT"], row["n"]) for row in after.collect()) == [

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from pyspark.sql import SparkSession
 
 from infra import landing
 from infra.local.endpoints import Endpoints
-from replicator.session import BRIEF_JVM
+from replicator import settings
+from tests.cli import said
+from tests.objects import known_store
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
 TOPIC = "landed.shop.orders"
-CONFIGURATION = f"""
-lake: {{{{root: {{lake}}}}}}
-s3: {{{{endpoint: "{{endpoint}}", access_key: {{key}}, secret_key: {{secret}}, path_style: true}}}}
-spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF_JVM}}}}}
+CONFIGURATION = """
+lake: {{root: {lake}}}
+s3: {{endpoint: "{endpoint}", access_key: {key}, secret_key: {secret}, path_style: true}}
 """
 SOURCE = """
 name: landed
@@ -37,15 +37,12 @@ def row(order: int, customer: str, lsn: int, *, deleted: bool = False) -> str:
 
 
 def replicator(conf: Path, *arguments: str) -> Any:
-    """What our program prints as JSON; 0 or 1 is how it ends."""
-    command = [str(Path(sys.executable).parent / "replicator"), *arguments, "--env", "landed", "--conf", str(conf)]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)
+    """What our program prints as JSON."""
+    return json.loads(said(*arguments, "--env", "landed", "--conf", str(conf), "--json"))
 
 
 def test_a_topic_arrives_over_objects_on_s3(
-    endpoints: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, endpoints: Endpoints, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every record once, in its own order; a row whose delete lies in another folder is gone."""
     for variable, value in endpoints.env().items():
@@ -66,6 +63,7 @@ def test_a_topic_arrives_over_objects_on_s3(
             lake=tmp_path / "lake", endpoint=store.endpoint, key=store.access_key, secret=store.secret_key
         )
     )
+    known_store(spark, settings.load(tmp_path, "landed", {}), store.bucket)
     lines = {line["stage"]: line for line in replicator(tmp_path, "run", "bronze", "silver")}
     assert (lines["bronze"]["applied"], lines["bronze"]["error"]) == (42, None)
     assert (lines["silver"]["rows_in"], lines["silver"]["dead_lettered"], lines["silver"]["error"]) == (42, 0, None)

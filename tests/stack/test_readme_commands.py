@@ -19,6 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from infra import lab
 from infra.demo import warehouse
@@ -26,12 +27,13 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
-from replicator import class_archive
+from replicator import class_archive, settings
 from replicator.java import java_home
 from replicator.session import BRIEF_JVM
 from tests import readme
 from tests.cli import said
 from tests.kafka import consumed, create
+from tests.objects import known_store
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark, pytest.mark.timeout(3600)]  # most of the page in a few tests
 
@@ -92,7 +94,7 @@ def stack(shell: Shell, checkout: Path) -> Iterator[Endpoints]:
 
 
 def typed(shell: Shell, commands: Sequence[str]) -> str:
-    """What commands print, one after the other; a dozen of ours share the JVM of the tests instead of starting their
+    """What commands print, one after the other; two dozen of ours share the JVM of the tests instead of starting their
     own.
     """
     return "".join(
@@ -187,27 +189,37 @@ def test_a_feed_is_sent_with_spark_submit(submitted: tuple[Endpoints, str], shel
         assert {(event["after"]["id"], event["after"]["name"]) for event in events} == set(cursor.fetchall())
 
 
-def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(
-    submitted: tuple[Endpoints, str], shell: Shell
-) -> None:
+@pytest.fixture
+def here(
+    spark: SparkSession, submitted: tuple[Endpoints, str], checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> Endpoints:
+    """Where a reader stands behind ``STACK``, for the process of the tests: folder, variables, the lake on S3."""
+    servers, _ = submitted
+    monkeypatch.chdir(checkout)
+    for name, value in servers.env().items():
+        monkeypatch.setenv(name, value)
+    known_store(spark, settings.load(checkout / "conf", "local"), servers.s3.bucket)
+    return servers
+
+
+def test_what_is_in_the_lake_on_s3_is_not_done_again_and_answers(here: Endpoints, shell: Shell) -> None:
     """The rest of "The local stack": all stages in one driver find nothing new; ``status`` and ``sql`` answer."""
     *rest, _ = readme.commands("The local stack")[len(FILL) :]
-    with closing(warehouse.connect(submitted[0].postgres)) as target:
+    looks = rest.index("replicator run --env local") + 1
+    with closing(warehouse.connect(here.postgres)) as target:
         before = warehouse.last_commit(target)
-        told = shell([*STACK, *rest])
+        told = shell([*STACK, *rest[:looks]]) + typed(shell, rest[looks:])
         assert warehouse.last_commit(target) == before
     assert "122" in told
     assert "fact_orders" in told
 
 
-def test_a_model_that_the_reader_adds_is_built_and_published(
-    submitted: tuple[Endpoints, str], shell: Shell, checkout: Path
-) -> None:
+def test_a_model_that_the_reader_adds_is_built_and_published(here: Endpoints, shell: Shell, checkout: Path) -> None:
     """The example of "Add a gold model", beside the shipped ones."""
-    assert submitted
+    assert here
     for suffix in (".sql", ".yaml"):
         name = f"conf/models/dim_offices{suffix}"
         (checkout / name).write_text(readme.file(name), encoding="utf-8")
-    told = shell([*STACK, *readme.commands("Add a gold model")])
+    told = typed(shell, readme.commands("Add a gold model"))
     built = re.findall(r"(gold|publish)\W+dim_offices", told)
     assert built == ["gold", "publish"], told

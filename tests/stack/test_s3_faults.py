@@ -22,7 +22,7 @@ import yaml
 from psycopg2 import sql
 
 from infra.local.endpoints import Endpoints
-from replicator import cli, session, settings
+from replicator import cli, settings
 from replicator import s3 as s3_client
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
@@ -31,6 +31,7 @@ from replicator.transforms.live import live
 from tests.builders import envelope
 from tests.contract.s3_proxy import FAULTS, S3Proxy
 from tests.kafka import create, produce
+from tests.objects import known_store
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
@@ -162,11 +163,7 @@ def world(spark: Any, endpoints: Endpoints, tmp_path: Path, request: pytest.Fixt
             path.write_text(yaml.safe_dump(content), encoding="utf-8")
         (world.conf / "models/order_totals.sql").write_text(SQL, encoding="utf-8")
         world.store().create_bucket(Bucket=world.bucket)
-        told = session.configuration(settings.load(world.conf, "busy", {}), {})
-        hadoop = spark.sparkContext._jsc.hadoopConfiguration()
-        for key, value in told.items():
-            if key.startswith("spark.hadoop.fs.s3a."):
-                hadoop.set(key.replace("spark.hadoop.fs.s3a.", f"fs.s3a.bucket.{world.bucket}."), value)
+        known_store(spark, settings.load(world.conf, "busy", {}), world.bucket)
         yield world
 
 

@@ -19,6 +19,7 @@ from replicator.stages import cut, silver
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.transforms.live import live
+from tests import builders
 from tests.torture import people
 from tests.torture.origin import CUSTOMERS, ORDERS, PEOPLE, SALES, Row, Rows
 from tests.torture.world import World
@@ -156,7 +157,7 @@ def _served(world: World, model: Model, names: list[str]) -> tuple[Counter[Any],
 def _source_frame(spark: SparkSession, world: World, table: str) -> DataFrame:
     columns = [part.split()[0] for part in _TYPES[table].split(", ")]
     rows = [tuple(row[column] for column in columns) for row in world.origin.shown[table].values()]
-    return spark.createDataFrame(rows, _TYPES[table])
+    return builders.made(spark, rows, _TYPES[table])
 
 
 def _truth(world: World, table: str) -> Counter[Any]:

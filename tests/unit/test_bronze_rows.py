@@ -12,7 +12,7 @@ from replicator.lake import Lake
 from replicator.sources.recorded import RecordedSource
 from replicator.stages import bronze
 from replicator.stages.bronze import Ingestion
-from tests.builders import envelope, wrapped
+from tests.builders import envelope, made, wrapped
 
 pytestmark = pytest.mark.spark
 
@@ -35,7 +35,7 @@ UNDECODABLE = {"not UTF-8", "cut in a character", "surrogate", "overlong"}
 
 
 def kafka(session, *records):
-    return session.createDataFrame([(topic, 0, at, None, k, v, []) for at, (topic, k, v) in enumerate(records)], KAFKA)
+    return made(session, [(topic, 0, at, None, k, v, []) for at, (topic, k, v) in enumerate(records)], KAFKA)
 
 
 def test_every_byte_is_kept(exact) -> None:

@@ -55,7 +55,7 @@ class World:
         self.written += 1
         typed = [(key, name, credit, "lineage", op) for key, name, credit, op in rows]
         table = self.lake.gold("dim_people", ("id",))
-        self.tables.put(self.spark.createDataFrame(typed, GOLD), table, Progress("in", self.written))
+        self.tables.put(made(self.spark, typed, GOLD), table, Progress("in", self.written))
 
     def record(self, *values: Any, refine: bool = True) -> None:
         """Records of the source's topic, taken through bronze and silver, one batch."""

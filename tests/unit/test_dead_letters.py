@@ -20,7 +20,7 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.dead_letters import bury
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, record
+from tests.builders import Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
 
@@ -191,7 +191,7 @@ def test_letters_of_an_earlier_release_are_read_and_added_to(shop: Shop) -> None
     """They have no topic id and no date: NULL."""
     old = "topic STRING, partition INT, offset BIGINT, table STRING, seq STRING, reason STRING, detail STRING"
     row = (ORDERS, 0, 9, "shop.orders", None, "key_missing", None)
-    shop.at.bronze.append(shop.spark.createDataFrame([row], old), shop.at.lake.dead_letters("s"), None)
+    shop.at.bronze.append(made(shop.spark, [row], old), shop.at.lake.dead_letters("s"), None)
     assert shop.letters()[9]["first_seen"] is None
     shop.take(change(0, 1, "x", 10), change(1, 2, 2, 20))
     assert {at: row["first_seen"] is None for at, row in shop.letters().items()} == {9: True, 0: False}

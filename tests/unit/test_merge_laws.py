@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from replicator.transforms import fold, merge
-from tests.builders import SILVER, UNSENT, Change, changes, delete, gone, states, upsert
+from tests.builders import SILVER, UNSENT, Change, changes, delete, gone, made, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def joined(exact) -> dict[tuple[Any, Part, Part], tuple[Any, ...]]:
     pairs = [(history, one, other) for history in HISTORIES for one in PARTS for other in PARTS]
     sides = merge.Sides()
     stored, incoming = (
-        exact.createDataFrame([silver(at, left_behind(pair[0], pair[which])) for at, pair in enumerate(pairs)], SILVER)
+        made(exact, [silver(at, left_behind(pair[0], pair[which])) for at, pair in enumerate(pairs)], SILVER)
         for which in (1, 2)
     )
     rows = merge.join_rows(stored, incoming, ["k"])
@@ -138,29 +138,29 @@ def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact) ->
 
 def test_a_column_that_was_added_later_has_the_rows_own_position(exact) -> None:
     """Without an entry of its own it is NULL at the row's position: an older value does not fill it (M2)."""
-    stored = exact.createDataFrame([silver(1, (5, None, "20", False, None))], SILVER)
-    older = exact.createDataFrame([silver(1, (4, "x", "10", False, None))], SILVER)
+    stored = made(exact, [silver(1, (5, None, "20", False, None))], SILVER)
+    older = made(exact, [silver(1, (4, "x", "10", False, None))], SILVER)
     assert states(merge.join_rows(stored, older, ["k"]).collect()) == {1: (5, None, "20", False, None)}
 
 
 def test_time_decides_nothing_in_the_join(exact) -> None:
     """L1: the fold and the join have one order, ``_seq``; a newer change may say that it is older."""
-    older = exact.createDataFrame([(1, 1, "x", "10", False, None, 99)], SILVER)
-    newer = exact.createDataFrame([(1, 2, "y", "20", False, None, 7)], SILVER)
+    older = made(exact, [(1, 1, "x", "10", False, None, 99)], SILVER)
+    newer = made(exact, [(1, 2, "y", "20", False, None, 7)], SILVER)
     for stored, incoming in ((older, newer), (newer, older)):
         assert states(merge.join_rows(stored, incoming, ["k"]).collect()) == {1: (2, "y", "20", False, None)}
 
 
 def test_rows_that_meet_nobody_stay_as_they_are(exact) -> None:
     """Both sides of the join keep their own keys."""
-    rows = [exact.createDataFrame([silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2)]
+    rows = [made(exact, [silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2)]
     assert states(merge.join_rows(*rows, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
 
 
 def test_keys_of_several_columns_and_odd_names_meet(exact) -> None:
     """Columns are quoted, and every part of the key counts."""
     ddl = f"`a.b` INT, `c d` STRING, `v``w` INT, {merge.SYSTEM_DDL}"
-    stored = exact.createDataFrame([(1, "x", 1, "10", False, None, 1), (1, "y", 1, "10", False, None, 1)], ddl)
-    incoming = exact.createDataFrame([(1, "x", 2, "20", False, None, 2)], ddl)
+    stored = made(exact, [(1, "x", 1, "10", False, None, 1), (1, "y", 1, "10", False, None, 1)], ddl)
+    incoming = made(exact, [(1, "x", 2, "20", False, None, 2)], ddl)
     rows = merge.join_rows(stored, incoming, ["a.b", "c d"]).select("`c d`", "`v``w`").collect()
     assert sorted(map(tuple, rows)) == [("x", 2), ("y", 1)]

@@ -6,6 +6,7 @@ import pytest
 from chispa import assert_df_equality
 
 from replicator.transforms.model import difference, keys
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -13,7 +14,7 @@ ROWS = "id INT, part STRING, price DECIMAL(10,2), note STRING"
 
 
 def rows(session, *values, ddl=ROWS):
-    return session.createDataFrame(list(values), ddl)
+    return made(session, list(values), ddl)
 
 
 def test_only_rows_that_differ_are_written(exact) -> None:

@@ -95,7 +95,7 @@ def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSessi
         nonlocal number
         number += 1
         if number % 3 == 1 and number < 6:
-            rows = small.createDataFrame([(number, "lineage", "upsert")], "k INT, _source STRING, _op STRING")
+            rows = made(small, [(number, "lineage", "upsert")], "k INT, _source STRING, _op STRING")
             tables.put(rows, lake.gold("m", ("k",)), Progress("in", number))
         elif number > 8:
             stop.set()
@@ -118,7 +118,7 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
     small, tables, control, outlet = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), MemoryOutlet("t")
     lake, stop = Lake("memory"), Event()
     at = Warehouse(tables, tables, control, lake)
-    rows = small.createDataFrame([(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     here = Feed("here", "t", "m", bootstrap_servers="memory")
     feeds = (replace(here, name="later", topic="missing"), here)
@@ -160,7 +160,7 @@ def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkS
     small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Back()
     lake, stop = Lake("memory"), Event()
     at = Warehouse(tables, tables, control, lake)
-    rows = small.createDataFrame([(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
+    rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": sink})
     lines: list[Line] = []

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -102,7 +103,7 @@ OWN_LSN = [None, "", "junk", "[]", "null", "[null,null]", '[null,"9"]', '["x","9
 def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -> Any:
     """(stream, offset, is_snapshot, source) -> those rows with their own position."""
     told = [(stream, 0, offset, snapshot, json.dumps(source)) for stream, offset, snapshot, source in rows]
-    records = session.createDataFrame(told, "topic STRING, partition INT, offset BIGINT, s BOOLEAN, source STRING")
+    records = made(session, told, "topic STRING, partition INT, offset BIGINT, s BOOLEAN, source STRING")
     parsed = records.withColumn("source", F.from_json("source", position.SOURCE_FIELDS)).withColumn(
         "epoch", F.lit(position.FIRST_EPOCH)
     )
@@ -187,7 +188,7 @@ def test_text_order_is_numeric_order(exact) -> None:
 
 def test_the_sources_time_takes_the_place_of_a_position(exact) -> None:
     """Q9 and the last line of L4: the time, then the offset; without a time there is no order."""
-    rows = exact.createDataFrame([(1795177529245, 9), (None, 10)], "ts BIGINT, offset BIGINT")
+    rows = made(exact, [(1795177529245, 9), (None, 10)], "ts BIGINT, offset BIGINT")
     found = rows.select(position.seq(position.by_time(F.col("ts")), F.col("offset")).alias("seq")).collect()
     expected = "0000 0000000001a1f8eb3f9d 0000000000000000 0000000000000009".replace(" ", "")
     assert [row["seq"] for row in found] == [expected, None]

@@ -13,6 +13,7 @@ from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Applied, Model, ModelColumn, Progress, Target
 from replicator.stages.publish import Published, publish
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +39,7 @@ class World:
         self.written += 1
         typed = [(key, part, name, "lineage", op) for key, part, name, op in rows]
         table = self.lake.gold(of.name, of.key)
-        self.gold.put(self.spark.createDataFrame(typed, COLUMNS), table, Progress("silver", self.written))
+        self.gold.put(made(self.spark, typed, COLUMNS), table, Progress("silver", self.written))
 
     def publish(self, *models: Model) -> list[Published]:
         return publish(self.spark, models, self.gold, self.lake, self.sink)

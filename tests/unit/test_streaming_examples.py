@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import pytest
 
+from tests.builders import made
+
 pytestmark = pytest.mark.spark
 
 FOLDER = Path(__file__).parents[2] / "docs/examples"
@@ -75,7 +77,7 @@ def test_json_is_taken_apart_filtered_grouped_and_joined(quick, tmp_path: Path) 
     """The table of scenario 2, one stream per operation."""
     it = example("json_rows")
     rows = it.rows(quick, files(tmp_path / "in", [people()[:2], people()[2:]]))
-    ages = quick.createDataFrame([(1, 18), (2, 30), (3, 25), (4, 10)], "id INT, age INT")
+    ages = made(quick, [(1, 18), (2, 30), (3, 25), (4, 10)], "id INT, age INT")
     contacts, but, limited = started(it.contacts(rows)), started(it.but(rows, 3)), started(rows.limit(3))
     countries, grouped = started(it.countries(rows)), started(it.by_country(rows), "complete")
     joined, pieces = started(it.with_ages(rows, ages)), started(it.split_names(rows))

@@ -21,7 +21,7 @@ from replicator.spec import Column, Declaration, Progress, SourceSpec, Table, Tr
 from replicator.stages import topic
 from replicator.stages.refinement import Refinement
 from replicator.stages.topic import Told
-from tests.builders import UNSENT, envelope, record, wrapped
+from tests.builders import UNSENT, envelope, made, record, wrapped
 from tests.cli import said
 
 pytestmark = pytest.mark.spark
@@ -52,7 +52,7 @@ def told(spark: Any, *values: Any, name: str = TOPIC, declared: Declaration = TY
     ]
     memory = MemoryFormat()
     at = Refinement(SourceSpec("s", "s[.].*", tables=(declared,)), memory, memory, MemoryControl(), Lake("memory"))
-    with topic.told(spark, at, lambda session: session.createDataFrame(rows, KAFKA)) as found:
+    with topic.told(spark, at, lambda session: made(session, rows, KAFKA)) as found:
         yield found
 
 
@@ -116,7 +116,7 @@ def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> No
     table = Table("people", f"{tmp_path}/gold/people", ("id",))
 
     def put(version: int, *rows: tuple[Any, ...]) -> None:
-        gold.put(spark.createDataFrame(rows, columns), table, Progress("in", version))
+        gold.put(made(spark, rows, columns), table, Progress("in", version))
 
     put(1, (1, "Ann", "upsert"), (2, "Bob", "upsert"))
     put(2, (1, "Anna", "upsert"), (2, None, "delete"), (3, "Cid", "upsert"))

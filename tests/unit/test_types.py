@@ -22,6 +22,7 @@ from replicator.debezium.connect_schema import row_fields
 from replicator.debezium.logical import Logical, Modes, parse_logical, spark_type
 from replicator.debezium.types import Policies, decode, wire_type
 from replicator.errors import ConfigError
+from tests.builders import made
 from tests.type_vectors import (
     ARRAYS,
     BITS,
@@ -51,9 +52,7 @@ def decode_table(spark, cases, policies=None):
     """[(value, reason, note)] of (type, JSON text of the value) pairs, in their order."""
     logicals = {str(kind): kind for kind, _ in cases}
     names = {name: f"c{at}" for at, name in enumerate(logicals)}
-    rows = spark.createDataFrame(
-        [(at, '{"v":' + value + "}") for at, (_, value) in enumerate(cases)], "at int, j string"
-    )
+    rows = made(spark, [(at, '{"v":' + value + "}") for at, (_, value) in enumerate(cases)], "at int, j string")
     columns = []
     for name, logical in logicals.items():
         wire = F.from_json("j", f"v {wire_type(logical)}")["v"]
@@ -147,7 +146,7 @@ def test_random_integers_of_every_length_survive_base64(spark, seed):
     numbers = [sign * random.randrange(10 ** (n - 1), 10**n) for n in range(1, 80) for sign in (1, -1)]
     numbers += [sign * 2**n + d for n in range(0, 260, 7) for sign in (1, -1) for d in (-1, 0, 1)]
     numbers += [10**2000 + 7, -(10**2000)]
-    rows = spark.createDataFrame([(str(n), json.loads(base64_of(n))) for n in numbers], "n string, b string")
+    rows = made(spark, [(str(n), json.loads(base64_of(n))) for n in numbers], "n string, b string")
     data = F.try_to_binary("b", F.lit("base64"))
     found = rows.select(
         "n", decimals.unscaled_text(data).alias("text"), decimals.unscaled(data).alias("exact")
@@ -253,7 +252,7 @@ def decode_rows(spark, fields, rows):
     """One row per JSON row: ``j`` and per field whether its value is NULL and its problem."""
     wire = ", ".join(f"`{field.name}` {wire_type(field.logical)}" for field in fields)
     texts = ", ".join(f"`{field.name}` STRING" for field in fields)
-    parsed = spark.createDataFrame([(row,) for row in rows], "j string").select(
+    parsed = made(spark, [(row,) for row in rows], "j string").select(
         "j", F.from_json("j", wire).alias("w"), F.from_json("j", texts).alias("t")
     )
     columns = []

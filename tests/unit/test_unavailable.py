@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.debezium.unavailable import Placeholder, in_record, is_unavailable
-from tests.builders import exact_session
+from tests.builders import exact_session, made
 
 TEXT = "__debezium_unavailable_value"
 BASE64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
@@ -59,14 +59,10 @@ def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
     cases = SPELLINGS | OTHERS
     records = [(name, json.dumps({"after": {"v": value}}, separators=(",", ":"))) for name, value in cases.items()]
     placeholder = Placeholder()
-    seen = (
-        exact_session(spark)
-        .createDataFrame(records, "name STRING, value STRING")
-        .select(
-            "name",
-            is_unavailable(F.from_json("value", "after STRUCT<v: STRING>")["after"]["v"], placeholder).alias("unsent"),
-            in_record(F.col("value"), placeholder).alias("suspicious"),
-        )
+    seen = made(exact_session(spark), records, "name STRING, value STRING").select(
+        "name",
+        is_unavailable(F.from_json("value", "after STRUCT<v: STRING>")["after"]["v"], placeholder).alias("unsent"),
+        in_record(F.col("value"), placeholder).alias("suspicious"),
     )
     rows = {row["name"]: row for row in seen.collect()}
     assert {name: row["unsent"] for name, row in rows.items()} == {name: name in SPELLINGS for name in cases}
@@ -77,7 +73,5 @@ def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
 @pytest.mark.spark
 def test_a_record_without_value_holds_no_placeholder(spark) -> None:
     """The cheap first test never answers NULL."""
-    row = (
-        exact_session(spark).createDataFrame([(None,)], "value STRING").select(in_record(F.col("value"), Placeholder()))
-    )
+    row = made(exact_session(spark), [(None,)], "value STRING").select(in_record(F.col("value"), Placeholder()))
     assert row.first()[0] is False

@@ -27,6 +27,7 @@ from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import transactions
+from tests.builders import made
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -332,12 +333,10 @@ def test_ends_may_name_a_table_with_its_database(exact) -> None:
     named = "_tx STRING, table STRING, "
     told = [("1", "db.dbo.t", 2, 5), ("1", "db.dbo.t", 0, 9), ("2", "db.dbo.t", 1, 6), ("2", "other.dbo.t", 1, 6)]
     told += [("3", "public.my.t", 1, 7), ("3", "db.dbo.late", 1, 7)]
-    ends = exact.createDataFrame(told, f"{named} expected BIGINT, ended BIGINT")
+    ends = made(exact, told, f"{named} expected BIGINT, ended BIGINT")
     here = [("1", "dbo.t", "1"), ("1", "dbo.t", "2"), ("2", "dbo.t", "1"), ("3", "public.my.t", "1")]
     rows = [(*row, "topic", 0, number, f"{number:04}") for number, row in enumerate(here)]
-    changes = exact.createDataFrame(
-        rows, f"{named} _nth STRING, topic STRING, partition INT, offset BIGINT, place STRING"
-    )
+    changes = made(exact, rows, f"{named} _nth STRING, topic STRING, partition INT, offset BIGINT, place STRING")
     assert {(row["_tx"], row["whole"], row["ended"]) for row in transactions.states(changes, ends).collect()} == {
         ("1", True, 5),
         ("2", False, 6),

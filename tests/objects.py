@@ -1,0 +1,23 @@
+"""An object store that the JVM of the tests comes to know while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from replicator import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from replicator.settings import Settings
+
+_CLIENT = "spark.hadoop.fs.s3a."
+
+
+def known_store(spark: SparkSession, settings: Settings, bucket: str) -> None:
+    """Tell the running JVM of a store, by the name of a bucket in it, what a new session of the product would."""
+    context: Any = spark.sparkContext
+    hadoop = context._jsc.hadoopConfiguration()
+    for key, value in session.configuration(settings, {}).items():
+        if key.startswith(_CLIENT):
+            hadoop.set(key.replace(_CLIENT, f"fs.s3a.bucket.{bucket}."), value)
