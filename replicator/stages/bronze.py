@@ -241,7 +241,7 @@ class _BatchWriter:
         spark, at = batch.sparkSession, self._ingestion
         ids = at.reader.topic_ids(spark)
         records = rows(at.masked(batch), ids)
-        if tuning.is_small(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
+        if not tuning.is_large(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
             records = records.coalesce(spark.sparkContext.defaultParallelism)
         if self._application is None:
             self._application = self._start(spark, number)

@@ -118,7 +118,7 @@ def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress,
     """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
     key = [names.spark(name) for name in model.key]
     changed, tally = kept.enter_context(tuning.tallied(keys.select(*key), {"all": F.lit(True)}))
-    count = changed.count() if tally is None else tally["all"]
+    count = tally["all"]
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")
     operation = F.coalesce(F.col("_op"), F.lit("delete")).alias("_op")

@@ -167,8 +167,8 @@ def world(request, spark, tmp_path_factory) -> World:
 
 @pytest.fixture
 def no_merge(world: World) -> None:
-    """Where nothing is joined into rows at rest, Delta by MERGE would do once more what Delta has done."""
-    if isinstance(world.format, DeltaByMerge):
+    """Where nothing is joined into rows at rest, a large table of Delta's would do once more what a small one has done."""
+    if isinstance(world.format, LargeDelta):
         pytest.skip("nothing is merged here")
 
 
