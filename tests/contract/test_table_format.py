@@ -167,7 +167,7 @@ def world(request, spark, tmp_path_factory) -> World:
 
 @pytest.fixture
 def no_merge(world: World) -> None:
-    """Where nothing is joined into rows at rest, a large table of Delta's would do once more what a small one has done."""
+    """Where nothing is joined into rows at rest, a large table of Delta's does what a small one has done."""
     if isinstance(world.format, LargeDelta):
         pytest.skip("nothing is merged here")
 
