@@ -97,13 +97,13 @@ def _heads() -> tuple[Column, ...]:
     value, key = F.col("value"), F.col("key")
     head = F.from_json(value, _HEAD)
     # the many fields of flattened rows, and a wrapper, only where their names may be
-    flat = F.when(_may_have(value, '"__'), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
-    key_head = F.when(_may_have(key, '"payload"'), F.from_json(key, "schema STRING, payload STRING"))
+    flat = F.when(_may_have(value, "__"), F.from_json(value, f"payload STRUCT<{_FLAT}>, {_FLAT}"))
+    key_head = F.when(_may_have(key, "payload"), F.from_json(key, "schema STRING, payload STRING"))
     return head.alias("_head"), flat.alias("_marks"), key_head.alias("_key"), _is_object(value).alias("_object")
 
 
 def _may_have(text: Column, name: str) -> Column:
-    """Whether a name may occur in JSON: as it is, or spelled with escapes."""
+    """Whether a name may occur in JSON, in any quotes: as it is, or spelled with escapes."""
     return text.contains(name) | text.contains("\\u")
 
 

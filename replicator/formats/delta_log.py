@@ -48,6 +48,11 @@ class AddedFile:
         return str(self.action.stats() or "")
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the log tells how many rows it has."""
+        return '"numRecords"' in self.stats
+
+    @property
     def rows(self) -> int:
         """How many rows it has, hidden ones included; 0 where the log does not tell."""
         return int(json.loads(self.stats or "{}").get("numRecords", 0))

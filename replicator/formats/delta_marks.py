@@ -46,6 +46,9 @@ _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryM
 _PLACE = "__place"
 """Beside a stored row: the file that it is in, and which of its rows it is."""
 
+_STATS = 5
+"""Which part of Delta's action for a file its statistics are."""
+
 TAKEN = frozenset({_PLACE, "_metadata"})
 """Names under which places are read: a table with such a column of its own is not for this module."""
 
@@ -160,7 +163,16 @@ def _replaced(touched: Any) -> tuple[Any, ...]:
     file = touched.fileLogEntry()
     if touched.isFullyReplaced():
         return (file.remove(),)
-    return gateway.pair(file.removeRows(touched.newDeletionVector(), True, True))
+    return gateway.pair(_loosened(file).removeRows(touched.newDeletionVector(), False, True))
+
+
+def _loosened(file: Any) -> Any:
+    """Delta's action for a file whose least and greatest values may be of rows that are gone. Delta's own way to say so
+    reads decimals as doubles, so that bounds become narrower than what they bound.
+    """
+    told = [file.productElement(at) for at in range(file.productArity())]
+    told[_STATS] = delta_reach.loosened(str(file.stats()))
+    return file.copy(*told)
 
 
 def _written(transaction: Any, settled: DataFrame, metrics: Mapping[str, int], *, only_new: bool) -> list[Any]:

@@ -8,6 +8,7 @@ of them is in a plan or in the log. A file of which the log does not tell enough
 from __future__ import annotations
 
 import json
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 
 from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType, StringType, StructType
 
+_TIGHT, _LOOSE = (re.compile(rf'"tightBounds"\s*:\s*{word}') for word in ("true", "false"))
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
 
 
@@ -41,6 +43,15 @@ class Keys:
             first = itemgetter(0)
             rows = rows[bisect_left(rows, low, key=first) : bisect_right(rows, high, key=first)]
         return any(all(low <= row[at] <= high for at, low, high in known) for row in rows)
+
+
+def loosened(stats: str) -> str:
+    """Statistics (JSON) of a file of which some rows are gone: no bound needs to be a row's value. The text of all else
+    stays as it is. Quotes within texts are escaped, so that only the name itself is found.
+    """
+    if _TIGHT.search(stats):
+        return _TIGHT.sub('"tightBounds":false', stats)
+    return stats if _LOOSE.search(stats) else f'{stats.rstrip()[:-1]},"tightBounds":false}}'
 
 
 def compared(keys: Sequence[str], stored: StructType, changed: StructType) -> tuple[str, ...]:

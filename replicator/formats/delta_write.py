@@ -158,12 +158,14 @@ def _rewritable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequ
 
 
 def _markable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
-    """The files of a table whose rows can be marked one by one."""
+    """The files of a table whose rows can be marked one by one: Delta must know how many a file has."""
     if not _has_own_feed(spark, log, snapshot) or not has_vectors(snapshot):
         return None
     files = log.live_files(spark, snapshot)
     hides = delta_marks.TAKEN & set(delta_files.schema(snapshot).names)
-    return None if files is None or len(files) > most or hides else files
+    if files is None or len(files) > most or hides:
+        return None
+    return files if all(file.is_counted for file in files) else None
 
 
 def _has_own_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -186,7 +188,8 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
 @contextmanager
 def _mentioned(share: Share, whole: Whole, recent: DataFrame, keys: DataFrame) -> Iterator[DataFrame]:
     """The keys that described records of the table's topics are about; ``keys`` has their columns. Raises TableStopped
-    where a record of the time of the snapshot cannot be read. What came later, once mended, is newer than a delete.
+    where the key in a record of the time of the snapshot cannot be read. What came later, once mended, is newer than a
+    delete.
     """
     records = exempt.by_declaration(share.routed(recent), share.at.source)
     groups = changes.survey(records, share.at.placeholder).collect()
@@ -200,7 +203,8 @@ def _mentioned(share: Share, whole: Whole, recent: DataFrame, keys: DataFrame) -
         return
     with decoding.decoded(share, records, places=True) as decoded:
         made = decoded.changes
-        _refuse(share, made.where(F.col("_reject").isNotNull() & whole.until("_at.")).count())
+        keyless = reduce(or_, (F.col(names.spark(key)).isNull() for key in keys.columns))
+        _refuse(share, made.where(F.col("_reject").isNotNull() & keyless & whole.until("_at.")).count())
         yield made.select(*keys.columns).distinct()
 
 

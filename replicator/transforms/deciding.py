@@ -28,7 +28,8 @@ def deciding(ordered: DataFrame, *, scattered: bool, held: Placeholder | None) -
     stays = F.col("_place") == 1
     if scattered:
         part = F.struct("topic", "partition")
-        marks["_scattered"] = F.min(part).over(together) != F.max(part).over(together)
+        everywhere = Window.partitionBy(F.xxhash64("key"), "key")
+        marks["_scattered"] = F.min(part).over(everywhere) != F.max(part).over(everywhere)
         stays = stays | F.col("_scattered")
     if held is not None:
         marks["_held"] = F.max(unavailable.in_record(F.col("value"), held)).over(together)

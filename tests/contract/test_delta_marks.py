@@ -7,11 +7,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator.errors import StaleWriter
 from replicator.formats import delta_marks
@@ -168,6 +170,36 @@ def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path
     with pytest.raises(StaleWriter, match="another writer has changed the table"):
         delta_marks.merged(target, late, Progress("other", 1))
     assert format_.read(session, table).where("k = 30").first()["_seq"] == "20"
+
+
+def test_bounds_of_a_file_with_marked_rows_stay_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Of decimals with more digits than a double has: the greatest key is found by the next batch, and by readers."""
+    session = exact_session(spark)
+    ddl = SILVER.replace("k INT", "k DECIMAL(38,10)")
+    keys = [Decimal(f"1234567890123456{each}.0000000001") for each in range(781, 790)]
+
+    def batch(seq: str, *of: Decimal) -> DataFrame:
+        return made(session, [(key, int(seq), "b", seq, False, None, 1) for key in of], ddl)
+
+    format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
+    format_.apply(batch("10", *keys).coalesce(1), table, Progress("bronze", 0))
+    assert format_.apply(batch("20", keys[4]), table, Progress("bronze", 1)).updated == 1
+    [marked] = [each for each in of_kind("add", actions(table, 1)) if "deletionVector" in each]
+    assert marked["stats"].endswith(',"tightBounds":false}')
+    for number, key in enumerate((keys[-1], keys[0]), 2):
+        assert format_.apply(batch("30", key), table, Progress("bronze", number)) == Applied(0, 1, 0, number)
+    for key in keys:
+        assert session.read.format("delta").load(table.location).where(F.col("k") == F.lit(key)).count() == 1
+    assert format_.read(session, table).count() == len(keys)
+
+
+def test_a_file_whose_rows_nobody_has_counted_is_merged_into(spark: SparkSession, tmp_path: Path) -> None:
+    """A user of Spark may have switched statistics off: Delta marks no row of such a file."""
+    session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
+    session.conf.set("spark.databricks.delta.stats.collect", "false")
+    table = loaded(session, format_, tmp_path / "t")
+    assert format_.apply(rows(session, [(30, "20", False)]), table, Progress("bronze", 1)).updated == 1
+    assert format_.read(session, table).where("_seq = '20'").count() == 1
 
 
 def test_what_delta_tells_of_its_files_never_hides_a_key(spark: SparkSession, tmp_path: Path) -> None:

@@ -200,14 +200,14 @@ def test_an_empty_table_loses_all_its_rows_once_it_is_not_paused(exact: SparkSes
     assert world.live() == {}
 
 
-def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, tmp_path: Path) -> None:
+def test_nothing_goes_while_the_key_of_a_record_since_cannot_be_read(exact: SparkSession, tmp_path: Path) -> None:
     """It may be about any row: the table says so, until a later snapshot. A letter from before that is tried once more
     brings no row back.
     """
     world = World(exact, tmp_path)
     world.take(*BEFORE, change(2, "u", 2, BIG, pos=25))
     world.finish({0: 3, 1: 4}, {0: 4, 1: 4})
-    read, stopped = world.take(change(3, "r", 1, BIG, pos=60, snapshot="incremental"))
+    read, stopped = world.take(change(3, "r", BIG, pos=60, snapshot="incremental"))
     assert (read.error, isinstance(stopped.error, TableStopped)) == (None, True)
     assert "1 records of the time of the snapshot are dead letters" in str(stopped.error)
     assert set(world.live()) == {1, 2, 3, 4, 5}
@@ -217,6 +217,18 @@ def test_nothing_goes_while_a_record_since_cannot_be_read(exact: SparkSession, t
     world.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
     assert [each.error for each in retry(exact, world.at, Choice())] == [None, None]
     assert world.live() == {1: 11}
+
+
+def test_a_record_since_of_which_only_the_key_can_be_read_says_that_its_row_is_there(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """A dead letter like any other: its row keeps what it has, and rows that nothing mentions go."""
+    world = World(exact, tmp_path)
+    world.take(*BEFORE)
+    world.finish({0: 2, 1: 4}, {0: 3, 1: 4})
+    read, removed = world.take(change(2, "r", 1, BIG, pos=60, snapshot="incremental"))
+    assert (read.error, read.dead_lettered, removed.error) == (None, 1, None)
+    assert world.live() == {1: 1}
 
 
 def test_what_happens_behind_a_snapshot_does_not_undo_it(exact: SparkSession, tmp_path: Path) -> None:
