@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 _OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
 _COUNTED = "replicator.counted"
+_TEXTS_IN_PIECE = 2_000
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
     r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
@@ -188,15 +189,17 @@ def counted(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple
 
 
 def texts(lines: DataFrame) -> Iterator[memoryview]:
-    """The texts of the only column, which holds no NULL, one right after the other as UTF-8, some thousands a piece.
-    They come through the driver by Arrow, the rows of one task after those of another: no Python touches a row.
+    """The texts of the only column, which holds no NULL, one right after the other as UTF-8, two thousand a piece at
+    most. They come through the driver by Arrow, the rows of one task after those of another: no Python touches a row.
     """
     import pyarrow as pa  # noqa: PLC0415 - `--help` loads neither
     from pyspark import RDD  # noqa: PLC0415
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415
 
-    java: Any = lines._jdf  # noqa: SLF001 - else Python unpickles each row
-    batches: Any = RDD(java.toArrowBatchRdd().toJavaRDD(), lines.sparkSession.sparkContext, NoOpSerializer())
+    spark = beside(lines.sparkSession)
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", _TEXTS_IN_PIECE)
+    java: Any = moved(lines, spark)._jdf  # noqa: SLF001 - else Python unpickles each row
+    batches: Any = RDD(java.toArrowBatchRdd().toJavaRDD(), spark.sparkContext, NoOpSerializer())
     schema = pa.schema([("text", pa.string())])
     for message in batches.toLocalIterator(prefetchPartitions=True):
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), schema)

@@ -8,7 +8,7 @@ from typing import Any
 from replicator.errors import StaleWriter, TargetRefused
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
-from replicator.sinks.refusals import Refusals
+from replicator.sinks.refusals import Refusals, computing
 from replicator.spec import Applied, Model, Progress
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
@@ -85,7 +85,9 @@ class MemorySink:
     def _after(self, difference: Difference) -> Rows:
         model = difference.model
         rows: Rows = {} if difference.complete else dict(self.tables.get(model.name, {}))
-        for row in difference.rows.collect():
+        with computing(model.name):
+            told = difference.rows.collect()
+        for row in told:
             key = tuple(row[name] for name in model.key)
             if row["_op"] == "delete":
                 rows.pop(key, None)

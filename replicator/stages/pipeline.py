@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from replicator import gateway
 from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
@@ -104,21 +105,21 @@ def run_continuously(
     with _streams(spark, pipeline, stages, pace) as streams, Aside[list[Line]]("publish") as aside:
         passes = _Passes(spark, pipeline, stages, report, aside, pace)
         seen: dict[str, tuple[int, float]] = {}
-        while not stop.is_set():
-            for stream in streams:
-                stream.check()
-                source, now = stream.ingestion.source, (stream.rows, stream.seconds)
-                before = seen.get(source, (0, 0.0))
-                if now[0] > before[0]:
-                    rows = now[0] - before[0]
-                    report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
-                    seen[source] = now
-            for look in looks:
-                look.if_due(spark, report)
-            passes.look()
-            between()
-            stop.wait(_PAUSE_SECONDS)
-        passes.finish()
+        with passes.finished():
+            while not stop.is_set():
+                for stream in streams:
+                    stream.check()
+                    source, now = stream.ingestion.source, (stream.rows, stream.seconds)
+                    before = seen.get(source, (0, 0.0))
+                    if now[0] > before[0]:
+                        rows = now[0] - before[0]
+                        report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
+                        seen[source] = now
+                for look in looks:
+                    look.if_due(spark, report)
+                passes.look()
+                between()
+                stop.wait(_PAUSE_SECONDS)
 
 
 def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
@@ -166,7 +167,7 @@ class _Passes:
     stage and name.
 
     Where silver is among them, publish works beside the silver of the next pass: what it takes is a version of gold,
-    and gold does not move until it is done.
+    and gold gets no other until it is done, but for upkeep's, which keeps that one.
     """
 
     spark: SparkSession
@@ -187,8 +188,20 @@ class _Passes:
             if not self._pass():
                 self.read = None
 
-    def finish(self) -> None:
-        """What is under way is waited for, and told."""
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """What is under way at the end of the block is waited for, and told; also where an error ends it, which counts
+        more than one of what was under way.
+        """
+        try:
+            yield
+        except BaseException:
+            try:
+                self._published(wait=True)
+            except Exception as also:  # noqa: BLE001 - told here, for the other one is raised
+                error = also if isinstance(also, ReplicatorError) else ReplicatorError(gateway.shortened(also))
+                self.report(Line("publish", "", error=error))
+            raise
         self._published(wait=True)
 
     def _pass(self) -> bool:

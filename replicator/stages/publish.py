@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -19,6 +20,11 @@ from replicator.stages import tuning
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+_TASK_ROWS, _TASK_BYTES, _UNPACKED = 100_000, 32 << 20, 8
+"""What one task hands over is in the driver's memory: so many rows, or so many bytes of what is some times as much as
+on disk, but no less than a twentieth of the rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ def _pending(
     if identity is None or upto is None:
         what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
         raise TableMissing(what, where=table.location, mend=mend)
-    spark = tuning.session_for(spark, gold.size(spark, table))
+    size = gold.size(spark, table)
+    spark = tuning.session_for(spark, size)
     recorded = sink.progress(model)
     progress = Progress(identity, upto)
     if recorded == progress:
@@ -99,22 +106,24 @@ def _pending(
     rows = gold.read(spark, table, upto)
     _refuse_missing_columns(model, rows)
     if recorded is None or recorded.input != identity:
-        return _whole(model, rows, progress)
+        return _whole(model, rows, progress, size)
     if recorded.version > upto:
         what = (
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
         )
         raise StaleWriter(what, where=table.location, mend="Delete the model's ledger row to publish it as it is.")
     keys = gold.changed_keys(spark, table, recorded.version, upto)
-    return _whole(model, rows, progress) if keys is None else _changed(model, rows, keys, progress, kept)
+    return _whole(model, rows, progress, size) if keys is None else _changed(model, rows, keys, progress, size, kept)
 
 
-def _whole(model: Model, rows: DataFrame, progress: Progress) -> _Pending:
-    upserts = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
-    return _Pending(Difference(model, upserts, progress, complete=True), rows.count())
+def _whole(model: Model, rows: DataFrame, progress: Progress, size: int) -> _Pending:
+    upserts, count = rows.select(*_columns(model), F.lit("upsert").alias("_op")), rows.count()
+    return _Pending(Difference(model, _parted(upserts, count, size), progress, complete=True), count)
 
 
-def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, kept: ExitStack) -> _Pending:
+def _changed(
+    model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, size: int, kept: ExitStack
+) -> _Pending:
     """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
     key = [names.spark(name) for name in model.key]
     changed, tally = kept.enter_context(tuning.tallied(keys.select(*key), {"all": F.lit(True)}))
@@ -122,9 +131,16 @@ def _changed(model: Model, rows: DataFrame, keys: DataFrame, progress: Progress,
     present = rows.select(*_columns(model), F.lit("upsert").alias("_op"))
     joined = changed.join(present.join(changed, list(model.key), "left_semi"), list(model.key), "left")
     operation = F.coalesce(F.col("_op"), F.lit("delete")).alias("_op")
-    difference = joined.select(*_columns(model), operation)
+    difference = _parted(joined.select(*_columns(model), operation), count, size)
     # an empty relation costs no Spark job, and the ledger still moves on
     return _Pending(Difference(model, difference if count else difference.limit(0), progress), count)
+
+
+def _parted(rows: DataFrame, count: int, size: int) -> DataFrame:
+    """So many rows, of a table of so many bytes on disk, in as many tasks as the driver's memory wants."""
+    by_size = min(count * 20 // _TASK_ROWS, ceil(size * _UNPACKED / _TASK_BYTES))
+    tasks = max(ceil(count / _TASK_ROWS), by_size)
+    return rows.repartition(tasks) if tasks > 1 else rows
 
 
 def _columns(model: Model) -> list[Column]:

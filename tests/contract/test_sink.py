@@ -123,6 +123,19 @@ def test_a_refused_model_leaves_the_others_committed(spark, served: Served) -> N
     assert served.sink.progress(of) is None
 
 
+def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark, served: Served) -> None:
+    """Also in the midst of them; it shows none, and the others are committed."""
+    of, other = customers(served.schema), model(served.schema, "dim_products", {"id": "integer"})
+    bad = difference(spark, of, [ann(key=key) for key in range(4, 0, -1)], CUSTOMERS, 1, complete=True)
+    name = F.when(F.col("id") > 1, F.col("name")).otherwise(F.raise_error(F.lit("no such name")))
+    bad = replace(bad, rows=bad.rows.withColumn("name", name))
+    good = difference(spark, other, [(1, "upsert")], "id INT, _op STRING", 1, complete=True)
+    with pytest.raises(TargetRefused, match="no such name") as caught:
+        served.sink.publish([bad, good])
+    assert (list(caught.value.refused), caught.value.applied) == (["dim_customers"], {other.name: Applied(1, 0, 0, 1)})
+    assert (served.rows(of), served.rows(other)) == ([], [(1,)])
+
+
 def test_a_model_waits_for_the_refused_one_that_it_references(spark, served: Served) -> None:
     """A fact does not go ahead of its dimension."""
     dim, fact = customers(served.schema), orders(served.schema)

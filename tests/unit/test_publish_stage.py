@@ -12,7 +12,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Applied, Model, ModelColumn, Progress, Target
-from replicator.stages.publish import Published, publish
+from replicator.stages.publish import Published, _parted, publish
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -147,6 +147,17 @@ def test_a_declared_column_that_gold_lacks_is_named(world: World) -> None:
     (report,) = world.publish(wider)
     assert isinstance(report.error, TargetRefused)
     assert "city" in str(report.error)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "tasks"), [(100, 1 << 40, 1), (100_000, 1 << 20, 1), (100_001, 0, 2), (20_000, 64 << 20, 4)]
+)
+def test_rows_travel_in_as_many_tasks_as_the_drivers_memory_wants(
+    world: World, count: int, size: int, tasks: int
+) -> None:
+    """By their count, and where they are wide by their bytes; a few rows stay in one."""
+    rows = world.spark.range(10).coalesce(1)
+    assert _parted(rows, count, size).rdd.getNumPartitions() == tasks
 
 
 def test_a_target_out_of_reach_comes_out(world: World) -> None:

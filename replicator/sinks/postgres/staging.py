@@ -17,6 +17,7 @@ from replicator.sinks.postgres import copytext
 from replicator.sinks.postgres.columns import Carried
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.wakeful import wakeful
+from replicator.sinks.refusals import computing
 
 if TYPE_CHECKING:
     from psycopg2.extensions import connection as Session
@@ -66,7 +67,7 @@ class Staged:
         values = [*((each.value, each.staged_type) for each in self.columns), (F.col("_op"), "text")]
         pieces = gateway.texts(self.difference.rows.select(copytext.line(values)))
         while True:
-            with wakeful(session, limit):
+            with wakeful(session, limit), computing(self.model):
                 piece = next(pieces, None)
             if piece is None:
                 return
