@@ -46,14 +46,11 @@ TAKEN = frozenset({_FILE, _DONE, "_metadata"})
 
 @dataclass(frozen=True)
 class Target:
-    """The newest version of a table: where it is, Delta's snapshot and all live files, none with a deletion vector.
-    ``as_one``: all rows become one file.
-    """
+    """The newest version of a table: where it is, Delta's snapshot and all live files, none with a deletion vector."""
 
     location: str
     snapshot: Any
     files: Sequence[AddedFile]
-    as_one: bool
 
     @property
     def columns(self) -> StructType:
@@ -69,8 +66,8 @@ def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = 
         files = _reached(target, merging, counts["all"])
         hit = delta_merge.settled(_hit(target, merging, files, is_near=is_near), merging, beside=(_FILE,))
         with gateway.counted(hit, actions) as (settled, metrics):
-            small = target.files if target.as_one else _small(target)
-            apart = [file for file in _hurt(target, files, settled, metrics) if file not in small]
+            small = _small(target)
+            apart = [file for file in _hurt(files, settled, metrics) if file not in small]
             if apart or small or metrics[_INSERTED] < sum(metrics.values()):
                 images = _images(target, apart, small, settled, merging.keys, is_near=is_near)
             else:  # new rows alone are their own feed
@@ -100,11 +97,9 @@ def _hit(target: Target, merging: Merging, files: Sequence[AddedFile], *, is_nea
     return rows.join(keys, merge.same_key(merging.keys, SIDES), "left_semi")
 
 
-def _hurt(
-    target: Target, files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]
-) -> Sequence[AddedFile]:
+def _hurt(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]) -> Sequence[AddedFile]:
     """The files of which a row is updated or deleted."""
-    if target.as_one or metrics[_INSERTED] == sum(metrics.values()):
+    if metrics[_INSERTED] == sum(metrics.values()):
         return ()
     rows = settled.where(F.col("action").isin("update", "delete")).select(_FILE).distinct().collect()
     found = {row[_FILE] for row in rows}

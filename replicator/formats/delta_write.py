@@ -25,9 +25,6 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
-_AT_ONCE_BYTES = 1 << 20
-"""Up to here a table's rows are sorted beside those of a batch; beyond, the batch is sent to them (decision 0050)."""
-
 _FILE_ROWS, _ROWS_IN_FILE = "spark.sql.files.maxRecordsPerFile", 500_000
 
 
@@ -100,14 +97,14 @@ def merge(
     spark = merging.changes.sparkSession
     anew = _rewritable(spark, log, snapshot, ways.rewritten_bytes)
     live = _markable(spark, log, snapshot, ways.marked_files) if anew is None else None
-    plain = anew or _replaceable(spark, log, snapshot, ways.marked_files)
-    if anew is not None and sum(file.size for file in anew) <= _AT_ONCE_BYTES:
+    plain = _replaceable(spark, log, snapshot, ways.marked_files) if anew is None else None
+    if anew is not None:
         stored = rows_of(spark, table, log, snapshot, anew)
         version, metrics = _rewrite(stored, anew, snapshot, merging, progress, fence)
     elif live is not None:
         version, metrics = delta_marks.merged(delta_marks.Target(snapshot, live), merging, progress, fence)
     elif plain is not None:
-        target = delta_rewrite.Target(table.location, snapshot, plain, as_one=anew is not None)
+        target = delta_rewrite.Target(table.location, snapshot, plain)
         version, metrics = delta_rewrite.merged(target, merging, progress, fence)
     else:
         with _transaction(spark, progress), delta_token.committing(spark, fence, table.location):

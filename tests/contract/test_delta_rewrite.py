@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import StaleWriter
-from replicator.formats import delta_rewrite, delta_write
+from replicator.formats import delta_rewrite
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import Merging
 from replicator.spec import Applied, Progress, Table
@@ -23,8 +23,8 @@ from tests.builders import made
 pytestmark = pytest.mark.spark
 
 DDL = "k INT, `v.1` STRING, `_op` STRING"
-WAYS = {"in files": (0, 256, 16), "with small files": (0, 256, 2), "as one": (8 << 20, 256, 16), "merged": (0, 0, 16)}
-"""Up to how many bytes all is one file, of how many files some are replaced, from how many on small ones are taken."""
+WAYS = {"in files": (256, 16), "with small files": (256, 2), "merged": (0, 16)}
+"""Of up to how many files some are replaced, and from how many on small ones are taken into a batch's own."""
 BATCHES: list[list[tuple[int, str | None, str]]] = [
     [(30, "b", "upsert"), (170, None, "delete"), (255, "new", "upsert"), (999, None, "delete")],
     [(key, None, "delete") for key in range(100, 200, 10)],
@@ -77,10 +77,9 @@ def test_replaced_files_hold_what_a_merge_leaves(
 ) -> None:
     """Rows, feed, counts, progress and history, whatever becomes of the files; and no reader needs deletion vectors."""
     session, told = session_of(spark), dict[str, list[Any]]()
-    monkeypatch.setattr(delta_write, "_AT_ONCE_BYTES", 0)
-    for way, (most, files, small) in WAYS.items():
+    for way, (files, small) in WAYS.items():
         monkeypatch.setattr(delta_rewrite, "_SMALL_FILES", small)
-        format_ = DeltaFormat(rewritten_bytes=most, marked_files=files)
+        format_ = DeltaFormat(rewritten_bytes=0, marked_files=files)
         table, told[way] = filled(session, format_, tmp_path / way), []
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.put(rows(session, batch), table, Progress("model", number))
@@ -88,7 +87,7 @@ def test_replaced_files_hold_what_a_merge_leaves(
             told[way].append((applied, feed(session, table, applied.version)))
         told[way].append(sorted(map(str, format_.read(session, table).collect())))
         assert not list((tmp_path / way).glob("deletion_vector_*.bin"))
-    assert told["in files"] == told["merged"] == told["with small files"] == told["as one"]
+    assert told["in files"] == told["merged"] == told["with small files"]
     assert [each[0] for each in told["in files"][:3]] == [Applied(1, 1, 1, 1), Applied(0, 0, 9, 2), Applied(2, 0, 1, 3)]
 
 
@@ -136,7 +135,7 @@ def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path
     late = rows(session, [(30, "late", "upsert")])
     with pytest.raises(StaleWriter):
         delta_rewrite.merged(
-            delta_rewrite.Target(table.location, snapshot, files, as_one=False),
+            delta_rewrite.Target(table.location, snapshot, files),
             Merging(late, ("k",), values, values, sides.of_change("_op") == "upsert"),
             Progress("other", 1),
         )
