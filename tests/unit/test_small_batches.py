@@ -80,6 +80,6 @@ def test_models_have_three_sizes(spark: SparkSession) -> None:
     """Decision 0050: small ones are interpreted, medium ones compiled, and only large ones re-planned and cached."""
     sizes = (0, tuning.FEW_ROWS, tuning.FEW_ROWS + 1, tuning.SMALL_BYTES, tuning.SMALL_BYTES + 1)
     sessions = [tuning.session_for_models(spark, size) for size in sizes]
-    interpreted = [each.conf.get("spark.sql.codegen.factoryMode", "") == "NO_CODEGEN" for each in sessions]
-    assert interpreted == [True, True, False, False, False]
+    told = [each.conf.get("spark.replicator.size", "large") for each in sessions]
+    assert told == ["small", "small", "medium", "medium", "large"]
     assert [tuning.is_large(each) for each in sessions] == [False, False, False, False, True]
