@@ -173,8 +173,11 @@ def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def counted(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int]]]:
+def counted(
+    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None
+) -> Iterator[tuple[DataFrame, dict[str, int]]]:
     """:func:`checkpointed`, and for how many of the rows each condition holds: counted on the way, without a job more.
+    Of all rows, where only some (``where``) are kept.
 
     Spark takes what a task counted once, also where the task ran twice: nothing stands between it and the end of its
     job.
@@ -183,6 +186,7 @@ def counted(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple
 
     each_of = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
     observed = rows.observe(_COUNTED, *each_of)
+    observed = observed if where is None else observed.where(where)
     with checkpointed(observed) as kept:
         found: Any = observed._jdf.queryExecution().observedMetrics().apply(_COUNTED)  # noqa: SLF001
         yield kept, {name: int(found.getLong(at)) for at, name in enumerate(conditions)}

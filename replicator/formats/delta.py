@@ -31,7 +31,9 @@ _REWRITTEN_BYTES = 8 << 20
 """Up to here a table is written anew: it gets no deletion vectors, which cost every reader."""
 
 _MARKED_FILES = 256
-"""Rows of a table of up to so many files are marked by ourselves; of one with more Delta itself must find them."""
+"""Rows of a table of up to so many files are marked, or its files written anew, by ourselves; of one with more Delta
+itself must find them.
+"""
 
 
 class DeltaFormat:
@@ -162,7 +164,7 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if snapshot is None:
-            return self._insert(upserts, table, progress, _LOG)
+            return self._insert(delta_write.by_key(upserts, table), table, progress, _LOG)
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         if difference.isEmpty():

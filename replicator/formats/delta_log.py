@@ -38,6 +38,11 @@ class AddedFile:
     action: Any = field(repr=False, compare=False)
 
     @property
+    def name(self) -> str:
+        """What its path ends in."""
+        return self.path.rpartition("/")[2]
+
+    @property
     def has_vector(self) -> bool:
         """Whether a deletion vector hides rows of it."""
         return self.action.deletionVector() is not None

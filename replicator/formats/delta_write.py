@@ -1,7 +1,7 @@
 """Writing a Delta table: each function one commit, with the progress in it, told as what it did.
 
 All of a small table is written anew; rows of a larger one are marked and added (``delta_marks``), where it has deletion
-vectors; the rest is left to Delta's MERGE.
+vectors, else the files that they are in are written anew (``delta_rewrite``); the rest is left to Delta's MERGE.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.errors import StaleWriter
-from replicator.formats import delta_commit, delta_files, delta_marks, delta_merge, delta_token
+from replicator.formats import delta_commit, delta_files, delta_marks, delta_merge, delta_rewrite, delta_token
 from replicator.formats.delta_log import AddedFile, Log
 from replicator.formats.delta_merge import Merging
 from replicator.protocols import UNFENCED, Fence
@@ -97,11 +97,15 @@ def merge(
     spark = merging.changes.sparkSession
     anew = _rewritable(spark, log, snapshot, ways.rewritten_bytes)
     live = _markable(spark, log, snapshot, ways.marked_files) if anew is None else None
+    plain = _replaceable(spark, log, snapshot, ways.marked_files) if anew is None else None
     if anew is not None:
         stored = rows_of(spark, table, log, snapshot, anew)
         version, metrics = _rewrite(stored, anew, snapshot, merging, progress, fence)
     elif live is not None:
         version, metrics = delta_marks.merged(delta_marks.Target(snapshot, live), merging, progress, fence)
+    elif plain is not None:
+        target = delta_rewrite.Target(table.location, snapshot, plain)
+        version, metrics = delta_rewrite.merged(target, merging, progress, fence)
     else:
         with _transaction(spark, progress), delta_token.committing(spark, fence, table.location):
             delta_merge.statement(DeltaTable.forPath(spark, table.location), merging).execute()
@@ -166,6 +170,16 @@ def _markable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequen
     if files is None or len(files) > most or hides:
         return None
     return files if all(file.is_counted for file in files) else None
+
+
+def _replaceable(spark: SparkSession, log: Log, snapshot: Any, most: int) -> Sequence[AddedFile] | None:
+    """The files of a table without deletion vectors, any of which can be written anew."""
+    if not _has_own_feed(spark, log, snapshot) or has_vectors(snapshot):
+        return None
+    files = log.live_files(spark, snapshot)
+    if not files or len(files) > most or any(file.has_vector for file in files):
+        return None
+    return None if delta_rewrite.TAKEN & set(delta_files.schema(snapshot).names) else files
 
 
 def _has_own_feed(spark: SparkSession, log: Log, snapshot: Any) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -119,35 +119,52 @@ def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, Standing | No
 
 
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
-    with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
-        rows = _checked(fresh, model)
-        growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
-        stored = None if work.stored is None or growth is None else reshaped(work.stored, growth)
-        difference = transform.difference(stored, fresh, model.key)
-        built = _commit(model, at, work, stored, difference, fresh if growth else None)
-    return replace(built, rows=rows)
+    fresh = transform.complete(work.whole(), model.unknown_member)
+    growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
+    stored = None if work.stored is None or growth is None else reshaped(work.stored, growth)
+    with _differing(model, stored, fresh) as difference:
+        return _commit(model, at, work, stored, difference, fresh if growth else None)
 
 
 def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     if work.stored is None or task.touched is None:
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
-        return replace(_commit(model, at, work, work.stored, nothing), affected=0)
+        return replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0)
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
-    with ExitStack() as kept:
-        keys = task.touched.select(*map(names.spark, model.key)).distinct()
-        had = affected.within(work.stored, model.key, F.broadcast(keys) if near else keys, model.key)
-        stored = kept.enter_context(tuning.kept(had))
+    keys = task.touched.select(*map(names.spark, model.key)).distinct()
+    had = affected.within(work.stored, model.key, F.broadcast(keys) if near else keys, model.key)
+    with tuning.kept(had) as stored:
         columns = [names.spark(column) for column in affected.line(task.uses, model.key)]
         lines = task.touched.unionByName(stored.select(*columns))
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)
             rows = rows.unionByName(affected.within(member, model.key, keys, model.key))
-        fresh = kept.enter_context(tuning.kept(rows))
-        count = _checked(fresh, model)
-        built = _commit(model, at, work, work.stored, transform.difference(stored, fresh, model.key))
-    return replace(built, rows=count, affected=task.affected)
+        with _differing(model, stored, rows) as difference:
+            built = _commit(model, at, work, work.stored, difference)
+    return replace(built, affected=task.affected)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``."""
+
+    rows: DataFrame
+    upserts: int = 0
+    deletes: int = 0
+    computed: int = 0
+
+
+@contextmanager
+def _differing(model: Model, stored: DataFrame | None, fresh: DataFrame) -> Iterator[Difference]:
+    """The difference, computed and counted in one job and kept for the time of the block. Raises ChecksFailed for keys
+    that a model may not have.
+    """
+    both = transform.compared(stored, fresh, model.key)
+    with tuning.tallied(both.rows, both.counts, both.differs) as (rows, counts):
+        _refuse(model, counts["broken"])
+        yield Difference(rows.drop(transform.NUMBER), counts["upsert"], counts["delete"], counts["rows"])
 
 
 @dataclass(frozen=True)
@@ -195,18 +212,18 @@ def _commit(
     at: Warehouse,
     work: Work,
     stored: DataFrame | None,
-    difference: DataFrame,
+    difference: Difference,
     grown: DataFrame | None = None,
 ) -> Built:
     """The difference from all that is ``stored``, once it is held to the model's checks; ``grown``: all rows, where the
     table has other columns from now on.
     """
     held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
-    with tuning.kept(difference) as rows:
-        warnings = model_checks.hold(model, stored, rows, held, work.parents)
-        write = partial(at.gold.put, rows) if grown is None else partial(at.gold.replace, grown)
-        applied = commit(model, at, work, write)
-    return Built(model.name, applied=applied, warnings=warnings)
+    counts = {"upsert": difference.upserts, "delete": difference.deletes}
+    warnings = model_checks.hold(model, stored, difference.rows, counts, held, work.parents)
+    write = partial(at.gold.put, difference.rows) if grown is None else partial(at.gold.replace, grown)
+    applied = commit(model, at, work, write)
+    return Built(model.name, difference.computed, applied, warnings=warnings)
 
 
 def _checked(fresh: DataFrame, model: Model) -> int:

@@ -60,20 +60,23 @@ def hold(
     model: Model,
     stored: DataFrame | None,
     difference: DataFrame,
+    counts: Mapping[str, int],
     held: Mapping[str, str] | None,
     parents: Parents,
 ) -> tuple[str, ...]:
     """What breaks checks that only warn. Raises ChecksFailed for the others, ConfigError for an expression that Spark
-    refuses. ``held``: the digests of the checks that the rows of ``stored`` were held to.
+    refuses. ``counts``: the rows of the ``difference`` by their ``_op``; ``held``: the digests of the checks that the
+    rows of ``stored`` were held to.
     """
     if not model.checks:
         return ()
     rows = Rows.of(stored, difference, model.key)
     known = [check for check in model.checks if stored is None or (held or {}).get(check.name) == check.digest]
     fresh = [check for check in model.checks if check not in known]
-    counts = {row["_op"]: int(row["count"]) for row in difference.groupBy("_op").count().collect()}
     found = [] if stored is None else [*_counted(model, stored, rows, counts)]
-    found += _verdicts(model, [check for check in known if counts or parents.has_moved(check.rule)], rows, parents)
+    found += _verdicts(
+        model, [check for check in known if any(counts.values()) or parents.has_moved(check.rule)], rows, parents
+    )
     found += _verdicts(model, fresh, Rows.at_rest(rows.whole), parents)
     return _judged(model, found)
 

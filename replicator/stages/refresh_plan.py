@@ -136,7 +136,7 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
 
 
 def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
-    spark, table = tuning.session_for(spark, known.size), at.lake.gold(model.name, model.key)
+    spark, table = tuning.session_for_models(spark, known.size), at.lake.gold(model.name, model.key)
     views = {name: model_inputs.view(spark, each) for name, each in known.inputs.items()}
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
@@ -165,8 +165,8 @@ def _by_changes(
         if keys is None and after != given.version:
             return Task(FULL, refresh_reasons.no_history(given.given, after), work)
         if keys is not None:
-            found[given.given] = kept.enter_context(tuning.kept(keys))
-            counts[given.given] = found[given.given].count()
+            found[given.given], told = kept.enter_context(tuning.tallied(keys, {"all": F.lit(True)}))
+            counts[given.given] = told["all"]
     task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
     most = full_share * (task.rows or 0)
     if not any(counts.values()):
@@ -195,6 +195,9 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
     work = task.work
     if work is None or work.stored is None:
         return task
+    own = affected.by_key(task.uses, model.key)
+    if own is not None:
+        return replace(task, affected=max(task.changed.values()), touched=own)
     touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
     key = [names.spark(column) for column in model.key]
     incomplete = F.lit(False)

@@ -13,6 +13,9 @@ from replicator import gateway
 SMALL_BYTES = 32 << 20
 """Up to here, on disk, rows of tables are small work."""
 
+FEW_ROWS = 1 << 20
+"""Beyond so many bytes of them, the rows of what gold reads are worth compiling for (decision 0050)."""
+
 FEW_RECORDS, MANY_RECORDS = 1 << 20, 512 << 20
 """Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
 Of larger work nothing is to be computed again as a whole where an executor is lost.
@@ -47,6 +50,12 @@ def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) ->
     two columns (architecture 9.2).
     """
     return _session(spark, _SMALL if size <= SMALL_BYTES else {}, exact_names=exact_names)
+
+
+def session_for_models(spark: SparkSession, size: int) -> SparkSession:
+    """The same for a model over ``size`` bytes of inputs, all of which it may have to read."""
+    fit = _SMALL if size <= FEW_ROWS else _MEDIUM if size <= SMALL_BYTES else {}
+    return _session(spark, fit, exact_names=False)
 
 
 def session_for_records(spark: SparkSession, size: int) -> SparkSession:
@@ -99,14 +108,17 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 
 @contextmanager
-def tallied(rows: DataFrame, conditions: Mapping[str, Column]) -> Iterator[tuple[DataFrame, dict[str, int]]]:
+def tallied(
+    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None
+) -> Iterator[tuple[DataFrame, dict[str, int]]]:
     """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of large
-    ones a job of its own does.
+    ones a job of its own does. Of all rows, where only some (``where``) are wanted.
     """
     if not is_large(rows.sparkSession):
-        with gateway.counted(rows, conditions) as counted:
+        with gateway.counted(rows, conditions, where) as counted:
             yield counted
         return
     with kept(rows) as cached:
         counts = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
-        yield cached, cached.agg(*counts).collect()[0].asDict()
+        told = cached.agg(*counts).collect()[0].asDict()
+        yield cached if where is None else cached.where(where), told

@@ -52,6 +52,17 @@ def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Seque
     return reduce(DataFrame.unionByName, sides)
 
 
+def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> DataFrame | None:
+    """What :func:`touched` finds, and nobody has to look for, where the model's only input has the model's own key: the
+    changed keys, also those without a row. None for all other models.
+    """
+    [use, *others] = uses.values()
+    if others or use.changed is None or sorted(use.lineage) != sorted(key):
+        return None
+    named = dict(zip(use.lineage, use.keys, strict=True))
+    return use.changed.select(*[F.col(names.spark(named[column])).alias(column) for column in key])
+
+
 def line(uses: Mapping[str, Use], key: Sequence[str]) -> list[str]:
     """The model's key, and behind it the lineage columns that are not in it."""
     return list(dict.fromkeys([*key, *(column for use in uses.values() for column in use.lineage)]))

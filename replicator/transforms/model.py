@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import names
@@ -13,35 +16,62 @@ from replicator.spec import Evolution
 from replicator.transforms import merge
 from replicator.transforms.layout import normal
 
+NUMBER = "_number"
+"""Beside a row of :class:`Compared`: the how many-th fresh row with its key it is; NULL where there is none."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model's rows beside those that it had: ``rows`` has one per key, more where fresh rows share one, with the
+    model's columns and ``_op`` (``upsert``; ``delete`` with the key alone; NULL: both sides are the same).
+
+    ``differs`` tells the rows to write; ``counts`` count, over all of ``rows``, those of the model now (``rows``), keys
+    that it may not have (``broken``: they repeat, or hold a NULL), and rows to write by what is done (``upsert``,
+    ``delete``).
+    """
+
+    rows: DataFrame
+    differs: Column
+    counts: Mapping[str, Column]
+
+
+def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> Compared:
+    """Both sides in one look: the fresh rows are numbered in the order in which they are joined. ``stored`` is None
+    before the first build.
+    """
+    order = [F.col(names.spark(column)) for column in key]
+    numbered = fresh.withColumn(NUMBER, F.row_number().over(Window.partitionBy(*order).orderBy(*order)))
+    rows = _joined(stored, numbered, fresh.columns, key)
+    number, op = F.col(NUMBER), F.col("_op")
+    incomplete = reduce(operator.or_, [column.isNull() for column in order])
+    counts = {"rows": number.isNotNull(), "broken": number == F.when(incomplete, 1).otherwise(2)}
+    return Compared(rows, op.isNotNull(), counts | {kind: op == kind for kind in ("upsert", "delete")})
+
 
 def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
     """Rows to write, one per key: the model's columns and ``_op`` (``upsert``, or ``delete`` with the key alone).
 
     Rows that are the same on both sides do not appear. ``stored`` is None before the first build.
     """
-    columns = fresh.columns
+    found = compared(stored, fresh, key)
+    return found.rows.where(found.differs).drop(NUMBER)
+
+
+def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], key: Sequence[str]) -> DataFrame:
     if stored is None:
-        return fresh.select(*map(names.spark, columns), F.lit("upsert").alias("_op"))
+        return fresh.select(*map(names.spark, columns), NUMBER, F.lit("upsert").alias("_op"))
     sides = merge.Sides(stored="old", change="new")
-    old, new = stored.select(*map(names.spark, columns)), fresh
-    marked = (
-        old.withColumn("_there", F.lit(True))
-        .alias(sides.stored)
-        .join(new.withColumn("_there", F.lit(True)).alias(sides.change), merge.same_key(key, sides), how="full")
-    )
-    gone, added = sides.of_change("_there").isNull(), sides.of_stored("_there").isNull()
-    changed = F.lit(False)
-    for column in columns:
-        changed = changed | ~sides.of_stored(column).eqNullSafe(sides.of_change(column))
-    op = F.when(gone, "delete").when(added | changed, "upsert")
+    old = stored.select(*map(names.spark, columns)).withColumn("_there", F.lit(True)).alias(sides.stored)
+    both = old.join(fresh.alias(sides.change), merge.same_key(key, sides), how="full")
+    gone, added = sides.of_change(NUMBER).isNull(), sides.of_stored("_there").isNull()
+    is_other = [~sides.of_stored(column).eqNullSafe(sides.of_change(column)) for column in columns]
+    op = F.when(gone, "delete").when(reduce(operator.or_, is_other, added), "upsert")
 
     def value(column: str) -> Column:
-        kept = (
-            F.coalesce(sides.of_change(column), sides.of_stored(column)) if column in key else sides.of_change(column)
-        )
-        return kept.alias(column)
+        new, kept = sides.of_change(column), sides.of_stored(column)
+        return (F.coalesce(new, kept) if column in key else new).alias(column)
 
-    return marked.select(*[value(column) for column in columns], op.alias("_op")).where(F.col("_op").isNotNull())
+    return both.select(*map(value, columns), sides.of_change(NUMBER).alias(NUMBER), op.alias("_op"))
 
 
 def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -144,8 +144,10 @@ def test_only_files_that_may_hold_a_key_are_read(spark: SparkSession, tmp_path: 
     assert format_.version(session, table) == 2
 
 
-def test_a_table_of_many_files_or_without_vectors_is_merged(spark: SparkSession, tmp_path: Path) -> None:
-    """What Delta's own MERGE commits says how its clauses read; ours has none."""
+def test_a_table_of_many_files_is_merged_and_one_without_vectors_is_not_marked(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What Delta's own MERGE commits says how its clauses read; ours has none, and no vectors unasked."""
     session = exact_session(spark)
     for number, (most, vectors) in enumerate([(4, "true"), (3, "true"), (4, "false")]):
         format_ = DeltaFormat(rewritten_bytes=0, marked_files=most)
@@ -155,7 +157,8 @@ def test_a_table_of_many_files_or_without_vectors_is_merged(spark: SparkSession,
         )
         applied = format_.apply(rows(session, [(30, "20", False)]), table, Progress("bronze", 1))
         [told] = of_kind("commitInfo", actions(table, applied.version))
-        assert (told["operationParameters"]["matchedPredicates"] == "[]") is (number == 0)
+        assert (told["operationParameters"]["matchedPredicates"] == "[]") is (number != 1)
+        assert bool(list((tmp_path / str(number)).glob("deletion_vector_*.bin"))) is (vectors == "true")
 
 
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:

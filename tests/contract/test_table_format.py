@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 
 
 class LargeDelta(DeltaFormat):
-    """Delta as it treats large tables: rows are marked, and where there are no deletion vectors merged by Delta."""
+    """Delta as it treats large tables: rows are marked, and where there are no deletion vectors files are replaced."""
 
     def __init__(self) -> None:
         super().__init__(rewritten_bytes=0)

@@ -314,6 +314,33 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
     assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
 
 
+def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
+    """Decision 0050: keys are counted and rows compared in the job that computes them; a model of one input, under its
+    key, looks up nothing; what has not moved takes no job.
+    """
+    tables = DeltaFormat()
+    shop = Shop(tuning.session_for(spark, 0), Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0))
+    own = Model("own", "SELECT id, pieces FROM {lines}", {"lines": "s/db.lines"}, ("id",), (),
+                lineage={"lines": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+
+    def jobs(model: Model, action: str) -> int:
+        before = int(scheduler.numTotalJobs())
+        assert [(each.action, each.error) for each in shop.refresh(model)] == [(action, None)] * bool(action)
+        return int(scheduler.numTotalJobs()) - before
+
+    shop.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
+    shop.take("products", (10, "ten", False))
+    shop.refresh(FACT, own)
+    shop.take("lines", (2, 20, 9), (4, 10, 1), (3,))
+    assert jobs(FACT, "full") == len(["looked up", "compared", "any", "merged", "written"])
+    shop.at = replace(shop.at, full_bytes=0)
+    counted = ["changed", "rows", "sent to rows", "sent to inputs"]
+    assert jobs(own, "incremental") == len([*counted, "had", "sent to had", "compared", "any", "merged", "written"])
+    assert (jobs(FACT, ""), jobs(own, "")) == (0, 0)
+    assert shop.rows(own) == [(1, 5), (2, 9), (4, 1)]
+
+
 def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop) -> None:
     """Whatever Spark says of one model's rows is an error of that model."""
     broken = replace(FACT, name="broken", sql="SELECT id, CAST(raise_error(id) AS INT) AS product FROM {lines}")

@@ -72,3 +72,14 @@ def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int
         with tuning.tallied(found, conditions) as (kept, counts):
             assert counts == wanted
             assert kept.where("n IS NOT NULL").count() == wanted["known"]
+        with tuning.tallied(found, conditions, F.expr("n > 16")) as (kept, counts):
+            assert (kept.count(), counts) == (3 * bool(wanted["known"]), wanted)
+
+
+def test_models_have_three_sizes(spark: SparkSession) -> None:
+    """Decision 0050: small ones are interpreted, medium ones compiled, and only large ones re-planned and cached."""
+    sizes = (0, tuning.FEW_ROWS, tuning.FEW_ROWS + 1, tuning.SMALL_BYTES, tuning.SMALL_BYTES + 1)
+    sessions = [tuning.session_for_models(spark, size) for size in sizes]
+    told = [each.conf.get("spark.replicator.size", "large") for each in sessions]
+    assert told == ["small", "small", "medium", "medium", "large"]
+    assert [tuning.is_large(each) for each in sessions] == [False, False, False, False, True]

@@ -98,7 +98,7 @@ class _Ours(Contender):
         """Events into bronze, a file for each topic."""
         spark = tuning.session_for(self._spark, sum(file.stat().st_size for file in folder.glob("*.parquet")))
         records = spark.read.parquet(f"{folder}/*.parquet")
-        whole = records.coalesce(1) if tuning.is_small(spark) else records.repartition("topic")
+        whole = records.repartition("topic") if tuning.is_large(spark) else records.coalesce(1)
         at.bronze.append(whole.sortWithinPartitions(*_PLACE), at.lake.bronze(SOURCE), None)
 
     def _refined(self, at: Refinement) -> Mapping[str, float]:

@@ -1,0 +1,153 @@
+"""Changes of a table that keeps no deletion vectors: the files that hold a row of the changed keys are written anew, in
+one commit of Delta's own transaction (decision 0050).
+
+Delta's MERGE shuffles all rows of those files, because the changes are the outer side of its join. Here the changes are
+sent to the rows: the rows with one of the keys are looked up first, in the files that may hold one by the log, and say
+what is done and which files there are to write. A row stays at its place among the others of its file, which goes on to
+hold a range of keys; new rows are a file of their own. Small files become one with it where they are many.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from replicator import gateway, names
+from replicator.formats import delta_commit, delta_files, delta_merge, delta_reach
+from replicator.formats.delta_log import AddedFile
+from replicator.formats.delta_merge import SIDES, Merging
+from replicator.protocols import UNFENCED, Fence
+from replicator.spec import Progress
+from replicator.transforms import merge
+
+_MANY_CHANGES = 200_000
+"""So many are not sent to every task."""
+
+_COMPARED_KEYS = 100_000
+"""A batch of more keys is compared with no statistics: it has some in most files."""
+
+_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
+"""So many files of up to so many bytes become one with the next batch."""
+
+_INSERTED = delta_merge.METRICS["insert"]
+_FILE, _DONE = "__file", "__done"
+"""Beside a stored row: the name of its file, and what is done to it."""
+
+TAKEN = frozenset({_FILE, _DONE, "_metadata"})
+"""A table with such a column of its own is not for this module."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The newest version of a table: where it is, Delta's snapshot and all live files, none with a deletion vector."""
+
+    location: str
+    snapshot: Any
+    files: Sequence[AddedFile]
+
+    @property
+    def columns(self) -> StructType:
+        """Of the table."""
+        return delta_files.schema(self.snapshot)
+
+
+def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
+    """The version that the changes have made, and its metrics as those of a MERGE."""
+    actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
+    with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
+        merging, is_near = replace(merging, changes=changes), counts["all"] <= _MANY_CHANGES
+        files = _reached(target, merging, counts["all"])
+        hit = delta_merge.settled(_hit(target, merging, files, is_near=is_near), merging, beside=(_FILE,))
+        with gateway.counted(hit, actions) as (settled, metrics):
+            small = _small(target)
+            apart = [file for file in _hurt(files, settled, metrics) if file not in small]
+            if apart or small or metrics[_INSERTED] < sum(metrics.values()):
+                images = _images(target, apart, small, settled, merging.keys, is_near=is_near)
+            else:  # new rows alone are their own feed
+                images = settled.where(F.col("action") == "insert").select("new.*").coalesce(1)
+            gone = [file.action for file in (*apart, *small)]
+            return delta_commit.rewrite(images, gone, target.snapshot, progress, metrics, fence), metrics
+
+
+def _reached(target: Target, merging: Merging, count: int) -> Sequence[AddedFile]:
+    """The files that may hold a key of the changes."""
+    columns = delta_reach.compared(merging.keys, target.columns, merging.changes.schema)
+    if len(target.files) == 1 or not columns or count > _COMPARED_KEYS:
+        return target.files
+    rows = merging.changes.select(*map(names.spark, columns)).collect()
+    keys = delta_reach.Keys(columns, sorted(map(tuple, rows)))
+    return [file for file in target.files if keys.may_be_in(file.stats)]
+
+
+def _hit(target: Target, merging: Merging, files: Sequence[AddedFile], *, is_near: bool) -> DataFrame:
+    """The stored rows whose keys are among the changes', each with the name of its file."""
+    spark = merging.changes.sparkSession
+    if not files:
+        return gateway.frame(spark, (), StructType([*target.columns, StructField(_FILE, StringType())]))
+    keys = merging.changes.select(*map(names.spark, merging.keys))
+    rows = _rows(spark, target, files, F.col("_metadata.file_name").alias(_FILE)).alias(SIDES.stored)
+    keys = (F.broadcast(keys) if is_near else keys).alias(SIDES.change)
+    return rows.join(keys, merge.same_key(merging.keys, SIDES), "left_semi")
+
+
+def _hurt(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, int]) -> Sequence[AddedFile]:
+    """The files of which a row is updated or deleted."""
+    if metrics[_INSERTED] == sum(metrics.values()):
+        return ()
+    rows = settled.where(F.col("action").isin("update", "delete")).select(_FILE).distinct().collect()
+    found = {row[_FILE] for row in rows}
+    return [file for file in files if file.name in found]
+
+
+def _small(target: Target) -> Sequence[AddedFile]:
+    """The small files that become one with the new rows."""
+    small = [file for file in target.files if file.size <= _SMALL_BYTES]
+    return small if len(small) >= _SMALL_FILES else ()
+
+
+def _images(
+    target: Target,
+    apart: Sequence[AddedFile],
+    small: Sequence[AddedFile],
+    settled: DataFrame,
+    keys: Sequence[str],
+    *,
+    is_near: bool,
+) -> DataFrame:
+    """The rows of those files as they are to be, with the new ones in the file of the small ones, and the rows of the
+    change feed, which ``_change_type`` tells (see ``delta_merge.images``).
+    """
+    spark, changed = settled.sparkSession, settled.where(F.col("action") != "keep")
+    feed = delta_merge.images(changed).where(F.col("_change_type").isNotNull())
+    one = changed.where(F.col("action") == "insert").select("new.*", _no_change()).unionByName(feed)
+    done = changed.where(F.col("action") != "insert").select(F.struct("action", "old", "new").alias(_DONE))
+    done = F.broadcast(done) if is_near else done
+    if small:
+        one = _kept(_rows(spark, target, small), done, keys).unionByName(one)
+    one = one.coalesce(1)
+    return _kept(_rows(spark, target, apart), done, keys).unionByName(one) if apart else one
+
+
+def _kept(rows: DataFrame, done: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Rows at their places, as they are to be."""
+    action, old, new = (F.col(f"{_DONE}.{part}") for part in ("action", "old", "new"))
+    is_same = reduce(operator.and_, [F.col(names.spark(key)) == old.getField(key) for key in keys])
+    found = rows.join(done, is_same, "left").where(action.isNull() | (action == "update"))
+    values = [F.when(action.isNull(), F.col(names.spark(c))).otherwise(new.getField(c)).alias(c) for c in rows.columns]
+    return found.select(*values, _no_change())
+
+
+def _no_change() -> Column:
+    return F.lit(None).cast("string").alias("_change_type")
+
+
+def _rows(spark: SparkSession, target: Target, files: Sequence[AddedFile], *more: Column) -> DataFrame:
+    rows = delta_files.read(spark, target.location, [file.path for file in files], target.columns)
+    return rows.select(*map(names.spark, target.columns.names), *more)
