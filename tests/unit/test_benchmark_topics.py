@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,11 @@ from benchmarks.cdc_ch.sweep import Sweep
 from benchmarks.cdc_ch.systems import sink
 from benchmarks.cdc_ch.tables import WIDE
 from benchmarks.cdc_ch.tpcc import Scale
+from infra.local import Stack
+from infra.local.home import Home
+from infra.local.processes import identity
+from infra.local.stack import REPOSITORY
+from replicator.errors import Unreachable
 
 TRADE = Parameters(2_000, Scale(1, 10, 50), duplicates=0.05, disorder=0.05)
 PLAN = Plan(TRADE, (), (), (), (Sweep(500, 100),), TRADE, 0, 1)
@@ -94,6 +103,41 @@ def test_the_sink_is_done_when_the_last_upsert_and_the_last_delete_of_each_parti
     last = sink._last(case)
     assert sorted((key % 2, note is None) for key, note in last) == [(0, False), (0, True), (1, False), (1, True)]
     assert all(state.get(key) == note for key, note in last)
+
+
+def test_a_connect_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
+    """Nobody else knows of it."""
+    with pytest.raises(Unreachable, match="connect is not ready after 0 s"):
+        sink.bound(folder(tmp_path), ["sleep", "60"], lambda: False, 0.1)
+    assert not (tmp_path / "connect" / "pid").exists()
+
+
+def test_connect_ends_with_the_other_servers_when_who_has_started_it_is_killed(tmp_path: Path) -> None:
+    """The stack's watchdog stops it, and so does the stack."""
+    process = sink.bound(folder(tmp_path), ["sleep", "60"], lambda: True, 5)
+    Stack(tmp_path).down()
+    assert process.pid() is None
+    start = "from tests.unit import test_benchmark_topics as t; t.started_and_killed(sys.argv[1])"
+    ended = subprocess.run([sys.executable, "-c", f"import sys; {start}", tmp_path], check=False, cwd=REPOSITORY)
+    assert ended.returncode == -signal.SIGKILL
+    assert process.pid() is not None
+    owner = (tmp_path / "owner").read_text()
+    subprocess.run([sys.executable, "-m", "infra.local.watchdog", tmp_path, owner.split()[0], owner], check=True)
+    assert process.pid() is None
+
+
+def folder(home: Path) -> Home:
+    """A stack's, with one for Connect."""
+    made = Home(home)
+    made.folder("connect")
+    return made
+
+
+def started_and_killed(home: str) -> None:
+    """The end of a process that has started Connect."""
+    sink.bound(Home(Path(home)), ["sleep", "60"], lambda: True, 5)
+    (Path(home) / "owner").write_text(identity(os.getpid()))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_is_not_built_says_how_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

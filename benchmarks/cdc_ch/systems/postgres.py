@@ -57,7 +57,8 @@ class Served(Contender):
     """``start.wide`` is the table that every run starts from, ``bench.wide`` the one that it changes."""
 
     def __init__(self, work: Path) -> None:
-        self._stack = Stack(work / "server")
+        self._place = work / "server"
+        self._stack = Stack(self._place)
         own = self._stack.up(["postgres"], owner=os.getpid()).postgres
         self._at = PostgresConnection(own.host, own.port, own.database, own.user, own.password, sslmode="disable")
 

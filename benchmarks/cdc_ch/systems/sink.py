@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import duckdb
@@ -26,9 +25,12 @@ from benchmarks.cdc_ch.systems.postgres import Served
 from benchmarks.cdc_ch.tables import MONEY, RATE, TIME, WIDE, Kept
 from infra.local import jvm
 from infra.local.connect import WORKER
+from infra.local.connect import Connect as Worker
+from infra.local.home import Home
 from infra.local.parts import Parts
+from infra.local.processes import Process, identity
 from replicator.connect.rest import Connect
-from replicator.errors import ConnectorFailed, ReplicatorError, Unreachable
+from replicator.errors import ConnectorFailed, Unreachable
 from replicator.settings import cache_dir
 
 NAME = "sink"
@@ -73,7 +75,9 @@ class _Sink(Served):
         super().__init__(work)
         self._servers = self._stack.up(["kafka"], owner=os.getpid()).kafka
         self._last: list[tuple[int, str | None]] = []
-        self._process, self._connect = _started(work / "connect", self._servers, heap, jars)
+        home = Home(self._place)
+        self._process = _started(home, self._servers, heap, jars, work.with_name(f"{work.name} {Worker.name}.log"))
+        self._connect = Connect(f"http://127.0.0.1:{home.port(Worker.name)}")
 
     def about(self) -> Mapping[str, Any]:
         [plugin] = [each for each in self._connect.plugins() if each.name == SETTINGS["connector.class"]]
@@ -101,10 +105,9 @@ class _Sink(Served):
                 _until(lambda: all(_is_there(cursor, *each) for each in self._last), _RUN, "changes", self._is_well)
         return {}
 
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait(_SECONDS)
-        super().close()
+    def servers(self) -> Sequence[int]:
+        pid = self._process.pid()
+        return [*super().servers(), *([] if pid is None else [pid])]
 
     def _database(self) -> dict[str, str]:
         at = self._at
@@ -151,33 +154,38 @@ def _is_there(cursor: Any, key: int, note: str | None) -> bool:
     return [row[0] for row in cursor.fetchall()] == ([] if note is None else [note])
 
 
-def _started(folder: Path, servers: str, heap: str, jars: list[Path]) -> tuple[subprocess.Popen[bytes], Connect]:
-    """A worker with this plugin alone, compiled for speed where the stack's is for a quick start. It ends with us."""
+def _started(home: Home, servers: str, heap: str, jars: list[Path], log: Path) -> Process:
+    """A worker with this plugin alone, compiled for speed where the stack's is for a quick start. Raises Unreachable
+    where it does not become ready; its ``log`` is outside of ``home``, which is thrown away.
+    """
+    server = Worker(home, {})
+    folder, address = home.folder(server.name), f"http://127.0.0.1:{home.port(server.name)}"
+    (folder / "log").symlink_to(log.resolve())
     plugin = folder / "plugins" / "debezium-jdbc"
     plugin.mkdir(parents=True)
     for jar in jars:
         (plugin / jar.name).symlink_to(jar)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
     places = {"bootstrap.servers": servers, "listeners": address, "plugin.path": str(plugin.parent)}
     jvm.write_properties(folder / "worker.properties", {**WORKER, **places})
     parts, main = Parts(cache_dir()), "org.apache.kafka.connect.cli.ConnectDistributed"
     command = jvm.command(parts.java, folder, parts.jars("kafka"), [f"-Xmx{heap}"], main, folder / "worker.properties")
-    process = subprocess.Popen([part for part in command if part not in jvm.QUICK], cwd=folder)
-    connect = Connect(address)
+    return bound(home, [part for part in command if part not in jvm.QUICK], server.ready, _SECONDS)
 
-    def answers() -> bool:
-        if process.poll() is not None:
-            raise Unreachable("Kafka Connect ended at its start, see the system's log")
-        try:
-            connect.list()
-        except ReplicatorError:  # first nobody answers, then somebody who knows no connectors yet
-            return False
-        return True
 
-    _until(answers, _SECONDS, "Kafka Connect")
-    return process, connect
+def bound(home: Home, command: Sequence[str | Path], ready: Callable[[], bool], seconds: float) -> Process:
+    """Kafka Connect among the servers of a stack's ``home``: whoever stops those, their watchdog included, stops it.
+    Raises Unreachable, and leaves nothing, where it is not ``ready`` after so many seconds.
+    """
+    process = home.process(Worker.name)
+    try:
+        with home.alone():
+            home.own([process.name], identity(os.getpid()))
+            process.start(command)
+        process.wait(ready, Event(), seconds)
+    except BaseException:
+        process.stop()
+        raise
+    return process
 
 
 def _schemas(table: Kept) -> dict[str, str]:
