@@ -20,6 +20,10 @@ LATER = ("silver", "gold", "publish")
 _PATIENCE = 120
 
 
+class Stopped(Exception):
+    """The product did not get there."""
+
+
 class Told(NamedTuple):
     """A line of what a stage did, and when it was said."""
 
@@ -47,7 +51,7 @@ class Driver:
 
     def __init__(self, conf: Path, env: str, home: Path) -> None:
         self.said: list[Told] = []
-        self._out, self._log = (home / "driver.json").open("w+"), (home / "driver.log").open("w")
+        self._out, self._log = (home / "driver.json").open("w"), (home / "driver.log").open("w")
         command = [Path(sys.executable).parent / "replicator", "run", "--continuous", "--json"]
         self._process = subprocess.Popen(
             [*command, "--env", env, "--conf", conf], stdout=self._out, stderr=subprocess.PIPE, text=True
@@ -65,8 +69,8 @@ class Driver:
         """Whether it has ended by itself."""
         return self._process.poll() is not None
 
-    def stop(self) -> list[dict[str, Any]]:
-        """Its end, as Ctrl-C has it. Returns the lines that it tells then, one for each table, stage and pass."""
+    def stop(self) -> None:
+        """Its end, as Ctrl-C has it; by force where it takes too long."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(_PATIENCE)
@@ -75,9 +79,13 @@ class Driver:
             self._process.wait()
         self._reader.join()
         self._log.close()
-        self._out.seek(0)
-        with self._out:
-            text = self._out.read()
+        self._out.close()
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it told at its end, a line for each table, stage and pass. Raises Stopped where it was killed before."""
+        if self._process.returncode == -signal.SIGKILL:
+            raise Stopped(f"the driver was killed: it did not end within {_PATIENCE} s, or somebody else did it")
+        text = Path(self._out.name).read_text()
         found: list[dict[str, Any]] = json.loads(text) if text else []
         return found
 

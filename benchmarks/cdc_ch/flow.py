@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -26,13 +27,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.cdc_ch import dataset, driver, gate, lag, plans, process, served
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
-from benchmarks.cdc_ch.driver import Driver, Work
+from benchmarks.cdc_ch.driver import Driver, Stopped, Work
 from benchmarks.cdc_ch.lag import Lag, Second, Seen
 from benchmarks.cdc_ch.records import SOURCE, topic
 from benchmarks.cdc_ch.served import ENV, SENT, STAR, TARGET_SCHEMA, Served
 from benchmarks.cdc_ch.tables import TPCC
 from benchmarks.cdc_ch.tpcc import Scale
 from infra.local import Database, Endpoints, Stack
+
+TRACK = "T6"
 
 PATIENCE = 900
 """Seconds in which the tables must be there, and after the last event at most until PostgreSQL has it all."""
@@ -64,10 +67,6 @@ class Given:
     data: Path
     heap: str
     tell: Callable[[str], None]
-
-
-class Stopped(Exception):
-    """The product did not get there."""
 
 
 @dataclass(frozen=True)
@@ -121,14 +120,16 @@ def run(rates: Sequence[int], seconds: int, warm: int, size: str, given: Given) 
         try:
             flow = measured(made, rate, warm, home, given)
         finally:
-            _keep_log(home / "driver.log", given.data / "logs" / f"T6 {rate}.log")
-            shutil.rmtree(home)
+            _keep_logs(home, given.data / "logs", rate)
+            shutil.rmtree(home, ignore_errors=True)
         given.tell(f"{rate:,} a second: {flow.problem or flow.lag}")
         yield flow
 
 
 def measured(made: Dataset, rate: int, warm: int, home: Path, given: Given) -> Flow:
-    """One rate, with servers, lake and driver of its own below ``home``."""
+    """One rate, with servers, lake and driver of its own below ``home``. What ends it too early, whatever that is, is
+    its ``problem``.
+    """
     stack = Stack(home / "stack")
     try:
         at = _servers(stack)
@@ -139,18 +140,21 @@ def measured(made: Dataset, rate: int, warm: int, home: Path, given: Given) -> F
             given.tell(f"{rate:,} a second: the tables are there")
             flow.send()
         finally:
-            lines = running.stop()
-        return flow.figures(lines)
-    except (Stopped, subprocess.CalledProcessError) as stopped:
+            running.stop()
+        return flow.figures(running.lines())
+    except Stopped as stopped:
         return Flow(rate, problem=str(stopped))
+    except Exception as error:  # noqa: BLE001 - other rates are still to be measured
+        traceback.print_exception(error)
+        return Flow(rate, problem=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         stack.delete()
 
 
-def _keep_log(log: Path, place: Path) -> None:
-    if log.exists():
-        place.parent.mkdir(exist_ok=True)
-        shutil.copy(log, place)
+def _keep_logs(home: Path, folder: Path, rate: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for log in home.glob("*.log"):
+        shutil.copy(log, folder / f"{TRACK} {rate} {log.name}")
 
 
 def _servers(stack: Stack) -> Endpoints:
@@ -207,8 +211,11 @@ class _Flow:
                 self.seen += [Seen(*row) for row in cursor.fetchall()]
 
     def figures(self, lines: list[dict[str, Any]]) -> Flow:
-        """What came of it."""
+        """What came of it. Raises Stopped where no row counts."""
         since, until = self.told["since"], self.told["until"]
+        found = lag.told(self.seen, since, self.warm)
+        if found is None:
+            raise Stopped(f"no row of the star is of what was sent after the first {self.warm} s")
         last = max(each.shown for each in self.seen)
         return Flow(
             self.rate,
@@ -218,7 +225,7 @@ class _Flow:
             round(self.told["records"] / (last - since) * 1000, 1),
             (last - until) / 1000,
             len({each.shown for each in self.seen}),
-            lag.told(self.seen, since, self.warm),
+            found,
             tuple(lag.by_second(self.seen, since)),
             self.cores,
             self.idle,
@@ -228,6 +235,7 @@ class _Flow:
         )
 
     def _produced(self, part: str, rate: int) -> dict[str, Any]:
+        """What the producer told. Raises Stopped with the last that it said where it failed."""
         command = [
             sys.executable,
             "-m",
@@ -236,7 +244,12 @@ class _Flow:
             self.at.kafka,
             str(rate),
         ]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        log = self.home / "producer.log"
+        with log.open("a") as said:
+            done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=said, text=True)
+        if done.returncode:
+            last = next(reversed(log.read_text().splitlines()), "nothing")
+            raise Stopped(f"what sends the events ended with {done.returncode} and said: {last}")
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 

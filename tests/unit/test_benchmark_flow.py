@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
 import time
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import charts, dataset, driver, lag, producer, served, targets
+from benchmarks.cdc_ch import charts, dataset, driver, lag, plans, producer, served, targets
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
-from benchmarks.cdc_ch.driver import Told, Work
-from benchmarks.cdc_ch.flow import Flow
+from benchmarks.cdc_ch.driver import Driver, Stopped, Told, Work
+from benchmarks.cdc_ch.flow import Flow, Given, _Flow, run
 from benchmarks.cdc_ch.lag import Seen
 from benchmarks.cdc_ch.tpcc import Scale
+from infra.local import Stack
 from infra.local.endpoints import Database, Endpoints, ObjectStore
 from replicator import settings
 
@@ -166,6 +170,60 @@ def test_a_report_shows_the_highest_rate_that_was_held() -> None:
     assert told.is_met is True
     assert "22,400 a second held" in told.reached
     assert len(charts.of_flows(flows)) == 2
+
+
+def test_whatever_ends_a_rate_is_its_problem_and_the_next_one_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here nothing can be had of which the servers are made: their cache is a file."""
+    monkeypatch.setenv("REPLICATOR_CACHE", __file__)
+    monkeypatch.setitem(plans.PLANS, "S", replace(plans.PLANS["S"], trade=Parameters(100, Scale(1, 10, 50))))
+    told: list[str] = []
+    found = list(run([100, 200], 1, 0, "S", Given(tmp_path, "1g", told.append)))
+    assert [each.rate for each in found] == [100, 200]
+    assert all(each.problem.startswith("NotADirectoryError: ") for each in found)
+    assert not any(each.is_held for each in found)
+    assert list(tmp_path.glob("cdc-ch-flow-*")) == []
+
+
+def test_the_last_that_the_producer_said_is_why_a_rate_has_no_figures(tmp_path: Path) -> None:
+    """All of it is in its log."""
+    (tmp_path / "snapshot").mkdir()
+    (tmp_path / "snapshot" / "item.parquet").write_text("no rows")
+    with pytest.raises(Stopped, match=r"what sends the events ended with 1 and said: .*Parquet"):
+        begun(tmp_path)._produced("snapshot", 0)
+    assert "Traceback" in (tmp_path / "producer.log").read_text()
+
+
+def test_a_rate_of_which_no_row_counts_has_no_figures(tmp_path: Path) -> None:
+    """Neither the last commit nor a percentile is one of nothing."""
+    made = begun(tmp_path)
+    made.told = {"since": 0, "until": 20_000, "records": 3, "cpu": 0.1}
+    for seen in ([], [Seen(5_000, 6_000, 3)]):
+        made.seen = seen
+        with pytest.raises(Stopped, match="no row of the star is of what was sent after the first 10 s"):
+            made.figures([])
+
+
+def begun(folder: Path) -> _Flow:
+    """A rate whose parts nobody has started."""
+    at = Stack(folder / "stack").endpoints()
+    return _Flow(Dataset(folder, {}), 10, 10, folder, Stack(folder / "stack"), at, ended(folder, signal.SIGTERM))
+
+
+def ended(folder: Path, how: signal.Signals) -> Driver:
+    """A driver that had hardly begun."""
+    made = Driver(folder / "conf", "base", folder)
+    os.kill(made.pid, how)
+    made.stop()
+    return made
+
+
+def test_a_driver_that_was_killed_has_told_nothing(tmp_path: Path) -> None:
+    """Half of what it says is no account, and none is not an empty one."""
+    with pytest.raises(Stopped, match="the driver was killed"):
+        ended(tmp_path, signal.SIGKILL).lines()
+    assert ended(tmp_path, signal.SIGTERM).lines() == []
 
 
 def flow(rate: int, most: int) -> Flow:
