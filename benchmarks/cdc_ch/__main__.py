@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cdc_ch import dataset, flow, machine, page, plans, runner
+from benchmarks.cdc_ch import dataset, flow, machine, page, plans, report, runner
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, PUBLISH, REFINE, SOAK
 from benchmarks.cdc_ch.systems import ABOUT, TRACKS
 
@@ -44,37 +44,35 @@ def _run(told: argparse.Namespace) -> None:
     plan = plans.shortened(plan, told.warmups, told.repeats)
     cases = [case for case in plans.cases(plan, told.tracks, told.data, _tell) if told.only in case.name]
     work = Path(tempfile.mkdtemp(prefix="cdc-ch-", dir=told.data))
-    report = _empty(told) | {"plan": plans.value(plan), "cases": [case.value() for case in cases]}
-    told.out.mkdir(parents=True, exist_ok=True)
-    file = told.out / "report.json"
+    begun = _empty(told) | {"plan": plans.value(plan), "cases": [case.value() for case in cases]}
+    made = report.with_flows(begun, report.stored(told.out))
     try:
         for each in runner.measured(cases, told.systems, plan, work, told.heap, _tell):
             if isinstance(each, runner.Begun):
-                report["settings"][each.track] = each.about
+                made["settings"][each.track] = each.about
             else:
-                report["runs"].append(each.value())
-            file.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
+                made["runs"].append(each.value())
+            report.write(made, told.out)
     finally:
-        _keep_logs(work, told.data / "logs")
+        report.keep_logs(work, told.data / "logs")
         shutil.rmtree(work, ignore_errors=True)
-    _draw(file)
-    wrong = sorted({run["system"] for run in report["runs"] if run["problem"]})
+    _draw(told.out / "report.json")
+    wrong = sorted({run["system"] for run in made["runs"] if run["problem"]})
     if wrong:
         raise SystemExit(f"without a right result in some case: {', '.join(wrong)}")
 
 
 def _flow(told: argparse.Namespace) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is stopped on the way out
-    told.out.mkdir(parents=True, exist_ok=True)
-    file = told.out / "report.json"
-    report = json.loads(file.read_text()) if file.exists() else _empty(told)
-    report["flows"] = []
+    head = _empty(told)
+    made, wrong = report.stored(told.out) or head, []
     for each in flow.run(told.rates, told.seconds, told.warm, told.size, flow.Given(told.data, told.heap, _tell)):
-        report["flows"].append(each.value())
-        file.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
-    _draw(file)
-    if wrong := [each for each in report["flows"] if each["problem"]]:
-        raise SystemExit(f"not all came to the end: {', '.join(str(each['rate']) for each in wrong)} a second")
+        made = report.with_flow(made, head, each.value())
+        report.write(made, told.out)
+        wrong += [f"{each.rate}"] if each.problem else []
+    _draw(told.out / "report.json")
+    if wrong:
+        raise SystemExit(f"not all came to the end: {', '.join(wrong)} a second")
 
 
 def _empty(told: argparse.Namespace) -> dict[str, Any]:
@@ -82,17 +80,10 @@ def _empty(told: argparse.Namespace) -> dict[str, Any]:
     return about | {"cases": [], "about": ABOUT, "settings": {}, "runs": [], "flows": []}
 
 
-def _keep_logs(work: Path, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for log in work.glob("*/*.log"):
-        shutil.copy(log, folder / f"{log.parent.name} {log.name}")
-
-
 def _draw(file: Path) -> None:
-    report = json.loads(file.read_text())
-    page.write(report, file.parent)
-    sys.stdout.write(page.text(report))
+    made = json.loads(file.read_text())
+    page.write(made, file.parent)
+    sys.stdout.write(page.text(made))
 
 
 def _data(told: argparse.Namespace) -> None:

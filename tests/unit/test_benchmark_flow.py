@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from benchmarks.cdc_ch import charts, dataset, driver, lag, plans, producer, served, targets
+from benchmarks.cdc_ch import charts, dataset, driver, lag, plans, producer, report, served, targets
 from benchmarks.cdc_ch.dataset import Dataset, Parameters
 from benchmarks.cdc_ch.driver import Driver, Stopped, Told, Work
 from benchmarks.cdc_ch.flow import Flow, Given, _Flow, run
@@ -224,6 +224,37 @@ def test_a_driver_that_was_killed_has_told_nothing(tmp_path: Path) -> None:
     with pytest.raises(Stopped, match="the driver was killed"):
         ended(tmp_path, signal.SIGKILL).lines()
     assert ended(tmp_path, signal.SIGTERM).lines() == []
+
+
+def test_both_commands_keep_in_a_report_what_the_other_has_measured(tmp_path: Path) -> None:
+    """Whichever was first; a rate that is measured again replaces itself, and says what it was measured with."""
+    ran, head = {"size": "S", "heap": "4g", "at": "1", "commit": "a"}, {"size": "M", "heap": "2g", "at": "2"}
+    begun_by_run = {**ran, "cases": [], "runs": [{"case": "T2"}], "flows": []}
+    report.write(begun_by_run, tmp_path)
+    for rate, commit in ((5_000, "b"), (1_000, "b"), (5_000, "c")):
+        stored = report.stored(tmp_path)
+        assert stored is not None
+        report.write(report.with_flow(stored, {**head, "commit": commit}, flow(rate, 100).value()), tmp_path)
+    stored = report.stored(tmp_path)
+    assert stored is not None
+    assert {**stored, "flows": []} == begun_by_run
+    told = [(each["rate"], each["size"], each["heap"], each["commit"]) for each in stored["flows"]]
+    assert told == [(1_000, "M", "2g", "b"), (5_000, "M", "2g", "c")]
+    again = report.with_flows({**ran, "runs": []}, stored)
+    assert again == {**ran, "runs": [], "flows": stored["flows"]}
+    assert report.with_flows(ran, report.stored(tmp_path / "new")) == {**ran, "flows": []}
+
+
+def test_a_run_replaces_its_own_logs_only(tmp_path: Path) -> None:
+    """Those of T6 stay."""
+    work, logs = tmp_path / "work", tmp_path / "logs"
+    (work / "T2").mkdir(parents=True)
+    logs.mkdir()
+    (work / "T2" / "B1.log").write_text("new")
+    for name in ("T6 5000 driver.log", "T2 B1.log", "T3 B1.log"):
+        (logs / name).write_text("old")
+    report.keep_logs(work, logs)
+    assert {log.name: log.read_text() for log in logs.iterdir()} == {"T6 5000 driver.log": "old", "T2 B1.log": "new"}
 
 
 def flow(rate: int, most: int) -> Flow:
