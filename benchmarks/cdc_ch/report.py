@@ -23,9 +23,11 @@ def stored(folder: Path) -> dict[str, Any] | None:
 
 
 def write(report: Mapping[str, Any], folder: Path) -> None:
-    """Into a folder, without the places of this machine."""
+    """Into a folder, whole or not at all, without the places of this machine."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.json").write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
+    written = folder / "report.json.new"
+    written.write_text(machine.nowhere(json.dumps(report, indent=1)) + "\n")
+    written.rename(folder / "report.json")
 
 
 def with_flows(report: Mapping[str, Any], before: Mapping[str, Any] | None) -> dict[str, Any]:
