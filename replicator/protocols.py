@@ -234,7 +234,9 @@ class Sink(Protocol):
     """
 
     def answers(self) -> str:
-        """In a few words what answers there and where. Raises Unreachable."""
+        """In a few words what answers there and where. Raises Unreachable, and ConfigError where a right is lacking
+        that every publication needs.
+        """
 
     def progress(self, model: Model) -> Progress | None:
         """What the target's own ledger records for this model; None if nothing was ever published, or if the target

@@ -83,7 +83,7 @@ def connect(url: str, login: tuple[str, str] | None) -> str:
 
 
 def target(name: str, keys: TargetKeys) -> str:
-    """What serves the star answers."""
+    """What serves the star answers, and lets this login publish."""
     from replicator import targets
 
     return targets.sink(name, keys).answers()

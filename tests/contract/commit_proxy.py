@@ -13,8 +13,6 @@ from types import TracebackType
 class CommitProxy:
     """Passes bytes on until armed. Fires once, on a connection on which *seen* went by before *trigger*.
 
-    JDBC connections pass here too: *seen* tells them from ours.
-
     ``swallow_after``: the server gets the trigger and its answer never comes back.
     ``cut_before``: the server never gets the trigger. ``swallowed`` and ``cut`` count how often it fired.
     ``silent_from``: neither side hears anything of the other any more, nor that it is so, until the end of the block.

@@ -14,13 +14,12 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from threading import Timer
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import settings
+from replicator import failpoints, settings
 from replicator.errors import LeaseLost
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.fenced import FencedFormat
@@ -51,19 +50,11 @@ class Drowsy:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
-@dataclass(frozen=True)
-class Dozing(PostgresConnection):
-    """The way to the server of a publisher that is stopped, once, soon after it begins to stage: for staging it asks a
-    second time how long it may say nothing.
-    """
-
-    naps: list[float] = field(default_factory=lambda: [0.1, 0.0])
-
-    @property
-    def idle_seconds(self) -> float:
-        if self.naps and (soon := self.naps.pop()):
-            Timer(soon, os.kill, (os.getpid(), signal.SIGSTOP)).start()
-        return super().idle_seconds
+def doze(point: str) -> None:
+    """Watch a publisher that is stopped, once, when it holds the schema's lock and has staged."""
+    if point == "publish.model_staged":
+        failpoints.arm(None)
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def rows(spark: SparkSession, version: int, who: str) -> DataFrame:
@@ -116,8 +107,9 @@ def publish(spark: SparkSession, told: dict[str, Any], fence: Fence) -> None:
     late = difference(spark, told["schema"], 9, "sleeper")
     for each in (fence, Unfenced(fence.token)):
         tell(attempt(lambda each=each: PostgresSink(connection, fence=each).publish([late])))
-    dozing = Dozing(**told["postgres"], options={"idle_in_transaction_session_timeout": "2s"})
-    tell(f"{PostgresSink(dozing).publish([late])}")
+    hasty = PostgresConnection(**told["postgres"], options={"idle_in_transaction_session_timeout": "2s"})
+    with failpoints.watched(doze):
+        tell(f"{PostgresSink(hasty).publish([late])}")
 
 
 def attempt(act: Callable[[], Any]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from psycopg2 import sql
 
-from replicator.errors import TargetRefused, Unreachable
+from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.sinks.postgres import Backoff, PostgresSink
 from replicator.spec import Applied
 from tests.contract.commit_proxy import CommitProxy
@@ -140,6 +140,51 @@ def test_a_target_that_only_reads_is_waited_for(spark, postgres: Served, admin: 
             postgres.sink.publish([batch])
         assert postgres.sink.progress(of).version == 1
     assert postgres.sink.publish([batch]) == {of.name: Applied(0, 1, 0, 2)}
+
+
+@pytest.fixture
+def western(admin: Served, postgres: Served) -> Iterator[Served]:
+    """A database of its own, in LATIN1, where only its owner may make temporary tables and the sink's role schemas."""
+    name, role = f"{postgres.schema}_western", postgres.connection.user
+    _alone(admin, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        _alone(admin, f"REVOKE TEMPORARY ON DATABASE {name} FROM PUBLIC")
+        _alone(admin, f"GRANT CREATE ON DATABASE {name} TO {role}")
+        connection = replace(postgres.connection, database=name)
+        yield Served(PostgresSink(connection, backoff=QUICK), postgres.schema, connection)
+    finally:
+        _alone(admin, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _alone(admin: Served, statement: str) -> None:
+    """A statement that goes with no transaction."""
+    with closing(admin.connection.open()) as session:
+        session.autocommit = True
+        session.cursor().execute(statement)
+
+
+def test_a_right_and_a_character_that_a_database_lacks_are_said(
+    spark, postgres: Served, admin: Served, western: Served
+) -> None:
+    """Without TEMPORARY (0045) asking and publishing say the GRANT that mends it; a character that the server's
+    encoding lacks is said with its column, and no value.
+    """
+    of, other = customers(western.schema), model(western.schema, "other", {"id": "integer", "name": "text"})
+    named = "id INT, name STRING, _op STRING"
+    good = difference(spark, other, [(1, "Zoë", "upsert")], named, 1, complete=True)
+    with pytest.raises(ConfigError, match="may not make temporary tables") as asked:
+        western.sink.answers()
+    with pytest.raises(TargetRefused, match=r"model other: role .* may not make temporary tables") as refused:
+        western.sink.publish([good])
+    assert refused.value.mend == asked.value.mend
+    _alone(admin, refused.value.mend.partition(": ")[2])
+    assert western.sink.answers().startswith("PostgreSQL ")
+    bad = difference(spark, of, [ann("Zoë"), ann("secret 名", key=2)], CUSTOMERS, 1, complete=True)
+    with pytest.raises(TargetRefused, match=r"model dim_customers: .*22P05 - column name\.") as caught:
+        western.sink.publish([bad, good])
+    assert "secret" not in str(caught.value)
+    assert caught.value.applied == {"other": Applied(1, 0, 0, 1)}
+    assert western.rows(other) == [(1, "Zoë")]
 
 
 def test_a_target_that_comes_back_is_published_to(spark, postgres: Served, caplog) -> None:

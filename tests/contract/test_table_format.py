@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from replicator import gateway
 from replicator.errors import SchemaRefused, TableMissing, VersionMissing
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
@@ -136,6 +137,21 @@ class World:
         self.batches[name] = self.batches.get(name, 0) + 1
         return self.format.apply(self.fold(keyed), self.table(name), Progress("bronze", self.batches[name]))
 
+    def two_rows(self, table: Table) -> None:
+        """Keys 1 and 2 at version 1 of the input; ``b`` of key 2 was never sent. Where Delta marks rows, one is marked:
+        key 1 had another row in the file of key 2 before.
+        """
+        key = {"name": "k", "key": 0}
+        rows = [(1, upsert("10", 1, "X")), (2, upsert("10", 2, UNSENT))]
+        if isinstance(self.format, LargeDelta):
+            single = gateway.beside(self.spark)
+            single.conf.set("spark.sql.shuffle.partitions", "1")
+            older = gateway.moved(self.fold([(1, upsert("05", 7, "W")), *rows[1:]]), single)
+            self.format.apply(older.withMetadata("k", key), table, Progress("bronze", 0))
+        self.format.apply(self.fold(rows).withMetadata("k", key), table, Progress("bronze", 1))
+        log = "".join(each.read_text() for each in Path(table.location, "_delta_log").glob("*.json"))
+        assert ('"deletionVector":{' in log) == isinstance(self.format, LargeDelta)
+
     def states(self, name: str, version: int | None = None) -> dict[int, tuple[Any, ...]]:
         """What silver holds, by key."""
         return states(self.format.read(self.spark, self.table(name), version).collect())
@@ -167,7 +183,7 @@ def world(request, spark, tmp_path_factory) -> World:
 
 @pytest.fixture
 def no_merge(world: World) -> None:
-    """Where nothing is joined into rows at rest, a large table of Delta's does what a small one has done."""
+    """Where there are no rows at rest that could be marked, a large table of Delta's does what a small one has done."""
     if isinstance(world.format, LargeDelta):
         pytest.skip("nothing is merged here")
 
@@ -344,11 +360,10 @@ def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     assert world.format.tables(world.spark, f"{world.folder}/nowhere") == ()
 
 
-@pytest.mark.usefixtures("no_merge")
 def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
     """Rows keep their values, system columns stay last, progress stays; repeating it changes nothing."""
-    name, table = "evolve", world.table("evolve")
-    world.apply(name, [(1, upsert("10", 1, "X")), (2, upsert("10", 2, UNSENT))])
+    table = world.table("evolve")
+    world.two_rows(table)
     evolution = Evolution(added=(("c", "decimal(10,2)"), ("d", "date")), widened=(("a", "bigint"),))
     for _ in range(2):
         world.format.evolve(world.spark, table, evolution)
@@ -365,13 +380,10 @@ def test_columns_are_added_and_widened_around_the_rows(world: World) -> None:
     )
 
 
-@pytest.mark.usefixtures("no_merge")
 def test_columns_change_places_with_what_is_known_of_them(world: World) -> None:
     """G2: an older type takes the plain name, and values, ``_column_seq`` and the key's mark follow; once only."""
     table = world.table("moved")
-    marked = world.fold([(1, upsert("10", 1, "X")), (2, upsert("10", 2, UNSENT))])
-    marked = marked.withMetadata("k", {"name": "k", "key": 0})
-    world.format.apply(marked, table, Progress("bronze", 1))
+    world.two_rows(table)
     evolution = Evolution(added=(("b", "date"),), widened=(("k", "bigint"),), moved=(("b", "b__v2", "string"),))
     for _ in range(2):
         world.format.evolve(world.spark, table, evolution)

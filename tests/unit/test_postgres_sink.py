@@ -12,7 +12,7 @@ from replicator import memberkeys, modelfile
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first, waiting
-from replicator.sinks.postgres import Backoff, PostgresConnection
+from replicator.sinks.postgres import Backoff, PostgresConnection, copytext
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.retry import is_retryable
 from replicator.sinks.postgres.types import _TYPES, parse_type
@@ -231,3 +231,31 @@ def test_nobody_waits_for_ever_for_a_link_that_is_dead(options: dict[str, str], 
     """
     connection = PostgresConnection("db", 5432, "d", "me", options=options)
     assert (connection.patience, connection.idle_seconds) == (patience, idle)
+
+
+def test_no_text_form_of_a_connection_shows_the_password() -> None:
+    """Nor one of a value that holds it: logs and tracebacks print both."""
+    connection = PostgresConnection("db", 5432, "d", "me", "hunter2")
+    forms = [repr(connection), str(connection), f"{[connection]}", connection.where]
+    assert not [each for each in forms if "hunter2" in each]
+    assert connection.password == "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("lines", "encoding", "place"),
+    [
+        ("1\tAnn\t\\N\n2\tZoë\tname\n".encode(), "LATIN1", None),
+        ("1\tZoë\tx\n2\tAnn\t名\n".encode(), "LATIN1", 2),
+        ("1\tZoë 名\t\U0001f600\n".encode(), "UTF8", None),
+        ("1\tZoë\tx\n2\ta\0b\t名\n".encode(), "UTF8", 1),
+        ("1\tZoë 名\tx\n2\tAnn\ta\0b\n".encode(), "SQL_ASCII", 2),
+        (b"1\tAnn\tx\n2\t\xc3(\tx\n", "UTF8", 1),
+        ("1\t名\tx\n".encode(), "MULE_INTERNAL", None),
+        (b"", "UTF8", None),
+    ],
+)
+def test_the_value_that_a_server_cannot_read_is_found_by_its_place(
+    lines: bytes, encoding: str, place: int | None
+) -> None:
+    """U+0000, a character that the server's encoding lacks, bytes that are no text; of several the first."""
+    assert copytext.unreadable(memoryview(lines), copytext.codec(encoding)) == place

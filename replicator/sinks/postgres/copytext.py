@@ -4,18 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from psycopg2.extensions import encodings
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 # the backslash first: it begins what the others become
 _ESCAPED = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _NULL = r"\N"
+_ANY = "utf_8"
 
 
 def line(values: Iterable[tuple[Column, str]]) -> Column:
     """A row as one line, with its end: each value with the type of its staging column, as Postgres calls it."""
     fields = [F.coalesce(_field(value, kind), F.lit(_NULL)) for value, kind in values]
     return F.concat(F.concat_ws("\t", *fields), F.lit("\n"))
+
+
+def codec(encoding: str | None) -> str:
+    """Python's name of a server's encoding; a server that has none takes every character."""
+    return _ANY if encoding in (None, "SQL_ASCII") else encodings.get(str(encoding), _ANY)
+
+
+def unreadable(lines: bytes | memoryview, codec: str) -> int | None:
+    """Which value of its line, counted from 0, is the first that a server of this encoding cannot read: it is no UTF-8,
+    has a character that the encoding lacks, or U+0000, which Postgres has nowhere. None where all can be read.
+    """
+    for each in bytes(lines).split(b"\n"):
+        for place, value in enumerate(each.split(b"\t")):
+            if not _is_readable(value, codec):
+                return place
+    return None
+
+
+def _is_readable(value: bytes, codec: str) -> bool:
+    try:
+        value.decode().encode(codec)
+    except UnicodeError:
+        return False
+    return b"\0" not in value
 
 
 def _field(value: Column, kind: str) -> Column:

@@ -68,13 +68,15 @@ def translated(model: str, place: str) -> Iterator[None]:
         if error.pgcode is None and not isinstance(error, (psycopg2.OperationalError, psycopg2.InterfaceError)):
             raise
         named = error.diag.column_name, error.diag.constraint_name
-        raise _verdict(error.pgcode, model, place, named, error.diag.message_primary) from None
+        raise verdict(error.pgcode, model, place, named, error.diag.message_primary) from None
 
 
-def _verdict(
+def verdict(
     state: str | None, model: str, place: str, named: tuple[str | None, str | None], message: str | None = None
 ) -> Unreachable | TargetRefused:
-    """The error for one SQLSTATE. Only the message of a class that speaks in identifiers alone is passed on."""
+    """The error for one SQLSTATE; ``named`` are the column and the constraint that it is about, where they are known.
+    Only the message of a class that speaks in identifiers alone is passed on.
+    """
     condition = _condition(state)
     if is_retryable(state):
         mend = "Run again once Postgres is well: nothing of the batch is visible."

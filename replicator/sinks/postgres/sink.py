@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import psycopg2
+from psycopg2 import errors
 
 from replicator import failpoints
-from replicator.errors import StaleWriter, TargetRefused, Unreachable
+from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import ddl, evolve, ledger, wakeful
+from replicator.sinks.postgres import ddl, evolve, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
-from replicator.sinks.postgres.retry import Backoff, translated
+from replicator.sinks.postgres.retry import Backoff, translated, verdict
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
 
@@ -66,8 +67,13 @@ class PostgresSink:
         return cls(PostgresConnection(**keys), fence=fence)
 
     def answers(self) -> str:
-        """Server and version, from a session of its own. Raises Unreachable."""
-        with closing(self._connection.open()) as session:
+        """Server and version, from a session of its own. Raises Unreachable, and ConfigError where the role may not
+        make the tables by which rows arrive.
+        """
+        with closing(self._connection.open()) as session, self._translated("the batch"), session.cursor() as cursor:
+            missing = rights.lacking(cursor)
+            if missing is not None:
+                raise ConfigError(missing[0], where=self._connection.where, mend=missing[1])
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
     def progress(self, model: Model) -> Progress | None:
@@ -143,9 +149,26 @@ class PostgresSink:
         from replicator.sinks.postgres.staging import Staged  # noqa: PLC0415 - as above
 
         columns = carry(difference.model, difference.rows.schema)
-        staged = Staged(difference, ddl.make_staging(cursor, number, columns), columns)
-        staged.write(cursor.connection, self._connection.idle_seconds)
+        try:
+            table = ddl.make_staging(cursor, number, columns)
+        except errors.InsufficientPrivilege:
+            missing = rights.lacking(cursor)
+            if missing is None:
+                raise
+            what = f"Postgres refuses model {difference.model.name}: {missing[0]}"
+            raise TargetRefused(what, where=difference.model.name, mend=missing[1]) from None
+        staged = Staged(difference, table, columns)
+        self._hand_over(cursor.connection, staged)
         return staged
+
+    def _hand_over(self, session: Session, staged: Staged) -> None:
+        """Its rows. Of a text that the server cannot read it says only in which line it stands: we say the column."""
+        limit = self._connection.idle_seconds
+        try:
+            staged.write(session, limit)
+        except psycopg2.DataError as error:
+            column = staged.unreadable(session, limit)
+            raise verdict(error.pgcode, staged.model, self._connection.where, (column, None)) from None
 
     def _commit_what_is_taken(
         self, session: Session, staged: Sequence[Staged], refusals: Refusals

@@ -74,6 +74,15 @@ class Staged:
             with session.cursor() as cursor:
                 cursor.copy_expert(_COPY.format(self.table), io.BytesIO(piece))
 
+    def unreadable(self, session: Session, limit: float) -> str | None:
+        """The first column with a text that COPY cannot read, of rows computed once more; for naming it in an error."""
+        codec = copytext.codec(session.info.parameter_status("server_encoding"))
+        lines = self.difference.rows.select(copytext.line((each.value, each.staged_type) for each in self.columns))
+        with wakeful(session, limit), computing(self.model):
+            places = (copytext.unreadable(piece, codec) for piece in gateway.texts(lines))
+            place = next((each for each in places if each is not None), None)
+        return None if place is None else self.columns[place].name
+
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
         keys = [sql.SQL("{} AS {}").format(self._value(each), sql.Identifier(each.staged_as)) for each in self._keys()]
