@@ -233,7 +233,7 @@ class DeltaFormat:
         before = control.usage(spark, table.location)
         with self._turns.of(table):
             state = log.state(spark)
-            if delta_write.has_vectors(snapshot):
+            if delta_write.is_in_order(snapshot):
                 with delta_token.committing(spark, self._fence, table.location):
                     delta_upkeep.optimize_in_order(spark, table.location, state)
             elif delta_upkeep.may_shrink(state):

@@ -2,7 +2,7 @@
 
 Delta finds out by a dozen Spark jobs that a table needs neither. Of most tables the log and a listing tell it before.
 
-Silver's tables lie in the order of their keys, so that a batch of recent keys finds them in few files (decision 0044).
+Tables of silver and gold lie in the order of their keys: a batch of recent ones finds them in few files (0044, 0050).
 Delta puts files together by their sizes: all of a table in one would be in no order, and read whole by every batch.
 """
 

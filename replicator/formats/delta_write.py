@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from replicator import gateway, names
 from replicator.errors import StaleWriter
 from replicator.formats import delta_commit, delta_files, delta_marks, delta_merge, delta_rewrite, delta_token
-from replicator.formats.delta_log import AddedFile, Log
+from replicator.formats.delta_log import AddedFile, Log, partitions
 from replicator.formats.delta_merge import Merging
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
@@ -115,8 +115,15 @@ def merge(
 
 
 def has_vectors(snapshot: Any) -> bool:
-    """Whether rows of the table may be marked as gone: silver's, whose files are in the order of their keys."""
+    """Whether rows of the table may be marked as gone: silver's."""
     return _property(snapshot, "delta.enableDeletionVectors") == "true"
+
+
+def is_in_order(snapshot: Any) -> bool:
+    """Whether files of the table hold a range of keys each: silver's and gold's, or it is as good as that for those who
+    read it. Bronze's are by topic.
+    """
+    return has_vectors(snapshot) or not partitions(snapshot)
 
 
 def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCED) -> None:

@@ -86,19 +86,41 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
     assert format_.read(spark, hidden).count() == 8
 
 
-def test_files_in_the_order_of_their_keys_stay_so(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it; and
-    marked rows go where they are more than a twentieth.
-    """
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Bytes below which a file is small, for tables of a thousand rows."""
     small = 6_000
     monkeypatch.setattr(delta_upkeep, "_SMALL_BYTES", small)
     sizes = {f"{delta_upkeep._OPTIMIZE}.{each}": str(small) for each in ("minFileSize", "maxFileSize")}
     monkeypatch.setattr(delta_upkeep, "_SMALL_ONES", {**delta_upkeep._SMALL_ONES, **sizes})
+    return small
+
+
+def by_thousands(spark: SparkSession) -> SparkSession:
+    """A session of its own whose files have a thousand rows."""
     session = spark.newSession()
     session.conf.set("spark.sql.files.maxRecordsPerFile", "1000")
     session.conf.set("spark.sql.shuffle.partitions", "1")
+    return session
+
+
+def test_files_of_gold_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path: Path, small: int) -> None:
+    """Put together they would all be written for a change of any row; small ones become one."""
+    session, format_ = by_thousands(spark), DeltaFormat(rewritten_bytes=0)
+    table, drawn = Table("t", str(tmp_path / "t"), ("k",)), random.Random(5)
+    for number, keys in enumerate((range(2000), [2000], [2001])):
+        rows = [(key, drawn.random(), "upsert") for key in keys]
+        format_.put(made(session, rows, "k INT, v DOUBLE, _op STRING"), table, Progress("model", number))
+    format_.maintain(session, table, WEEK)
+    found = {bounds(session, file): file.stat().st_size > small for file in files_of(session, format_, table)}
+    assert found == {(0, 999): True, (1000, 1999): True, (2000, 2001): False}
+
+
+def test_files_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path: Path, small: int) -> None:
+    """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it; and
+    marked rows go where they are more than a twentieth.
+    """
+    session = by_thousands(spark)
     format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
     drawn = random.Random(5)
     rows = [(key, drawn.random(), "10", False, None, 1) for key in drawn.sample(range(2000), 2000)]
