@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from replicator import session
+from replicator import gateway, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,3 +21,6 @@ def known_store(spark: SparkSession, settings: Settings, bucket: str) -> None:
     for key, value in session.configuration(settings, {}).items():
         if key.startswith(_CLIENT):
             hadoop.set(key.replace(_CLIENT, f"fs.s3a.bucket.{bucket}."), value)
+    java = gateway.of(spark)
+    # a client is kept for each bucket: one of another test knows a store that is gone
+    java.org.apache.hadoop.fs.FileSystem.get(java.java.net.URI(f"s3a://{bucket}"), hadoop).close()
