@@ -57,7 +57,7 @@ def spark(heap: str, *, tuned: bool) -> SparkSession:
     return engine.session(heap, "delta", {**SETTINGS, **(TUNED if tuned else {})})
 
 
-class _Blog(Contender):
+class _Blog(engine.OnSpark):
     def __init__(self, spark: SparkSession, work: Path, *, tuned: bool) -> None:
         self._spark, self._work, self._tuned = spark, work, tuned
 
@@ -67,12 +67,6 @@ class _Blog(Contender):
 
     def start(self, case: Case, home: Path) -> None:
         pass
-
-    def counted(self) -> Mapping[str, int]:
-        return engine.counted(self._spark)
-
-    def close(self) -> None:
-        self._spark.stop()
 
     def _load(self, rows: DataFrame, table: Kept, home: Path) -> None:
         if self._tuned:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from benchmarks.cdc_ch import reads
-from benchmarks.cdc_ch.contender import CORES
+from benchmarks.cdc_ch.contender import CORES, Contender
 from replicator import jars, settings, sparkline
 
 SETTINGS = {
@@ -38,13 +38,23 @@ def session(heap: str, kept_in: str, told: Mapping[str, str]) -> SparkSession:
     return made
 
 
-def counted(spark: SparkSession) -> Mapping[str, int]:
-    """Jobs and tasks since the session began."""
-    context = spark.sparkContext._jsc.sc()  # noqa: SLF001 - pyspark tells neither
-    return {
-        "jobs": int(context.dagScheduler().numTotalJobs()),
-        "tasks": int(context.taskScheduler().nextTaskId()),
-    }
+class OnSpark(Contender):
+    """A system in a session: what that does is counted, and it ends with the system."""
+
+    _spark: SparkSession
+
+    def counted(self) -> Mapping[str, int]:
+        """Jobs and tasks since the session began."""
+        context = self._spark.sparkContext._jsc.sc()  # noqa: SLF001 - pyspark tells neither
+        return {
+            "jobs": int(context.dagScheduler().numTotalJobs()),
+            "tasks": int(context.taskScheduler().nextTaskId()),
+        }
+
+    def close(self) -> None:
+        """The session, and what else there is."""
+        self._spark.stop()
+        super().close()
 
 
 def asked(query: str, table: Callable[[str], DataFrame], spark: SparkSession) -> list[Row]:

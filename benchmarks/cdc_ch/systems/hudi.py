@@ -86,7 +86,7 @@ def on(session_of: SparkSession, track: str, kind: str) -> Contender:
     return (_Apply if track == APPLY else _Refine)(session_of, KINDS[kind])
 
 
-class _Hudi(Contender):
+class _Hudi(engine.OnSpark):
     def __init__(self, spark: SparkSession, kind: Kind) -> None:
         self._spark, self._kind = spark, kind
 
@@ -96,12 +96,6 @@ class _Hudi(Contender):
 
     def start(self, case: Case, home: Path) -> None:
         pass
-
-    def counted(self) -> Mapping[str, int]:
-        return engine.counted(self._spark)
-
-    def close(self) -> None:
-        self._spark.stop()
 
     def _load(self, rows: DataFrame, table: Kept, home: Path, count: int) -> None:
         """Hudi's own way for what is there first: sorted by key, so that ranges of keys leave files out."""

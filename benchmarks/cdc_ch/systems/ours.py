@@ -73,7 +73,7 @@ def spark(heap: str) -> SparkSession:
     return session.session(settings.bare(None).model_copy(update={"spark": keys, "formats": ("delta",)}))
 
 
-class _Ours(Contender):
+class _Ours(engine.OnSpark):
     def __init__(self, spark: SparkSession, work: Path) -> None:
         self._spark, self._work = spark, work
 
@@ -82,12 +82,6 @@ class _Ours(Contender):
         hidden = ("spark.app.", "spark.jars", "spark.repl", "spark.submit", "spark.driver.port")
         settings_of = {key: value for key, value in told.items() if not key.startswith(hidden)}
         return {"replicator": __version__, "spark": self._spark.version, "delta": version("delta-spark"), **settings_of}
-
-    def counted(self) -> Mapping[str, int]:
-        return engine.counted(self._spark)
-
-    def close(self) -> None:
-        self._spark.stop()
 
     def _at(self, home: Path, tables: DeltaFormat | None = None) -> Refinement:
         """As a driver that has just started has it."""

@@ -117,7 +117,7 @@ class Served(Contender):
             yield session
 
 
-class _Ours(Served):
+class _Ours(engine.OnSpark, Served):
     """The sink. A complete first difference makes the table and the ledger."""
 
     def __init__(self, work: Path, spark: SparkSession) -> None:
@@ -133,13 +133,6 @@ class _Ours(Served):
         self._publish(f"{case.input}/changes.parquet", operation, complete=False)
         return {}
 
-    def counted(self) -> Mapping[str, int]:
-        return engine.counted(self._spark)
-
-    def close(self) -> None:
-        self._spark.stop()
-        super().close()
-
     def _publish(self, files: str, operation: Any, *, complete: bool) -> None:
         self._version += 1
         rows = self._spark.read.parquet(files).select(*WIDE.names, operation.alias("_op"))
@@ -149,7 +142,7 @@ class _Ours(Served):
         """The sink does, and refuses a table that it has not made."""
 
 
-class _Jdbc(Served):
+class _Jdbc(engine.OnSpark, Served):
     """Spark's JDBC writer into a staging table, as its documentation shows it, then an upsert on the server."""
 
     def __init__(self, work: Path, spark: SparkSession) -> None:
@@ -168,13 +161,6 @@ class _Jdbc(Served):
         with self._session() as session, session.cursor() as cursor:
             _take(cursor, "bench.staged")
         return {}
-
-    def counted(self) -> Mapping[str, int]:
-        return engine.counted(self._spark)
-
-    def close(self) -> None:
-        self._spark.stop()
-        super().close()
 
 
 class _Copy(Served):
