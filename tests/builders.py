@@ -28,6 +28,13 @@ CHANGES = "k INT, a INT, b STRING, _seq STRING, _deleted BOOLEAN, _source_ts_ms 
 SILVER = f"k INT, a INT, b STRING, {merge.SYSTEM_DDL}"
 
 
+def in_files_of(session: SparkSession, count: int) -> SparkSession:
+    """The session, whose tables are made in files of so many rows from now on, in their order."""
+    session.conf.set("spark.sql.files.maxRecordsPerFile", str(count))
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    return session
+
+
 def exact_session(spark: SparkSession) -> SparkSession:
     """A session beside the shared one, as silver uses it: exact names, and as little ado with small plans."""
     session = spark.newSession()

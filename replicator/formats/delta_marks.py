@@ -26,17 +26,8 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 from replicator.transforms import merge
 
-_COMPARED_KEYS = 100_000
-"""A batch of more keys is compared with no statistics: it has some in most files."""
-
-_BROADCAST_KEYS = 200_000
-"""The keys of a larger batch are not sent to every task."""
-
 _ONE_FILE_ROWS = 100_000
 """Up to so many changed rows are one new file, however many tasks have found them."""
-
-_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
-"""So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
 
 _INTERPRETED_BYTES = 4 << 20
 """More than this is read by compiled code, however small the batch (decision 0009)."""
@@ -66,8 +57,10 @@ class Target:
 def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
     """The version that the changes have made, and its metrics as those of a MERGE."""
     with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
-        count, taken = counts["all"], _taken(target)
-        files = [file for file in _reached(target, replace(merging, changes=changes), count) if file not in taken]
+        count, taken = counts["all"], delta_reach.taken_along(target.files)
+        columns = delta_files.schema(target.snapshot)
+        reached = delta_reach.reached(target.files, columns, merging.keys, changes, count)
+        files = [file for file in reached if file not in taken]
         spark = _session_for(changes.sparkSession, [*files, *taken])
         merging = replace(merging, changes=gateway.moved(changes, spark))
         with delta_commit.begun(spark, target.snapshot, progress) as transaction:
@@ -75,31 +68,14 @@ def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = 
             if taken:
                 nowhere = F.lit(None).cast(_PLACE_TYPE)
                 stored = stored.unionByName(_rows(spark, target.snapshot, taken, nowhere))
-            actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
-            with gateway.counted(delta_merge.settled(stored, merging, beside=(_PLACE,)), actions) as (settled, metrics):
+            told = delta_merge.settled(stored, merging, beside=(_PLACE,))
+            with gateway.counted(told, delta_merge.tally()) as (settled, metrics):
                 done: list[Any] = []
                 if any(metrics.values()):
                     done += [file.action.remove() for file in taken]
                     done += _marked(transaction, settled, files, metrics)
                     done += _written(transaction, settled, metrics, only_new=not taken)
             return delta_commit.merged(spark, transaction, done, progress, metrics, fence), metrics
-
-
-def _taken(target: Target) -> Sequence[AddedFile]:
-    """The small files that go into the batch's own."""
-    small = [file for file in target.files if file.size <= _SMALL_BYTES]
-    return small if len(small) >= _SMALL_FILES else ()
-
-
-def _reached(target: Target, merging: Merging, count: int) -> Sequence[AddedFile]:
-    """The files that may hold a key of the changes."""
-    stored, changes = delta_files.schema(target.snapshot), merging.changes
-    columns = delta_reach.compared(merging.keys, stored, changes.schema)
-    if not columns or count > _COMPARED_KEYS:
-        return target.files
-    rows = changes.select(*map(names.spark, columns)).collect()
-    keys = delta_reach.Keys(columns, sorted(map(tuple, rows)))
-    return [file for file in target.files if keys.may_be_in(file.stats)]
 
 
 def _session_for(spark: SparkSession, files: Sequence[AddedFile]) -> SparkSession:
@@ -118,7 +94,7 @@ def _found(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], mergi
     if not files:
         return gateway.frame(spark, (), StructType([*columns, *StructType().add(_PLACE, _PLACE_TYPE)]))
     keys = merging.changes.select(*map(names.spark, merging.keys))
-    keys = F.broadcast(keys) if count <= _BROADCAST_KEYS else keys
+    keys = F.broadcast(keys) if count <= delta_reach.NEAR_KEYS else keys
     place = F.struct(F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row"))
     rows, same = _rows(spark, snapshot, files, place), merge.same_key(merging.keys, SIDES)
     return rows.alias(SIDES.stored).join(keys.alias(SIDES.change), same, "left_semi")

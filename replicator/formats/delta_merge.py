@@ -80,6 +80,11 @@ def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> 
     return told.where(F.col("action").isNotNull())
 
 
+def tally() -> dict[str, Column]:
+    """What is counted of settled rows, by the names of METRICS."""
+    return {metric: F.col("action") == action for action, metric in METRICS.items()}
+
+
 def images(settled_rows: DataFrame) -> DataFrame:
     """The table's rows as they are to be, and with a ``_change_type`` the rows of its change feed."""
     old, new, action = F.col("old"), F.col("new"), F.col("action")

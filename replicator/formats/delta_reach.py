@@ -1,5 +1,5 @@
-"""Which files of a Delta table may hold a key of a batch, told by the least and the greatest value that its log has of
-each column of each file (performance.md A2, A3).
+"""Which files of a Delta table a batch has to do with: those that may hold one of its keys, told by the least and the
+greatest value that the log has of each column of each file (performance.md A2, A3), and small ones that it takes along.
 
 A range of keys in the condition of a MERGE is one for the whole batch, or a few; here every key is compared, and none
 of them is in a plan or in the log. A file of which the log does not tell enough may hold any key.
@@ -16,7 +16,20 @@ from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType, StringType, StructType
+
+from replicator import names
+from replicator.formats.delta_log import AddedFile
+
+NEAR_KEYS = 200_000
+"""The keys of a larger batch are not sent to every task."""
+
+_COMPARED_KEYS = 100_000
+"""A batch of more keys is compared with no statistics: it has some in most files."""
+
+_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
+"""So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
 
 _TIGHT, _LOOSE = (re.compile(rf'"tightBounds"\s*:\s*{word}') for word in ("true", "false"))
 _WHOLE = (ByteType, ShortType, IntegerType, LongType)
@@ -43,6 +56,24 @@ class Keys:
             first = itemgetter(0)
             rows = rows[bisect_left(rows, low, key=first) : bisect_right(rows, high, key=first)]
         return any(all(low <= row[at] <= high for at, low, high in known) for row in rows)
+
+
+def reached(
+    files: Sequence[AddedFile], stored: StructType, keys: Sequence[str], changes: DataFrame, count: int
+) -> Sequence[AddedFile]:
+    """The files that may hold a key of the changes, of which there are so many."""
+    columns = compared(keys, stored, changes.schema)
+    if not columns or count > _COMPARED_KEYS:
+        return files
+    rows = changes.select(*map(names.spark, columns)).collect()
+    sought = Keys(columns, sorted(map(tuple, rows)))
+    return [file for file in files if sought.may_be_in(file.stats)]
+
+
+def taken_along(files: Sequence[AddedFile]) -> Sequence[AddedFile]:
+    """The small files that become one with the rows of the next batch; none while they are few."""
+    small = [file for file in files if file.size <= _SMALL_BYTES]
+    return small if len(small) >= _SMALL_FILES else ()
 
 
 def loosened(stats: str) -> str:

@@ -27,15 +27,6 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 from replicator.transforms import merge
 
-_MANY_CHANGES = 200_000
-"""So many are not sent to every task."""
-
-_COMPARED_KEYS = 100_000
-"""A batch of more keys is compared with no statistics: it has some in most files."""
-
-_SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
-"""So many files of up to so many bytes become one with the next batch."""
-
 _INSERTED = delta_merge.METRICS["insert"]
 _FILE, _DONE = "__file", "__done"
 """Beside a stored row: the name of its file, and what is done to it."""
@@ -60,13 +51,14 @@ class Target:
 
 def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = UNFENCED) -> tuple[int, dict[str, int]]:
     """The version that the changes have made, and its metrics as those of a MERGE."""
-    actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
     with gateway.counted(merging.changes, {"all": F.lit(True)}) as (changes, counts):
-        merging, is_near = replace(merging, changes=changes), counts["all"] <= _MANY_CHANGES
-        files = _reached(target, merging, counts["all"])
+        merging, is_near = replace(merging, changes=changes), counts["all"] <= delta_reach.NEAR_KEYS
+        files = target.files
+        if len(files) > 1:
+            files = delta_reach.reached(files, target.columns, merging.keys, changes, counts["all"])
         hit = delta_merge.settled(_hit(target, merging, files, is_near=is_near), merging, beside=(_FILE,))
-        with gateway.counted(hit, actions) as (settled, metrics):
-            small = _small(target)
+        with gateway.counted(hit, delta_merge.tally()) as (settled, metrics):
+            small = delta_reach.taken_along(target.files)
             apart = [file for file in _hurt(files, settled, metrics) if file not in small]
             if apart or small or metrics[_INSERTED] < sum(metrics.values()):
                 images = _images(target, apart, small, settled, merging.keys, is_near=is_near)
@@ -74,16 +66,6 @@ def merged(target: Target, merging: Merging, progress: Progress, fence: Fence = 
                 images = settled.where(F.col("action") == "insert").select("new.*").coalesce(1)
             gone = [file.action for file in (*apart, *small)]
             return delta_commit.rewrite(images, gone, target.snapshot, progress, metrics, fence), metrics
-
-
-def _reached(target: Target, merging: Merging, count: int) -> Sequence[AddedFile]:
-    """The files that may hold a key of the changes."""
-    columns = delta_reach.compared(merging.keys, target.columns, merging.changes.schema)
-    if len(target.files) == 1 or not columns or count > _COMPARED_KEYS:
-        return target.files
-    rows = merging.changes.select(*map(names.spark, columns)).collect()
-    keys = delta_reach.Keys(columns, sorted(map(tuple, rows)))
-    return [file for file in target.files if keys.may_be_in(file.stats)]
 
 
 def _hit(target: Target, merging: Merging, files: Sequence[AddedFile], *, is_near: bool) -> DataFrame:
@@ -104,12 +86,6 @@ def _hurt(files: Sequence[AddedFile], settled: DataFrame, metrics: Mapping[str, 
     rows = settled.where(F.col("action").isin("update", "delete")).select(_FILE).distinct().collect()
     found = {row[_FILE] for row in rows}
     return [file for file in files if file.name in found]
-
-
-def _small(target: Target) -> Sequence[AddedFile]:
-    """The small files that become one with the new rows."""
-    small = [file for file in target.files if file.size <= _SMALL_BYTES]
-    return small if len(small) >= _SMALL_FILES else ()
 
 
 def _images(

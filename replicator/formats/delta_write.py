@@ -13,7 +13,6 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
@@ -153,8 +152,7 @@ def _rewrite(
     progress: Progress,
     fence: Fence,
 ) -> tuple[int, dict[str, int]]:
-    actions = {metric: F.col("action") == action for action, metric in delta_merge.METRICS.items()}
-    with gateway.counted(delta_merge.settled(stored, merging), actions) as (settled, metrics):
+    with gateway.counted(delta_merge.settled(stored, merging), delta_merge.tally()) as (settled, metrics):
         replaced = [file.action for file in files]
         images = delta_merge.images(settled)
         return delta_commit.rewrite(images, replaced, snapshot, progress, metrics, fence), metrics

@@ -48,15 +48,6 @@ def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> 
     return Compared(rows, op.isNotNull(), counts | {kind: op == kind for kind in ("upsert", "delete")})
 
 
-def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
-    """Rows to write, one per key: the model's columns and ``_op`` (``upsert``, or ``delete`` with the key alone).
-
-    Rows that are the same on both sides do not appear. ``stored`` is None before the first build.
-    """
-    found = compared(stored, fresh, key)
-    return found.rows.where(found.differs).drop(NUMBER)
-
-
 def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], key: Sequence[str]) -> DataFrame:
     if stored is None:
         return fresh.select(*map(names.spark, columns), NUMBER, F.lit("upsert").alias("_op"))

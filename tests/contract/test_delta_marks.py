@@ -16,14 +16,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import StaleWriter
-from replicator.formats import delta_marks
+from replicator.formats import delta_marks, delta_reach
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.delta_reach import Keys, compared
 from replicator.formats.memory import MemoryFormat
 from replicator.spec import Applied, Progress, Table
 from replicator.transforms import fold, merge
-from tests.builders import SILVER, UNSENT, changes, delete, exact_session, made, states, upsert
+from tests.builders import SILVER, UNSENT, changes, delete, exact_session, in_files_of, made, states, upsert
 
 pytestmark = pytest.mark.spark
 
@@ -47,8 +47,7 @@ def rows(spark: SparkSession, told: Sequence[tuple[int, str, bool]]) -> DataFram
 def loaded(spark: SparkSession, format_: DeltaFormat, folder: Path) -> Table:
     """A table of forty keys in four files, in their order."""
     session, table = exact_session(spark), Table("t", str(folder), ("k",))
-    session.conf.set("spark.sql.files.maxRecordsPerFile", "10")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
+    in_files_of(session, 10)
     format_.apply(rows(session, [(key, "10", False) for key in START]), table, Progress("bronze", 0))
     return table
 
@@ -84,7 +83,7 @@ def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path, m
     told: dict[str, list[Any]] = {way: [] for way in WAYS}
     files = {}
     for way, (marked, small) in WAYS.items():
-        monkeypatch.setattr(delta_marks, "_SMALL_FILES", small)
+        monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
         format_ = DeltaFormat(rewritten_bytes=0, marked_files=marked)
         table = loaded(spark, format_, tmp_path / way)
         for number, batch in enumerate(BATCHES, 1):

@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import StaleWriter
-from replicator.formats import delta_rewrite
+from replicator.formats import delta_reach, delta_rewrite
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_merge import Merging
 from replicator.spec import Applied, Progress, Table
 from replicator.transforms import merge
-from tests.builders import made
+from tests.builders import in_files_of, made
 
 pytestmark = pytest.mark.spark
 
@@ -38,14 +38,6 @@ BATCHES: list[list[tuple[int, str | None, str]]] = [
 def rows(spark: SparkSession, told: Sequence[tuple[int, str | None, str]]) -> DataFrame:
     """A difference."""
     return made(spark, told, DDL)
-
-
-def session_of(spark: SparkSession) -> SparkSession:
-    """One in which a table is made in files of ten rows."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.files.maxRecordsPerFile", "10")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    return session
 
 
 def filled(spark: SparkSession, format_: DeltaFormat, folder: Path) -> Table:
@@ -76,9 +68,9 @@ def test_replaced_files_hold_what_a_merge_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows, feed, counts, progress and history, whatever becomes of the files; and no reader needs deletion vectors."""
-    session, told = session_of(spark), dict[str, list[Any]]()
+    session, told = in_files_of(spark.newSession(), 10), dict[str, list[Any]]()
     for way, (files, small) in WAYS.items():
-        monkeypatch.setattr(delta_rewrite, "_SMALL_FILES", small)
+        monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
         format_ = DeltaFormat(rewritten_bytes=0, marked_files=files)
         table, told[way] = filled(session, format_, tmp_path / way), []
         for number, batch in enumerate(BATCHES, 1):
@@ -93,7 +85,7 @@ def test_replaced_files_hold_what_a_merge_leaves(
 
 def test_only_files_that_hold_a_changed_row_are_written(spark: SparkSession, tmp_path: Path) -> None:
     """A2, A3: a file goes on to hold a range of keys; what may hold none is not read, and new rows replace nothing."""
-    session, format_ = session_of(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
     table = filled(session, format_, tmp_path / "t")
     ranges = {json.loads(each["stats"])["minValues"]["k"]: each["path"] for each in actions(table, 0)["add"]}
     assert sorted(ranges) == [0, 100, 200, 300]
@@ -113,8 +105,8 @@ def test_many_changes_are_not_sent_to_every_task(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither what they leave nor what they are counted as hangs on their number."""
-    session, format_ = session_of(spark), DeltaFormat(rewritten_bytes=0)
-    monkeypatch.setattr(delta_rewrite, "_MANY_CHANGES", 1)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    monkeypatch.setattr(delta_reach, "NEAR_KEYS", 1)
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     table = filled(session, format_, tmp_path / "t")
     assert format_.put(rows(session, BATCHES[0]), table, Progress("model", 1)) == Applied(1, 1, 1, 1)
@@ -124,7 +116,7 @@ def test_many_changes_are_not_sent_to_every_task(
 
 def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path) -> None:
     """F-W2: whatever it changed, files are not replaced over it."""
-    session, format_ = session_of(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
     table = filled(session, format_, tmp_path / "t")
     log = format_._log(table)
     snapshot = log.snapshot(session)

@@ -16,7 +16,7 @@ from replicator.formats import delta_upkeep
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Maintained, Progress, Table
 from replicator.transforms import merge
-from tests.builders import made
+from tests.builders import in_files_of, made
 
 pytestmark = pytest.mark.spark
 
@@ -96,17 +96,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     return small
 
 
-def by_thousands(spark: SparkSession) -> SparkSession:
-    """A session of its own whose files have a thousand rows."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.files.maxRecordsPerFile", "1000")
-    session.conf.set("spark.sql.shuffle.partitions", "1")
-    return session
-
-
 def test_files_of_gold_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path: Path, small: int) -> None:
     """Put together they would all be written for a change of any row; small ones become one."""
-    session, format_ = by_thousands(spark), DeltaFormat(rewritten_bytes=0)
+    session, format_ = in_files_of(spark.newSession(), 1000), DeltaFormat(rewritten_bytes=0)
     table, drawn = Table("t", str(tmp_path / "t"), ("k",)), random.Random(5)
     for number, keys in enumerate((range(2000), [2000], [2001])):
         rows = [(key, drawn.random(), "upsert") for key in keys]
@@ -120,7 +112,7 @@ def test_files_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path:
     """A3: of a table of silver only small files are put together, or a batch of recent keys would read all of it; and
     marked rows go where they are more than a twentieth.
     """
-    session = by_thousands(spark)
+    session = in_files_of(spark.newSession(), 1000)
     format_, table = DeltaFormat(rewritten_bytes=0), Table("t", str(tmp_path / "t"), ("k",))
     drawn = random.Random(5)
     rows = [(key, drawn.random(), "10", False, None, 1) for key in drawn.sample(range(2000), 2000)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from chispa import assert_df_equality
 
-from replicator.transforms.model import difference, keys
+from replicator.transforms.model import NUMBER, compared, keys
 from tests.builders import made
 
 pytestmark = pytest.mark.spark
@@ -15,6 +15,12 @@ ROWS = "id INT, part STRING, price DECIMAL(10,2), note STRING"
 
 def rows(session, *values, ddl=ROWS):
     return made(session, list(values), ddl)
+
+
+def difference(stored, fresh, key):
+    """The rows to write."""
+    found = compared(stored, fresh, key)
+    return found.rows.where(found.differs).drop(NUMBER)
 
 
 def test_only_rows_that_differ_are_written(exact) -> None:
