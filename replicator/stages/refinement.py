@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Lock
 
+from replicator.debezium.alike import Templates
 from replicator.debezium.unavailable import Placeholder
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
@@ -17,7 +18,7 @@ class Refinement:
     """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5).
 
     Of a batch that is not large so many ``tables_at_once`` are worked on. ``reached`` is what the process remembers of
-    the order so far. Who writes what tables share (dead letters, routes) takes his ``turn``.
+    the order so far, ``templates`` of how records are written. Who writes what tables share (dead letters, routes) takes his ``turn``.
     """
 
     source: SourceSpec
@@ -28,6 +29,7 @@ class Refinement:
     dead_letter_share: float = 0.01
     tables_at_once: int = 3
     reached: Reached = field(default_factory=Reached, compare=False, repr=False)
+    templates: Templates = field(default_factory=Templates, compare=False, repr=False)
     turn: Lock = field(default_factory=Lock, compare=False, repr=False)
 
     @property

@@ -15,7 +15,7 @@ from replicator.debezium.jsontext import loads
 from replicator.debezium.logical import Logical
 from replicator.debezium.unions import Unions
 from replicator.spec import EVENT_ID, SourceSpec
-from replicator.stages import tuning
+from replicator.stages import likeness, tuning
 from replicator.stages.forms import known_types
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import News, Routes
@@ -30,9 +30,10 @@ def described(
     spark: SparkSession, at: Refinement, records: DataFrame, news: News, routes: Routes, survey: Survey
 ) -> Iterator[tuple[DataFrame, list[Row], list[Row]]]:
     """Bronze records as ``envelope.read`` describes them, kept for the time of the block, and their survey."""
-    with tuning.kept(envelope.read(records, at.source.reading)) as usual:
+    with likeness.described(at, records, news.after) as usual:
         marked = exempt.by_declaration(usual, at.source)
         groups, marks = survey(marked)
+        likeness.learn(at, groups)
         forms = [group["form"] for group in groups if _shows_unions(group)]
         unusual = shapes.unusual(at.source, forms)
         if not forms and not any(_is_unusual(at.source, group) for group in groups):

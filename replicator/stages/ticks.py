@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import BY_TIME, SourceSpec
-from replicator.stages import compaction, cut, cutting, epochs, pauses, rewind, routing, shaping, tuning
+from replicator.stages import compaction, cut, cutting, epochs, likeness, pauses, rewind, routing, shaping, tuning
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -75,6 +75,7 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     records = news.records(spark, at.bronze, bronze)
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
         records = records.unionByName(waiting)
+    likeness.acquaint(at, records, news.after)
     records = tuning.laid_out(records)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(records, news.after)

@@ -83,10 +83,16 @@ def laid_out(rows: DataFrame) -> DataFrame:
     follows; medium ones on all cores, also where they come from one file.
     """
     spark = rows.sparkSession
-    size, cores = spark.conf.get(_SIZE, "large"), spark.sparkContext.defaultParallelism
-    if size == "small":
+    if is_small(spark):
         return rows.coalesce(1)
-    return rows.repartition(cores, "offset") if size == "medium" and rows.rdd.getNumPartitions() < cores else rows
+    cores = spark.sparkContext.defaultParallelism
+    is_uneven = not is_large(spark) and rows.rdd.getNumPartitions() < cores
+    return rows.repartition(cores, "offset") if is_uneven else rows
+
+
+def is_small(spark: SparkSession) -> bool:
+    """Whether the session is one for small work."""
+    return spark.conf.get(_SIZE, "large") == "small"
 
 
 @contextmanager

@@ -1,0 +1,169 @@
+"""A connector writes all records of a topic alike: what one of them says, others that are written like it say too.
+
+A template is a regular expression (Java's) made of one plain envelope, whose description is known. It matches valid
+JSON only, with the names of the example in their order, so that a match needs no parser: what is constant is known from
+the example, and what places a change in the source's order is captured (debezium.md A, Q4; performance.md A5). What no
+template matches is described by :mod:`replicator.debezium.envelope`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from replicator.debezium.infer import slices
+
+CAPTURED = ("op", "ts_ms", "snapshot", "file", "pos", "row", "gtid", "lsn", "sequence", "txId", "commit_lsn")
+CAPTURED += ("change_lsn", "scn", "commit_scn")
+"""What a match tells, in this order: the operation, and fields of ``source`` that differ from record to record."""
+
+CONSTANT = ("version", "connector", "name", "db", "schema", "table", "table_name")
+"""Fields of ``source`` that records of one template share."""
+
+SEPARATOR, BETWEEN, MATCHED = "\x1f", "\x1e", "\x02"
+"""Between what was captured; before the key and before the value; before what was captured. None stands in JSON."""
+
+_NUMBERS = ("ts_ms", "pos", "row", "lsn")
+_ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
+
+# Possessive: nothing is ever tried again, and no text is too long for the stack.
+_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+_STRING = r'"[^"\\\x00-\x1f]*+(?:' + _ESCAPE + r'[^"\\\x00-\x1f]*+)*+"'
+_NUMBER = r"-?+(?:0|[1-9][0-9]{0,99}+)(?:\.[0-9]{1,99}+)?+(?:[eE][+-]?+[0-9]{1,9}+)?+"
+_SCALAR = f"(?:{_STRING}|{_NUMBER}|null|true|false)"
+_LIST = rf"(?:null|\[(?:{_SCALAR}(?:,{_SCALAR})*+)?+\])"
+# no escapes and no brace: a brace inside a key may be a union (A5)
+_KEY_SCALAR = rf'(?:"[^"\\\x00-\x1f{{]*+"|{_NUMBER}|true|false)'
+_BIGINT = "-?+(?:0|[1-9][0-9]{0,17}+)"
+_PLAIN = r'[^"\\\x00-\x1f]++'
+_LSN = r'(?:null|\\"[0-9]{1,18}+\\")'
+_TRANSACTION = rf'(?:null|\{{"id":{_STRING},"total_order":{_NUMBER},"data_collection_order":{_NUMBER}\}})'
+
+
+@dataclass(frozen=True)
+class Template:
+    """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the numbers of its
+    groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
+    """
+
+    pattern: str
+    groups: Mapping[str, int]
+    constants: Mapping[str, str | None]
+
+    @property
+    def captured(self) -> str:
+        """What takes the place of a text that matches: each of CAPTURED, empty where it is NULL."""
+        return SEPARATOR.join(f"${self.groups[name]}" if name in self.groups else "" for name in CAPTURED)
+
+
+def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
+    """The template of a key without a value."""
+    try:
+        return None if key is None else Template(rf"^{BETWEEN}{_wrapped(key, key_wrapped, _key)}{BETWEEN}\z", {}, {})
+    except (ValueError, RecursionError, _Unknown):
+        return None
+
+
+def template(value: str, key: str | None, *, wrapped: bool, key_wrapped: bool) -> Template | None:
+    """The template of a plain envelope of a row's change; None where it is not clear how records like it are
+    written.
+    """
+    try:
+        return None if key is None else _Writer().template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
+    except (ValueError, RecursionError, _Unknown):
+        return None
+
+
+class _Unknown(Exception):
+    """Something in the example of which it is not clear what else may stand there."""
+
+
+class _Writer:
+    """Takes an example apart, from the outside to the inside."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, int] = {}
+        self._constants: dict[str, str | None] = {}
+
+    def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
+        in_key = _wrapped(key, key_wrapped, _key)
+        in_value = _wrapped(value, wrapped, self._envelope)
+        return Template(rf"^{BETWEEN}{in_key}{BETWEEN}{in_value}\z", self._groups, self._constants)
+
+    def _envelope(self, text: str) -> str:
+        fields = slices(text, ())
+        row = fields.get("after", "null")
+        if not {"source", "op", "after"} <= fields.keys() <= _ENVELOPE:
+            raise _Unknown
+        image = row if row != "null" else fields.get("before", "null")
+        return _object({name: self._field(name, raw, row, image) for name, raw in fields.items()})
+
+    def _field(self, name: str, raw: str, row: str, image: str) -> str:
+        if name == "source":
+            return self._source(raw)
+        if name == "op":
+            return self._op(raw, has_row=row != "null")
+        if name == "after":
+            return "null" if row == "null" else _row(row)
+        if name == "before":
+            return "null" if image == "null" else f"(?:null|{_row(image)})"
+        return _TRANSACTION if name == "transaction" else f"(?:null|{_NUMBER})"
+
+    def _op(self, raw: str, *, has_row: bool) -> str:
+        allowed = "[cru]" if has_row else "d"
+        if re.fullmatch(f'"{allowed}"', raw) is None:
+            raise _Unknown
+        return self._captured("op", f'"({allowed})"')
+
+    def _source(self, raw: str) -> str:
+        fields = slices(raw, ())
+        if not fields:
+            raise _Unknown
+        return _object({name: self._origin(name, told) for name, told in fields.items()})
+
+    def _origin(self, name: str, raw: str) -> str:
+        """One field of ``source``. What is not captured must be no object: none is."""
+        if name in CONSTANT:
+            self._constants[name] = None if raw == "null" else str(json.loads(raw))
+            return re.escape(raw)
+        if name not in CAPTURED:
+            return _SCALAR
+        if name == "sequence":
+            return self._captured(name, rf'(?:null|"(\[{_LSN},{_LSN}\])")')
+        is_number = name in _NUMBERS or re.match("-?[0-9]", raw) or (raw == "null" and name == "txId")
+        return self._captured(name, f"(?:null|({_BIGINT}))" if is_number else f'(?:null|"({_PLAIN})")')
+
+    def _captured(self, name: str, pattern: str) -> str:
+        self._groups[name] = len(self._groups) + 1
+        return pattern
+
+
+def _wrapped(text: str, wrapped: bool, payload: Callable[[str], str]) -> str:
+    if not wrapped:
+        return payload(text)
+    fields = slices(text, ())
+    if list(fields) != ["schema", "payload"]:
+        raise _Unknown
+    return _object({"schema": re.escape(fields["schema"]), "payload": payload(fields["payload"])})
+
+
+def _row(text: str) -> str:
+    """Each column a text, a number, a truth value, nothing, or a list of such."""
+    fields = slices(text, ())
+    if not fields:
+        raise _Unknown
+    return _object({name: _LIST if raw.startswith("[") else _SCALAR for name, raw in fields.items()})
+
+
+def _key(text: str) -> str:
+    fields = slices(text, ())
+    if not fields or fields.keys() & {"schema", "payload"}:
+        raise _Unknown
+    return _object(dict.fromkeys(fields, _KEY_SCALAR))
+
+
+def _object(members: Mapping[str, str]) -> str:
+    inside = ",".join(f"{re.escape(json.dumps(name, ensure_ascii=False))}:{told}" for name, told in members.items())
+    return rf"\{{{inside}\}}"

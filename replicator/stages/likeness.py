@@ -1,0 +1,56 @@
+"""Records described by what others like them have said (``debezium/alike.py``), and by their own words where there are
+none like them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import reduce
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from replicator import gateway
+from replicator.debezium import alike, envelope
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.transforms import changes
+
+_TOPICS, _RECORDS = 12, 200
+"""So many records of so many topics are looked at before there is a batch to learn from."""
+
+
+@contextmanager
+def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> Iterator[DataFrame]:
+    """Bronze records as ``envelope.read`` describes them, kept for the time of the block."""
+    reading, templates = at.source.reading, at.templates.of(topics)
+    if not templates:
+        with tuning.kept(envelope.read(records, reading)) as every:
+            yield every
+        return
+    unlike = F.col("form").isNull()
+    with tuning.tallied(alike.read(records, templates, reading.binlog), {"unlike": unlike}) as (told, counts):
+        if not counts["unlike"]:
+            yield told
+            return
+        with tuning.kept(envelope.read(told.where(unlike).select(*records.columns), reading)) as others:
+            yield told.where(~unlike).unionByName(others)
+
+
+def learn(at: Refinement, groups: Iterable[Row]) -> None:
+    """Take the examples of a survey for how records like them are written."""
+    at.templates.learn([group.asDict() for group in groups])
+
+
+def acquaint(at: Refinement, records: DataFrame, topics: Collection[str]) -> None:
+    """Learn from the first records of topics of which nothing is known yet, where there are many to come."""
+    unknown = at.templates.unknown(topics)[:_TOPICS]
+    spark = records.sparkSession
+    if not unknown or tuning.is_small(spark):
+        return
+    beside = tuning.session_for_records(spark, 0)
+    of_each = [gateway.moved(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
+    few = reduce(DataFrame.unionByName, of_each).coalesce(1)
+    with tuning.kept(envelope.read(few, at.source.reading)) as told:
+        learn(at, changes.survey(told, at.placeholder).collect())

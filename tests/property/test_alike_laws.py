@@ -1,0 +1,112 @@
+"""What a template says of a record is what its parsers say (debezium.md sections A to D), whatever the record is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from replicator.debezium import alike, envelope
+from replicator.debezium.unavailable import Placeholder
+from replicator.spec import Reading
+from replicator.transforms import changes
+from tests.builders import Record, bronze, exact_session
+from tests.golden.cases import FOLDER, Case
+
+pytestmark = pytest.mark.spark
+
+SEED = 20261123
+MUTANTS = 6_000
+PIECES = (
+    *'"\\{}[],: 0-9.eE+u\n\t', "\x00", "\x1e", "\x1f", "\x02", "é", "😀", "null", "true", '"', '\\"', "\\u00e9", "\\u12",
+    "NaN", "01", "1e5", '"op":"t"', '"op":"d"', '"schema":null,', '"payload":{', '{"string":"x"}', '"a.b":1,', "__op",
+)  # fmt: skip
+
+
+def recorded_records(folder: Path) -> Iterator[Record]:
+    """Every record that real Debezium wrote beside the project."""
+    for file in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(file, "rt", encoding="utf-8") as lines:
+            yield from map(_record, map(json.loads, lines))
+
+
+def golden_records() -> list[Record]:
+    """The events of the project's own cases."""
+    folders = sorted(each.parent for each in FOLDER.glob("*/case.yaml"))
+    return [_record(event) for folder in folders for event in Case(folder).events]
+
+
+def _record(told: dict[str, Any]) -> Record:
+    return Record(told["topic"], told["offset"], told["key"], told["payload"])
+
+
+def apart(records: Iterable[Record]) -> list[Record]:
+    """Records, each at an offset that no other has."""
+    return [replace(each, offset=number) for number, each in enumerate(records)]
+
+
+def templates(described: DataFrame) -> list[alike.Known]:
+    """What the records say of others that are written like them."""
+    learned = alike.Templates()
+    groups = [group.asDict() for group in changes.survey(described, Placeholder()).collect()]
+    learned.learn(groups)
+    return learned.of({group["topic"] for group in groups})
+
+
+def mutated(one: Record, rng: random.Random) -> Record:
+    """The record with something else in its key or its value."""
+    if rng.random() < 0.25:
+        return replace(one, key=_mutated(one.key or "", rng))
+    return replace(one, value=_mutated(one.value or "", rng))
+
+
+def _mutated(text: str, rng: random.Random) -> str:
+    start = rng.randrange(len(text) + 1)
+    what = rng.random()
+    if what < 0.2:
+        return text[:start]
+    end = min(len(text), start + rng.choice((0, 0, 1, 1, 2, 5, 20)))
+    if what < 0.3:
+        other = rng.randrange(len(text) + 1)
+        return text[:start] + text[other : other + 30] + text[end:]
+    return text[:start] + rng.choice(PIECES) + text[end:]
+
+
+def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[Any]]:
+    """How many records match a template, and those of which it says something else than the parsers."""
+    told = alike.read(records, known, Reading().binlog).where(F.col("form").isNotNull())
+    parsed = envelope.read(records, Reading())
+    both = told.alias("one").join(parsed.alias("other"), ["topic", "partition", "offset"])
+    same = F.lit(True)
+    for name in (*envelope.SAID, "reason"):
+        same = same & F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}"))
+    wrong = both.where(~same).select(F.struct("one.*"), F.struct("other.*")).limit(3).collect()
+    return told.count(), wrong
+
+
+def test_a_template_says_what_the_parsers_say_of_every_recorded_event(spark: SparkSession, recorded: Path) -> None:
+    own = bronze(exact_session(spark), apart([*recorded_records(recorded), *golden_records()])).localCheckpoint()
+    known = templates(envelope.read(own, Reading()))
+    matched, wrong = differing(own, known)
+    assert wrong == []
+    assert matched > 0.5 * own.count()
+
+
+def test_a_template_says_what_the_parsers_say_of_damaged_events_or_nothing(spark: SparkSession) -> None:
+    """Of what is no JSON, or no plain envelope any more, it says nothing."""
+    rng = random.Random(SEED)
+    originals = golden_records()
+    session = exact_session(spark)
+    known = templates(envelope.read(bronze(session, originals), Reading()))
+    mutants = apart(mutated(rng.choice(originals), rng) for _ in range(MUTANTS))
+    matched, wrong = differing(bronze(session, mutants).localCheckpoint(), known)
+    assert wrong == []
+    assert 0 < matched < MUTANTS
