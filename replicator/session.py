@@ -46,6 +46,8 @@ _FIXED = {
     # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.parquet.compression.codec": "zstd",
+    # a file of records is many MB of long texts: in pieces of so many bytes all cores can read it
+    "spark.hadoop.parquet.block.size": str(16 << 20),
     # one calendar for all times: else a date before 1582-10-15 or an instant before 1900 stops its table
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",

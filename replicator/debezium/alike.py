@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -15,8 +16,9 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position, template
 from replicator.debezium.template import BETWEEN, CAPTURED, CONSTANT, MATCHED, SEPARATOR, Template
+from replicator.debezium.unavailable import Placeholder
 
-_TOLD, _PARTS, _FACTS, _SOURCE, _NUMBERS = "_told", "_parts", "_facts", "_source", "_numbers"
+_TOLD, _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_told", "_parts", "_facts", "_source", "_numbers", "_op"
 _LONGEST = 8 << 20
 """Bytes of a text beyond which a parser may refuse what JSON allows."""
 
@@ -37,6 +39,7 @@ _SHARED = {
     "key_names": "ARRAY<STRING>",
     "row_names": "ARRAY<STRING>",
     "form": "BIGINT",
+    "held": "BOOLEAN",
 }
 """What is the same of all records of a template."""
 
@@ -50,38 +53,38 @@ class Known:
     facts: Mapping[str, Any]
 
 
-def known(described: Mapping[str, Any]) -> Known | None:
-    """What one record says of others: its ``topic``, ``value``, ``key`` and what ``envelope.read`` said of it. None where
-    it is neither a plain envelope of a row's change nor a tombstone.
+def known(described: Mapping[str, Any], placeholder: Placeholder) -> list[Known]:
+    """What one record says of others: its ``topic``, ``value``, ``key`` and what ``envelope.read`` said of it. Nothing
+    where it is neither a plain envelope of a row's change nor a tombstone.
     """
     key, key_wrapped = described["key"], described["key_wrapped"]
     if described["rule"] == TOMBSTONE:
-        found = template.tombstone(key, key_wrapped=key_wrapped)
+        found = {False: template.tombstone(key, key_wrapped=key_wrapped)}
     elif described["rule"] or described["reason"] or described["shape"] or described["flat"]:
-        return None
+        return []
     else:
-        found = template.template(described["value"], key, wrapped=described["wrapped"], key_wrapped=key_wrapped)
-    return None if found is None else Known(described["topic"], found, {name: described[name] for name in _SHARED})
+        of = partial(template.template, described["value"], key, wrapped=described["wrapped"], key_wrapped=key_wrapped)
+        found = {False: of(without=placeholder.marks()), True: of()}
+    facts = {name: described[name] for name in _SHARED if name != "held"}
+    return [Known(described["topic"], each, {**facts, "held": held}) for held, each in found.items() if each]
 
 
 class Templates:
-    """What a process has learned of how the records of a source are written: of each form one template, while there
-    are not too many.
-    """
+    """What a process has learned of how the records of a source are written, while there are not too many forms."""
 
     def __init__(self) -> None:
-        self._by_form: dict[tuple[str, int], Known | None] = {}
+        self._by_form: dict[tuple[str, int], list[Known]] = {}
 
-    def learn(self, described: Iterable[Mapping[str, Any]]) -> None:
+    def learn(self, described: Iterable[Mapping[str, Any]], placeholder: Placeholder) -> None:
         """Take records for examples that are the first of their form."""
         for record in described:
             form = record["topic"], record["form"]
             if form not in self._by_form and len(self._by_form) < _AT_MOST:
-                self._by_form[form] = known(record)
+                self._by_form[form] = known(record, placeholder)
 
     def of(self, topics: Collection[str]) -> list[Known]:
         """Those of some topics."""
-        return [each for each in self._by_form.values() if each is not None and each.topic in topics]
+        return [each for found in self._by_form.values() for each in found if each.topic in topics]
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics of which no record was seen."""
@@ -93,17 +96,24 @@ def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFra
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
     say nothing then.
     """
-    told = records.withColumn(_TOLD, _told(templates))
-    parts = F.when(F.col(_TOLD).startswith(MATCHED), F.split(F.substr(_TOLD, F.lit(2)), SEPARATOR))
-    split = told.withColumn(_PARTS, parts)
-    taken = split.withColumn(_FACTS, _facts(templates)[F.col(_PARTS)[0].cast("int")])
-    sourced = taken.withColumn(_SOURCE, _source(templates))
-    numbered = sourced.select("*", position.numbers(F.col(_SOURCE)).alias(_NUMBERS))
-    return numbered.select(*records.columns, *_said(binlog))
+    captured = [name for name in CAPTURED if any(name in each.template.groups for each in templates)]
+    parts = {name: _part(1 + place) for place, name in enumerate(captured)}
+    told = records.withColumn(_TOLD, _told(templates, captured))
+    split = told.withColumn(_PARTS, F.when(F.col(_TOLD).startswith(MATCHED), F.split(_TOLD, SEPARATOR)))
+    which = F.substr(F.col(_PARTS)[0], F.lit(2)).cast("int")
+    facts = _facts(templates)[which]
+    taken = split.select(
+        *records.columns,
+        facts.alias(_FACTS),
+        _source(templates, parts, facts).alias(_SOURCE),
+        _numbers(parts).alias(_NUMBERS),
+        parts.get("op", F.lit(None).cast("string")).alias(_OP),
+    )
+    return taken.select(*records.columns, *_said(binlog))
 
 
 def _said(binlog: str) -> list[Column]:
-    source, op = F.col(_SOURCE), _part("op")
+    source, op = F.col(_SOURCE), F.col(_OP)
     is_row, is_snapshot = op.isNotNull(), F.coalesce(op == "r", F.lit(False))
     told = {
         "op": F.coalesce(op, F.lit("u")),
@@ -119,20 +129,20 @@ def _said(binlog: str) -> list[Column]:
     return [told[name].alias(name) for name in (*envelope.SAID, "reason")]
 
 
-def _told(templates: Sequence[Known]) -> Column:
-    """MATCHED, the number of the template and what it captured; else any other text, or none."""
+def _told(templates: Sequence[Known], captured: Sequence[str]) -> Column:
+    """MATCHED with the number of the template, and what it captured; else any other text, or none."""
     text = F.concat(F.lit(BETWEEN), "key", F.lit(BETWEEN), F.coalesce("value", F.lit("")))
     by_topic: dict[str, Column] = {}
     for number, each in enumerate(templates):
-        found = f"{MATCHED}{number}{SEPARATOR}{each.template.captured}"
+        found = f"{MATCHED}{number}{SEPARATOR}{each.template.captured(captured)}"
         by_topic[each.topic] = F.regexp_replace(by_topic.get(each.topic, text), each.template.pattern, found)
     usable = F.col("undecodable").isNull() & (F.coalesce(F.octet_length("value"), F.lit(0)) <= _LONGEST)
     return F.coalesce(*[F.when(usable & (F.col("topic") == topic), told) for topic, told in by_topic.items()])
 
 
-def _part(name: str) -> Column:
-    """What was captured by this name; NULL where nothing was."""
-    told = F.get(F.col(_PARTS), F.lit(1 + CAPTURED.index(name)))
+def _part(number: int) -> Column:
+    """What was captured; NULL where nothing was."""
+    told = F.get(F.col(_PARTS), F.lit(number))
     return F.when(told != "", told)
 
 
@@ -141,20 +151,29 @@ def _facts(templates: Sequence[Known]) -> Column:
     ddl = ", ".join(f"{name} {kind}" for name, kind in _SHARED.items())
     constants = ", ".join(f"{name} STRING" for name in CONSTANT)
     rows = [{**each.facts, "source": each.template.constants} for each in templates]
-    told = json.dumps(rows)
-    return F.from_json(F.lit(told), f"ARRAY<STRUCT<{ddl}, source STRUCT<{constants}>>>")
+    return F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{ddl}, source STRUCT<{constants}>>>")
 
 
-def _source(templates: Sequence[Known]) -> Column:
-    """A struct of ``position.SOURCE_FIELDS``; what all templates share is a constant, which spares to ask for it."""
-    fields = [field.split(" ") for field in position.SOURCE_FIELDS.split(", ")]
+def _source(templates: Sequence[Known], parts: Mapping[str, Column], facts: Column) -> Column:
+    """What :mod:`position` asks of ``source``; what all templates share is a constant, which spares to ask for it."""
+    parts = {**parts, "sequence": parts["flushed"]} if "flushed" in parts else parts
     told = []
-    for name, kind in fields:
-        if name in CAPTURED:
-            part = F.replace(_part(name), F.lit('\\"'), F.lit('"')) if name == "sequence" else _part(name)
-            told.append(part.cast(kind).alias(name))
-            continue
-        shared = {each.template.constants.get(name) for each in templates if each.template.constants}
-        one = F.lit(shared.pop()).cast(kind) if len(shared) == 1 else F.col(_FACTS)["source"][name]
-        told.append(one.alias(name))
+    for name, kind in (field.split(" ") for field in position.SOURCE_FIELDS.split(", ")):
+        if name in CONSTANT:
+            shared = {each.template.constants.get(name) for each in templates if each.template.constants}
+            one = F.lit(shared.pop()) if len(shared) == 1 else facts["source"][name]
+        else:
+            one = parts.get(name, F.lit(None))
+        told.append(one.cast(kind).alias(name))
     return F.struct(*told)
+
+
+def _numbers(parts: Mapping[str, Column]) -> Column:
+    """What ``position.numbers`` says."""
+    read = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number, "flushed": _number}
+    nothing = F.lit(None).cast("bigint")
+    return F.struct(*[(of(parts[name]) if name in parts else nothing).alias(name) for name, of in read.items()])
+
+
+def _number(part: Column) -> Column:
+    return part.cast("bigint")

@@ -12,7 +12,8 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import position
+from replicator.debezium import position, unavailable
+from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Reading
 
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
@@ -46,8 +47,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     where they need not), ``transaction`` (the source's id of it, where it says one), ``flat``, ``wrapped``,
     ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of one form are
     decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the topic has no
-    envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2) and ``shape`` (it may be
-    no plain record, and of which kind; NULL nearly always).
+    envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of
+    it may be the placeholder, E2) and ``shape`` (it may be no plain record, and of which kind; NULL nearly always).
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
@@ -56,7 +57,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
         described = described.select("*", *step)
         if reading.shards and step is steps[3]:
             described = described.withColumn("table", _gathered(reading.shards))
-    return described.select(*records.columns, *SAID, _kept_reason())
+    held = unavailable.in_record(F.col("value"), Placeholder(reading.placeholder))
+    return described.withColumn("held", held).select(*records.columns, *SAID, _kept_reason())
 
 
 SAID = (
@@ -76,6 +78,7 @@ SAID = (
     "form",
     "bare",
     "rewritten",
+    "held",
     "shape",
     "rule",
 )

@@ -40,7 +40,6 @@ def numbers(source: Column) -> Column:
     """STRUCT<file, gtid, commit, flushed BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
     them often. In a projection of their own the texts are read once.
     """
-    file, gtid = F.regexp_extract(source["file"], _FILE, 1), F.regexp_extract(source["gtid"], _GTID, 2)
     told = source["sequence"]
     # two numbers need no parser, and nearly all are
     is_plain = told.rlike(_TWO_LSNS)
@@ -48,11 +47,25 @@ def numbers(source: Column) -> Column:
     flushed = F.substring_index(F.substring_index(told, '","', -1), '"', 1)
     either = let(F.from_json(told, "ARRAY<STRING>"), lambda pair: F.transform(pair, _number))
     return F.struct(
-        F.when(file != "", file.cast("bigint")).alias("file"),
-        F.when(gtid != "", gtid.cast("bigint")).alias("gtid"),
+        file_number(source["file"]).alias("file"),
+        gtid_number(source["gtid"]).alias("gtid"),
         F.when(is_plain, commit.cast("bigint")).otherwise(F.get(either, F.lit(0))).alias("commit"),
         F.when(is_plain, flushed.cast("bigint")).otherwise(F.get(either, F.lit(1))).alias("flushed"),
     )
+
+
+def file_number(file: Column) -> Column:
+    """The number at the end of a binlog file's name."""
+    return _digits(F.regexp_extract(file, _FILE, 1))
+
+
+def gtid_number(gtid: Column) -> Column:
+    """MariaDB's number of a transaction in its domain."""
+    return _digits(F.regexp_extract(gtid, _GTID, 2))
+
+
+def _digits(found: Column) -> Column:
+    return F.when(found != "", found.cast("bigint"))
 
 
 def position(source: Column, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.debezium.infer import slices
 
-CAPTURED = ("op", "ts_ms", "snapshot", "file", "pos", "row", "gtid", "lsn", "sequence", "txId", "commit_lsn")
-CAPTURED += ("change_lsn", "scn", "commit_scn")
-"""What a match tells, in this order: the operation, and fields of ``source`` that differ from record to record."""
+_PLACES = ("file", "pos", "row", "gtid", "lsn", "commit", "flushed", "commit_lsn", "change_lsn", "scn", "commit_scn")
+CAPTURED = ("op", "ts_ms", "snapshot", "txId", *_PLACES)
+"""What a match may tell: the operation, and fields of ``source`` that differ from record to record; of ``sequence`` its
+two numbers.
+"""
 
 CONSTANT = ("version", "connector", "name", "db", "schema", "table", "table_name")
 """Fields of ``source`` that records of one template share."""
@@ -33,29 +35,27 @@ _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 _STRING = r'"[^"\\\x00-\x1f]*+(?:' + _ESCAPE + r'[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?+(?:0|[1-9][0-9]{0,99}+)(?:\.[0-9]{1,99}+)?+(?:[eE][+-]?+[0-9]{1,9}+)?+"
 _SCALAR = f"(?:{_STRING}|{_NUMBER}|null|true|false)"
-_LIST = rf"(?:null|\[(?:{_SCALAR}(?:,{_SCALAR})*+)?+\])"
 # no escapes and no brace: a brace inside a key may be a union (A5)
 _KEY_SCALAR = rf'(?:"[^"\\\x00-\x1f{{]*+"|{_NUMBER}|true|false)'
 _BIGINT = "-?+(?:0|[1-9][0-9]{0,17}+)"
 _PLAIN = r'[^"\\\x00-\x1f]++'
-_LSN = r'(?:null|\\"[0-9]{1,18}+\\")'
+_LSN = r'\\"([0-9]{1,18}+)\\"'
 _TRANSACTION = rf'(?:null|\{{"id":{_STRING},"total_order":{_NUMBER},"data_collection_order":{_NUMBER}\}})'
 
 
 @dataclass(frozen=True)
 class Template:
-    """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the numbers of its
-    groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
+    """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the
+    numbers of its groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
     """
 
     pattern: str
     groups: Mapping[str, int]
     constants: Mapping[str, str | None]
 
-    @property
-    def captured(self) -> str:
-        """What takes the place of a text that matches: each of CAPTURED, empty where it is NULL."""
-        return SEPARATOR.join(f"${self.groups[name]}" if name in self.groups else "" for name in CAPTURED)
+    def captured(self, names: Iterable[str]) -> str:
+        """What takes the place of a text that matches: each of some of CAPTURED, empty where it is NULL."""
+        return SEPARATOR.join(f"${self.groups[name]}" if name in self.groups else "" for name in names)
 
 
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
@@ -66,12 +66,14 @@ def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
         return None
 
 
-def template(value: str, key: str | None, *, wrapped: bool, key_wrapped: bool) -> Template | None:
-    """The template of a plain envelope of a row's change; None where it is not clear how records like it are
-    written.
+def template(
+    value: str, key: str | None, *, wrapped: bool, key_wrapped: bool, without: Sequence[str] = ()
+) -> Template | None:
+    """The template of a plain envelope of a row's change, ``without`` these texts at the beginning of any value of its
+    rows; None where it is not clear how records like it are written.
     """
     try:
-        return None if key is None else _Writer().template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
+        return None if key is None else _Writer(without).template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -83,7 +85,13 @@ class _Unknown(Exception):
 class _Writer:
     """Takes an example apart, from the outside to the inside."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: Sequence[str]) -> None:
+        texts = "|".join(re.escape(json.dumps(text, ensure_ascii=False)[1:-1]) for text in without)
+        # a list or a map may come as a text that holds JSON
+        string = rf'"(?!(?:[\[{{](?:\\")?+)?+(?:{texts})){_STRING[1:]}' if texts else _STRING
+        scalar = f"(?:{string}|{_NUMBER}|null|true|false)"
+        no = rf"(?!{texts})" if texts else ""
+        self._column, self._list = scalar, rf"(?:null|\[{no}(?:{scalar}(?:,{scalar})*+)?+\])"
         self._groups: dict[str, int] = {}
         self._constants: dict[str, str | None] = {}
 
@@ -106,9 +114,9 @@ class _Writer:
         if name == "op":
             return self._op(raw, has_row=row != "null")
         if name == "after":
-            return "null" if row == "null" else _row(row)
+            return "null" if row == "null" else self._row(row)
         if name == "before":
-            return "null" if image == "null" else f"(?:null|{_row(image)})"
+            return "null" if image == "null" else f"(?:null|{self._row(image)})"
         return _TRANSACTION if name == "transaction" else f"(?:null|{_NUMBER})"
 
     def _op(self, raw: str, *, has_row: bool) -> str:
@@ -116,6 +124,13 @@ class _Writer:
         if re.fullmatch(f'"{allowed}"', raw) is None:
             raise _Unknown
         return self._captured("op", f'"({allowed})"')
+
+    def _row(self, text: str) -> str:
+        """Each column a text, a number, a truth value, nothing, or a list of such."""
+        fields = slices(text, ())
+        if not fields:
+            raise _Unknown
+        return _object({name: self._list if raw.startswith("[") else self._column for name, raw in fields.items()})
 
     def _source(self, raw: str) -> str:
         fields = slices(raw, ())
@@ -128,10 +143,11 @@ class _Writer:
         if name in CONSTANT:
             self._constants[name] = None if raw == "null" else str(json.loads(raw))
             return re.escape(raw)
+        if name == "sequence":
+            commit, flushed = (self._captured(part, _LSN) for part in ("commit", "flushed"))
+            return rf'(?:null|"\[(?:null|{commit}),{flushed}\]")'
         if name not in CAPTURED:
             return _SCALAR
-        if name == "sequence":
-            return self._captured(name, rf'(?:null|"(\[{_LSN},{_LSN}\])")')
         is_number = name in _NUMBERS or re.match("-?[0-9]", raw) or (raw == "null" and name == "txId")
         return self._captured(name, f"(?:null|({_BIGINT}))" if is_number else f'(?:null|"({_PLAIN})")')
 
@@ -147,14 +163,6 @@ def _wrapped(text: str, wrapped: bool, payload: Callable[[str], str]) -> str:
     if list(fields) != ["schema", "payload"]:
         raise _Unknown
     return _object({"schema": re.escape(fields["schema"]), "payload": payload(fields["payload"])})
-
-
-def _row(text: str) -> str:
-    """Each column a text, a number, a truth value, nothing, or a list of such."""
-    fields = slices(text, ())
-    if not fields:
-        raise _Unknown
-    return _object({name: _LIST if raw.startswith("[") else _SCALAR for name, raw in fields.items()})
 
 
 def _key(text: str) -> str:

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from replicator.spec.sources import PLACEHOLDER
+
 
 @dataclass(frozen=True)
 class Placeholder:
     """The configured placeholder (``unavailable.value.placeholder``; ``hex:`` means bytes, E1)."""
 
-    configured: str = "__debezium_unavailable_value"
+    configured: str = PLACEHOLDER
 
     @property
     def raw(self) -> bytes:

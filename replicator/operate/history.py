@@ -97,7 +97,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     with ExitStack() as kept:
         described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
         records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))
-        groups = tuple(g for g in changes.survey(records, at.placeholder).collect() if g["table"] == table)
+        groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
         share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)
         seqs, mine = _decoded(share, records, is_row)
         every = by_place(records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD))

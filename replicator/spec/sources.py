@@ -117,6 +117,9 @@ class Declaration:
         return tuple(column.name for column in self.columns if column.generated)
 
 
+PLACEHOLDER = "__debezium_unavailable_value"
+"""What connectors write for a value that was not sent, unless told otherwise (debezium.md E1)."""
+
 BY_POSITION, BY_TIME = "position", "source.ts_ms"
 """What orders the changes of a table unless another kind of position does (debezium.md Q4, Q9)."""
 
@@ -125,12 +128,14 @@ BY_POSITION, BY_TIME = "position", "source.ts_ms"
 class Reading:
     """What a source's file says that its records cannot show: topics in ``flattened`` hold rows, whatever their columns
     are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4). Rows
-    of tables that the first of a pair of ``shards`` names, a Java regex, go into the second.
+    of tables that the first of a pair of ``shards`` names, a Java regex, go into the second. ``placeholder`` stands for
+    a value that was not sent (E1).
     """
 
     flattened: tuple[str, ...] = ()
     binlog: str = "file_pos"
     shards: tuple[tuple[str, str], ...] = ()
+    placeholder: str = PLACEHOLDER
 
 
 @dataclass(frozen=True)
@@ -218,7 +223,7 @@ class SourceSpec:
     topics: str
     bootstrap_servers: str = ""
     tables: tuple[Declaration, ...] = ()
-    placeholder: str = "__debezium_unavailable_value"
+    placeholder: str = PLACEHOLDER
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     sequence_by: str = BY_POSITION
     default: Declaration = field(default=Declaration(""))
@@ -246,7 +251,7 @@ class SourceSpec:
     def reading(self) -> Reading:
         """How its records are read."""
         shards = tuple((declared.shards, declared.table) for declared in self.tables if declared.shards)
-        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards)
+        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder)
 
     @property
     def has_compacted_topics(self) -> bool:

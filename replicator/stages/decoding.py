@@ -82,7 +82,8 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     with ExitStack() as kept:
         few = None
         if not every and _can_be_few(share, forms, layout, needs):
-            newest = deciding(ordered, scattered=share.spread, held=needs.placeholder)
+            keys = sum(group["keys"] for group in share.rows)
+            newest = deciding(rows, ordered, scattered=share.spread, held=needs.placeholder is not None, keys=keys)
             few = decode.decode(newest, forms, layout, share.name, needs)
         made, told, replaced = _made(share, changed, few, kept)
         tally: Mapping[str, int] | None = told
@@ -156,7 +157,7 @@ def _past(
         same = headers.key_text(of_table["key"]) == keys["_old_text"]
         read = kept.enter_context(share.described(of_table.join(keys, same, how="left_semi")))
         found = share.routed(read)
-        groups = tuple(changes.survey(found, at.placeholder).collect())
+        groups = tuple(changes.survey(found).collect())
         then = replace(share, groups=groups)
         rows = then.changes_in(found)
         if not then.rows:

@@ -192,10 +192,10 @@ def _mentioned(share: Share, whole: Whole, recent: DataFrame, keys: DataFrame) -
     delete.
     """
     records = exempt.by_declaration(share.routed(recent), share.at.source)
-    groups = changes.survey(records, share.at.placeholder).collect()
+    groups = changes.survey(records).collect()
     own = tuple(group for group in groups if group["table"] == share.name)
     if any(_is_unread(group, share.name) for group in groups):
-        then = changes.survey(records.where(whole.until()), share.at.placeholder).collect()
+        then = changes.survey(records.where(whole.until())).collect()
         _refuse(share, sum(group["count"] for group in then if _is_unread(group, share.name)))
     share = replace(share, groups=own)
     if not share.rows:

@@ -40,7 +40,7 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
 
 def learn(at: Refinement, groups: Iterable[Row]) -> None:
     """Take the examples of a survey for how records like them are written."""
-    at.templates.learn([group.asDict() for group in groups])
+    at.templates.learn([group.asDict() for group in groups], at.placeholder)
 
 
 def acquaint(at: Refinement, records: DataFrame, topics: Collection[str]) -> None:
@@ -53,4 +53,4 @@ def acquaint(at: Refinement, records: DataFrame, topics: Collection[str]) -> Non
     of_each = [gateway.moved(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
     few = reduce(DataFrame.unionByName, of_each).coalesce(1)
     with tuning.kept(envelope.read(few, at.source.reading)) as told:
-        learn(at, changes.survey(told, at.placeholder).collect())
+        learn(at, changes.survey(told).collect())

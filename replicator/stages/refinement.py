@@ -18,7 +18,8 @@ class Refinement:
     """``bronze`` also keeps the dead letters. A batch with a larger ``dead_letter_share`` stops its table (R5).
 
     Of a batch that is not large so many ``tables_at_once`` are worked on. ``reached`` is what the process remembers of
-    the order so far, ``templates`` of how records are written. Who writes what tables share (dead letters, routes) takes his ``turn``.
+    the order so far, ``templates`` of how records are written. Who writes what tables share (dead letters, routes)
+    takes his ``turn``.
     """
 
     source: SourceSpec

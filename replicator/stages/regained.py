@@ -49,7 +49,7 @@ def everything(share: Share, wanted: frozenset[str]) -> Iterator[tuple[Share, Da
     routes = _noted(share)
     with share.described(bronze) as described:
         records = exempt.by_declaration(share.routed(described), at.source).where(F.col("table") == share.name)
-        groups = tuple(changes.survey(records, at.placeholder).collect())
+        groups = tuple(changes.survey(records).collect())
         yield replace(share, routes=routes, groups=groups, again=[], regained=wanted), records
 
 

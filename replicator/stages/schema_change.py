@@ -132,7 +132,7 @@ def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
     usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
     with share.described(bronze) as described:
         rows = share.routed(described).where(usable)
-        groups = changes.survey(rows, at.placeholder).collect()
+        groups = changes.survey(rows).collect()
         forms, _ = forms_of.read(groups, rows, share.declaration, stored)
         snapshots = any(group["has_snapshot"] for group in groups)
         return evolve.sightings(forms, _firsts(changes.ordered(rows, snapshots=snapshots, running=None)))

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import headers, position, unavailable
-from replicator.debezium.unavailable import Placeholder
+from replicator.debezium import headers, position
 from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
 
 _KEYS_ERROR = 0.05
 
 
-def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
+def survey(records: DataFrame) -> DataFrame:
     """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to
     decode it.
 
@@ -29,7 +28,7 @@ def survey(records: DataFrame, placeholder: Placeholder) -> DataFrame:
     return records.groupBy("topic", "source_name", "table", "form", "rule", "reason").agg(
         F.count("*").alias("count"),
         F.max("is_snapshot").alias("has_snapshot"),
-        F.max(unavailable.in_record(F.col("value"), placeholder)).alias("has_placeholder"),
+        F.max("held").alias("has_placeholder"),
         F.sum((F.col("op") == "t").cast("int")).alias("truncates"),
         F.max("bare").alias("bare"),
         F.max("rewritten").alias("rewritten"),

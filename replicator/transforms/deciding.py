@@ -4,34 +4,47 @@ parsed (performance.md A5, architecture section 6 step 2).
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from replicator.debezium import unavailable
-from replicator.debezium.unavailable import Placeholder
 from replicator.transforms import decode
 
+PLACE = ("topic", "partition", "offset")
+"""What names a record."""
 
-def deciding(ordered: DataFrame, *, scattered: bool, held: Placeholder | None) -> DataFrame:
-    """Ordered records, each with its key in Kafka -> of each key in one form the newest by ``_seq``, with what
-    :func:`decode.decode` reads; one without a position counts as the newest, so that nobody overlooks it.
+_TOLD = ("key", "form", "held", "_seq")
+_FEW = 2_000_000
+"""Up to so many records that stay are looked up by their places, so that the others' texts go nowhere."""
+
+
+def deciding(records: DataFrame, ordered: DataFrame, *, scattered: bool, held: bool, keys: int) -> DataFrame:
+    """Records, each with its key in Kafka, and the same ``ordered`` -> of each key in one form the newest by ``_seq``,
+    with what :func:`decode.decode` reads; one without a position counts as the newest, so that nobody overlooks it.
+    There are about so many ``keys``.
 
     All records stay of a key that came from several partitions, where some are ``scattered`` (Q11), and of one with a
-    record that may hold the placeholder, where it is ``held``: what a newer change left out an older one tells (M6).
+    record that may hold the placeholder, where some are ``held``: what a newer change left out an older one tells (M6).
     """
-    # the hash tells keys apart at once: their texts begin alike
-    key = (F.xxhash64("form", "key"), "form", "key")
-    newest_first = Window.partitionBy(*key).orderBy(F.col("_seq").desc_nulls_first())
-    together = Window.partitionBy(*key)
-    read = ordered.select(*decode.READ)
-    marks: dict[str, Column] = {"_place": F.row_number().over(newest_first)}
+    if keys > _FEW:
+        return _staying(ordered, scattered=scattered, held=held).select(*decode.READ)
+    few = _staying(ordered.select(*PLACE, *_TOLD), scattered=scattered, held=held).select(*PLACE, "_seq")
+    unordered = records.select(*[name for name in decode.READ if name != "_seq"])
+    return unordered.join(F.broadcast(few), list(PLACE)).select(*decode.READ)
+
+
+def _staying(ordered: DataFrame, *, scattered: bool, held: bool) -> DataFrame:
+    """The records that stay. All windows are over one order: the hash tells keys apart at once, whose texts begin
+    alike.
+    """
+    of_key, of_form = ("_hash", "key"), ("_hash", "key", "form")
+    newest_first = Window.partitionBy(*of_form).orderBy(F.col("_seq").desc_nulls_first())
+    marked = ordered.withColumn("_hash", F.xxhash64("key")).withColumn("_place", F.row_number().over(newest_first))
     stays = F.col("_place") == 1
-    if scattered:
-        part = F.struct("topic", "partition")
-        everywhere = Window.partitionBy(F.xxhash64("key"), "key")
-        marks["_scattered"] = F.min(part).over(everywhere) != F.max(part).over(everywhere)
-        stays = stays | F.col("_scattered")
-    if held is not None:
-        marks["_held"] = F.max(unavailable.in_record(F.col("value"), held)).over(together)
+    if held:
+        marked = marked.withColumn("_held", F.max("held").over(Window.partitionBy(*of_form)))
         stays = stays | F.col("_held")
-    return read.withColumns(marks).where(stays).select(*decode.READ)
+    if scattered:
+        part, everywhere = F.struct("topic", "partition"), Window.partitionBy(*of_key)
+        marked = marked.withColumn("_scattered", F.min(part).over(everywhere) != F.max(part).over(everywhere))
+        stays = stays | F.col("_scattered")
+    return marked.where(stays)
