@@ -28,6 +28,9 @@ SEPARATOR, BETWEEN, MATCHED = "\x1f", "\x1e", "\x02"
 """Between what was captured; before the key and before the value; before what was captured. None stands in JSON."""
 
 _NUMBERS = ("ts_ms", "pos", "row", "lsn")
+_MEMBERS = 500
+"""So many members an object has at most: each takes a place on the stack of the thread that matches."""
+
 _ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
 
 # Possessive: nothing is ever tried again, and no text is too long for the stack.
@@ -86,12 +89,10 @@ class _Writer:
     """Takes an example apart, from the outside to the inside."""
 
     def __init__(self, without: Sequence[str]) -> None:
-        texts = "|".join(re.escape(json.dumps(text, ensure_ascii=False)[1:-1]) for text in without)
-        # a list or a map may come as a text that holds JSON
-        string = rf'"(?!(?:[\[{{](?:\\")?+)?+(?:{texts})){_STRING[1:]}' if texts else _STRING
-        scalar = f"(?:{string}|{_NUMBER}|null|true|false)"
-        no = rf"(?!{texts})" if texts else ""
-        self._column, self._list = scalar, rf"(?:null|\[{no}(?:{scalar}(?:,{scalar})*+)?+\])"
+        texts = [json.dumps(text, ensure_ascii=False)[1:-1] for text in without]
+        string, no = (_string_without(texts), _none_of(texts)) if texts else (_STRING, "")
+        self._column = f"(?:{string}|{_NUMBER}|null|true|false)"
+        self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
         self._groups: dict[str, int] = {}
         self._constants: dict[str, str | None] = {}
 
@@ -156,6 +157,23 @@ class _Writer:
         return pattern
 
 
+def _string_without(texts: Sequence[str]) -> str:
+    """A text that begins with none of these, nor, a list or a map as JSON, its first element; most are told by their
+    first character.
+    """
+    others = re.escape("[{" + "".join(sorted({text[0] for text in texts})))
+    begins = rf'(?:[^"\\{others}\x00-\x1f]|(?!(?:[\[{{](?:\\")?+)?+{_any_of(texts)}))'
+    return f'"{begins}{_STRING[1:]}'
+
+
+def _none_of(texts: Sequence[str]) -> str:
+    return f"(?!{_any_of(texts)})"
+
+
+def _any_of(texts: Sequence[str]) -> str:
+    return f"(?:{'|'.join(map(re.escape, texts))})"
+
+
 def _wrapped(text: str, wrapped: bool, payload: Callable[[str], str]) -> str:
     if not wrapped:
         return payload(text)
@@ -173,5 +191,11 @@ def _key(text: str) -> str:
 
 
 def _object(members: Mapping[str, str]) -> str:
-    inside = ",".join(f"{re.escape(json.dumps(name, ensure_ascii=False))}:{told}" for name, told in members.items())
-    return rf"\{{{inside}\}}"
+    """Members one after the other, each taken as a whole: to come back into one would take a place on the stack for
+    each part of all before it, and a row may have hundreds.
+    """
+    if len(members) > _MEMBERS:
+        raise _Unknown
+    named = (f"{re.escape(json.dumps(name, ensure_ascii=False))}:{told}" for name, told in members.items())
+    first, *more = named
+    return rf"\{{(?>{first})" + "".join(f"(?>,{each})" for each in more) + r"\}"

@@ -1,0 +1,106 @@
+"""Records are described by a template where one is known and matches, by parsers else: what is said is the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.debezium import alike, envelope
+from replicator.debezium.unavailable import Placeholder
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import likeness, silver
+from replicator.stages.refinement import Refinement
+from tests.builders import UNSENT, Record, bronze, record, wrapped
+from tests.builders import envelope as change
+
+pytestmark = pytest.mark.spark
+
+TOPIC = "s.shop.orders"
+COLUMNS = (Column("id", "int"), Column("v", "string"))
+
+
+def at(folder: Path) -> Refinement:
+    """A driver that has just started."""
+    tables = MemoryFormat()
+    declared = (Declaration("shop.orders", COLUMNS),)
+    return Refinement(SourceSpec("s", ".*", tables=declared), tables, tables, MemoryControl(), Lake(str(folder)), 1.0)
+
+
+def sent(offset: int, v: Any, op: str = "u", **source: Any) -> Record:
+    row = {"id": offset, "v": v}
+    images = {"before": row} if op == "d" else {"after": row}
+    return record(TOPIC, offset, {"id": offset}, change(op, pos=4 + offset, **images, **source))
+
+
+def described(spark: SparkSession, known: Refinement, records: list[Record]) -> tuple[list[Any], int]:
+    """What is said of the records in a later batch, and of how many of them by parsers."""
+    with likeness.described(known, bronze(spark, records), [TOPIC]) as found:
+        rows = [row.asDict() for row in found.drop("headers").orderBy("offset").collect()]
+        templates = known.templates.of([TOPIC])
+        unlike = alike.read(bronze(spark, records), templates, "file_pos").where("form IS NULL").count()
+    return rows, unlike
+
+
+def parsed(spark: SparkSession, records: list[Record]) -> list[Any]:
+    found = envelope.read(bronze(spark, records), envelope.AS_THEY_LOOK)
+    return [row.asDict() for row in found.drop("headers").orderBy("offset").collect()]
+
+
+def without_held(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in row.items() if name != "held"} for row in rows]
+
+
+LATER = {
+    "alike": ([sent(5, "a"), sent(6, 'ä "quoted" \\ \n'), sent(7, None)], 0),
+    "another value": ([sent(5, 7), sent(6, 1.5), sent(7, True)], 0),
+    "inserted, read": ([sent(5, "a", "c"), sent(6, "a", "r", snapshot="true")], 0),
+    "deleted": ([sent(5, "a", "d"), record(TOPIC, 6, {"id": 5}, None)], 0),
+    "left out": ([sent(5, UNSENT)], 0),
+    "another column": ([record(TOPIC, 5, {"id": 5}, change("u", {"id": 5, "v": "a", "w": 1}))], 1),
+    "nested": ([sent(5, {"x": 1}), sent(6, [1, 2])], 2),
+    "another table": ([sent(5, "a", table="shop.others")], 1),
+    "wrapped": ([record(TOPIC, 5, {"id": 5}, wrapped(change("u", {"id": 5, "v": "a"})))], 1),
+    "damaged": ([Record(TOPIC, 5, '{"id":5}', '{"before":null'), Record(TOPIC, 6, '{"id":6', "{}")], 2),
+    "truncated": ([record(TOPIC, 5, None, change("t"))], 1),
+    "no key": ([record(TOPIC, 5, None, change("u", {"id": 5, "v": "a"}))], 1),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_only_what_is_written_like_a_known_record_is_told_by_a_template(
+    name: str, exact: SparkSession, tmp_path: Path
+) -> None:
+    known = at(tmp_path)
+    known.bronze.append(
+        bronze(exact, [sent(1, "a"), sent(2, "b", "d"), record(TOPIC, 3, {"id": 2}, None)]),
+        known.lake.bronze("s"),
+        None,
+    )
+    assert [account.residue for account in silver.refine(exact, known)] == [0]
+    records, by_parsers = LATER[name]
+    rows, unlike = described(exact, known, records)
+    assert unlike == by_parsers
+    assert without_held(rows) == without_held(parsed(exact, records))
+
+
+def test_a_driver_that_knows_no_record_yet_parses_all(exact: SparkSession, tmp_path: Path) -> None:
+    with likeness.described(at(tmp_path), bronze(exact, [sent(1, "a")]), [TOPIC]) as found:
+        assert [row["table"] for row in found.collect()] == ["shop.orders"]
+    assert at(tmp_path).templates.of([TOPIC]) == []
+
+
+def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_stack(exact: SparkSession) -> None:
+    row = {f"column number {n}": "x" * (2_000_000 if n == 7 else 20) for n in range(400)} | {"quotes": '"' * 50_000}
+    records = [record(TOPIC, n, {"id": n}, change("u", row, row, pos=n)) for n in range(2)]
+    said = envelope.read(bronze(exact, records), envelope.AS_THEY_LOOK)
+    templates = alike.Templates()
+    templates.learn([row.asDict() for row in said.collect()], Placeholder())
+    assert len(templates.of([TOPIC])) == 2
+    told = alike.read(bronze(exact, records), templates.of([TOPIC]), "file_pos")
+    assert told.where("form IS NULL").count() == 0
