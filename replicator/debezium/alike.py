@@ -22,11 +22,8 @@ _TOLD, _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_told", "_parts", "_facts", "_s
 _LONGEST = 8 << 20
 """Bytes of a text beyond which a parser may refuse what JSON allows."""
 
-_AT_MOST = 512
-"""Forms."""
-
-TOMBSTONE = "tombstone"
-"""The rule of a record without a value."""
+_AT_MOST, _AT_ONCE = 512, 160
+"""Kinds of records that are remembered, and templates of one batch."""
 
 _SHARED = {
     "flat": "BOOLEAN",
@@ -58,7 +55,7 @@ def known(described: Mapping[str, Any], placeholder: Placeholder) -> list[Known]
     where it is neither a plain envelope of a row's change nor a tombstone.
     """
     key, key_wrapped = described["key"], described["key_wrapped"]
-    if described["rule"] == TOMBSTONE:
+    if described["rule"] == envelope.TOMBSTONE:
         found = {False: template.tombstone(key, key_wrapped=key_wrapped)}
     elif described["rule"] or described["reason"] or described["shape"] or described["flat"]:
         return []
@@ -73,22 +70,23 @@ class Templates:
     """What a process has learned of how the records of a source are written, while there are not too many forms."""
 
     def __init__(self) -> None:
-        self._by_form: dict[tuple[str, int], list[Known]] = {}
+        self._learned: dict[tuple[Any, ...], list[Known]] = {}
 
     def learn(self, described: Iterable[Mapping[str, Any]], placeholder: Placeholder) -> None:
-        """Take records for examples that are the first of their form."""
+        """Take records for examples that are the first of their kind."""
         for record in described:
-            form = record["topic"], record["form"]
-            if form not in self._by_form and len(self._by_form) < _AT_MOST:
-                self._by_form[form] = known(record, placeholder)
+            kind = tuple(record[name] for name in ("topic", "source_name", "table", "form", "rule", "reason"))
+            if kind not in self._learned and len(self._learned) < _AT_MOST:
+                self._learned[kind] = known(record, placeholder)
 
     def of(self, topics: Collection[str]) -> list[Known]:
-        """Those of some topics."""
-        return [each for found in self._by_form.values() for each in found if each.topic in topics]
+        """Those of some topics; none where they are so many that to choose one takes as long as to parse."""
+        found = [each for told in self._learned.values() for each in told if each.topic in topics]
+        return found if len(found) <= _AT_ONCE else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics of which no record was seen."""
-        seen = {topic for topic, _ in self._by_form}
+        seen = {kind[0] for kind in self._learned}
         return [topic for topic in topics if topic not in seen]
 
 

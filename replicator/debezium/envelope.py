@@ -32,6 +32,9 @@ AS_THEY_LOOK = Reading()
 
 ROW_OPERATIONS = ("c", "u", "r", "d", "t")
 
+TOMBSTONE = "tombstone"
+"""The rule of a record without a value (A1)."""
+
 CLOUDEVENT, UNIONS, MONGODB = "cloudevent", "unions", "mongodb"
 """Shapes that must be written anew before their rows can be read (A5, A6, K1)."""
 
@@ -223,7 +226,7 @@ def _forms() -> tuple[Column, ...]:
 def _judgements(flattened: tuple[str, ...]) -> tuple[Column, ...]:
     rule = _rule()
     if flattened:
-        rule = F.when(~F.col("topic").isin(*flattened) | (rule == "tombstone"), rule)
+        rule = F.when(~F.col("topic").isin(*flattened) | (rule == TOMBSTONE), rule)
     # without the looked-up document an update of MongoDB's says only what changed (K2)
     is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
     return rule.alias("rule"), F.coalesce(_reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
@@ -268,7 +271,7 @@ def _rule() -> Column:
     body = F.col("_body")
     no_row = body["op"].isNull()
     return (
-        F.when(_is_null_value(), "tombstone")
+        F.when(_is_null_value(), TOMBSTONE)
         .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
         .when(F.col("topic").endswith(".transaction") & body["status"].isin("BEGIN", "END"), "transaction")
         .when(no_row & body["ddl"].isNotNull() & body["source"].isNotNull(), "schema_change")

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
+from replicator.debezium.envelope import TOMBSTONE
 from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
 
@@ -64,7 +65,7 @@ def by_mode(
     """
     topic = F.col("topic")
     lone = F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
-    null = lone | F.col("rule").eqNullSafe(compaction.TOMBSTONE)
+    null = lone | F.col("rule").eqNullSafe(TOMBSTONE)
     deletes = F.col("key").isNotNull() & ((topic.isin(*null_deletes) & null) | (topic.isin(*lone_deletes) & lone))
     stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull() & F.col("reason").isNull()
     known = [F.when(topic == name, F.lit(table)) for name, table in {**lone_deletes, **null_deletes}.items()]
@@ -80,7 +81,7 @@ def by_mode(
     replaced = ("rule", "reason", "op", "table", "position", "is_snapshot", "form")
     return records.select(
         *[column for column in records.columns if column not in replaced],
-        F.when(~deletes, F.when(lone, compaction.TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
+        F.when(~deletes, F.when(lone, TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
         F.when(stray, "unknown_shape")
         .when(truncates & without & topic.isin(*scattered), "truncate_unordered")
         .when(truncates & place.isNull(), "position_missing")

@@ -17,10 +17,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from replicator.debezium.envelope import TOMBSTONE
 from replicator.spec import SourceSpec
 
-TOMBSTONE, LONE = "tombstone", "lone_tombstone"
-"""Rules: what is ignored, and what deletes the row of its key where its topic carries one table."""
+LONE = "lone_tombstone"
+"""The rule of a tombstone that deletes the row of its key where its topic carries one table."""
 
 KEY = ("topic", "partition", "key")
 """Compaction compares keys as they are written, inside a partition."""
