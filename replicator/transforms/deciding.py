@@ -13,7 +13,7 @@ PLACE = ("topic", "partition", "offset")
 """What names a record."""
 
 _TOLD = ("key", "form", "held", "_seq")
-_FEW = 2_000_000
+_FEW = 500_000
 """Up to so many records that stay are looked up by their places, so that the others' texts go nowhere."""
 
 
