@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,16 @@ def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_sta
     assert len(templates.of([TOPIC])) == 2
     told = alike.read(bronze(exact, records), templates.of([TOPIC]), "file_pos")
     assert told.where("form IS NULL").count() == 0
+
+
+def test_a_batch_of_very_many_topics_is_parsed() -> None:
+    """To look through hundreds of templates for each record takes longer."""
+    templates = alike.Templates()
+    facts = dict.fromkeys(("table", "form", "rule", "reason", "shape", "key_names", "row_names"))
+    flags = dict.fromkeys(("flat", "bare", "wrapped", "key_wrapped"), False)
+    one = {**facts, **flags, "source_name": "s", "key": '{"id":1}', "value": json.dumps(change("u", {"id": 1}))}
+    topics = [f"s.shop.t{number}" for number in range(100)]
+    value = one["value"].replace(", ", ",").replace(": ", ":")
+    templates.learn([{**one, "topic": topic, "value": value} for topic in topics], Placeholder())
+    assert len(templates.of(topics[:50])) == 100
+    assert templates.of(topics) == []
