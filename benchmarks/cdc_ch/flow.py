@@ -248,7 +248,9 @@ class _Flow:
         with log.open("a") as said:
             done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=said, text=True)
         if done.returncode:
-            last = next(reversed(log.read_text().splitlines()), "nothing")
+            # the client's threads, whose lines begin so, may speak after the last word
+            own = [line for line in log.read_text().splitlines() if not line.startswith("%")]
+            last = own[-1] if own else "nothing"
             raise Stopped(f"what sends the events ended with {done.returncode} and said: {last}")
         found: dict[str, Any] = json.loads(done.stdout)
         return found
