@@ -164,7 +164,7 @@ def _string_without(texts: Sequence[str]) -> str:
     """A text that begins with none of these, nor, a list or a map as JSON, its first element; most are told by their
     first character.
     """
-    others = re.escape("[{" + "".join(sorted({text[0] for text in texts})))
+    others = re.escape("[{" + "".join(sorted({text[:1] for text in texts})))
     begins = rf'(?:[^"\\{others}\x00-\x1f]|(?!(?:[\[{{](?:\\")?+)?+{_any_of(texts)}))'
     return f'"{begins}{_STRING[1:]}'
 
