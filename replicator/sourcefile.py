@@ -21,6 +21,7 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from replicator import kafka_options, names, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.spec import Connector, Declaration, Login, Mask, SourceSpec
+from replicator.spec.sources import PLACEHOLDER
 from replicator.strict import Strict, check
 from replicator.tablekeys import ColumnName, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 from replicator.yamlfile import Document, Problems, read
@@ -28,7 +29,6 @@ from replicator.yamlfile import Document, Problems, read
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_PLACEHOLDER = "__debezium_unavailable_value"
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
@@ -142,7 +142,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     include: tuple[TableName, ...] = ()
     exclude: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None
-    placeholder: str = Field(default=_PLACEHOLDER, min_length=1)
+    placeholder: str = Field(default=PLACEHOLDER, min_length=1)
     sequence_by: SequenceBy = "position"
     signal_data_collection: TableName | None = None
     avro_bytes: Literal["base64", "latin1"] = "base64"
@@ -318,7 +318,7 @@ def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) ->
         made,
         deletes=keys.deletes or Connector.deletes,
         signals=keys.signal_data_collection or "",
-        placeholder="" if keys.placeholder == _PLACEHOLDER else keys.placeholder,
+        placeholder="" if keys.placeholder == PLACEHOLDER else keys.placeholder,
         transactions=keys.consistency == "transaction",
     )
 

@@ -67,7 +67,7 @@ class Template:
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
     """The template of a key without a value."""
     try:
-        return None if key is None else Template(rf"^{BETWEEN}{_wrapped(key, key_wrapped, _key)}{BETWEEN}\z", {}, {})
+        return None if key is None else Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {})
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -93,16 +93,15 @@ class _Writer:
 
     def __init__(self, without: Sequence[str]) -> None:
         texts = [json.dumps(text[:_ENOUGH], ensure_ascii=False)[1:-1] for text in without]
-        string, no = (_string_without(texts), _none_of(texts)) if texts else (_STRING, "")
+        string, no = (_string_without(texts), f"(?!{_any_of(texts)})") if texts else (_STRING, "")
         self._column = f"(?:{string}|{_NUMBER}|null|true|false)"
         self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
         self._groups: dict[str, int] = {}
         self._constants: dict[str, str | None] = {}
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
-        in_key = _wrapped(key, key_wrapped, _key)
-        in_value = _wrapped(value, wrapped, self._envelope)
-        return Template(rf"^{BETWEEN}{in_key}{BETWEEN}{in_value}\z", self._groups, self._constants)
+        pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
+        return Template(pattern, self._groups, self._constants)
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -131,16 +130,11 @@ class _Writer:
 
     def _row(self, text: str) -> str:
         """Each column a text, a number, a truth value, nothing, or a list of such."""
-        fields = slices(text, ())
-        if not fields:
-            raise _Unknown
-        return _object({name: self._list if raw.startswith("[") else self._column for name, raw in fields.items()})
+        members = _members(text).items()
+        return _object({name: self._list if raw.startswith("[") else self._column for name, raw in members})
 
     def _source(self, raw: str) -> str:
-        fields = slices(raw, ())
-        if not fields:
-            raise _Unknown
-        return _object({name: self._origin(name, told) for name, told in fields.items()})
+        return _object({name: self._origin(name, told) for name, told in _members(raw).items()})
 
     def _origin(self, name: str, raw: str) -> str:
         """One field of ``source``. What is not captured must be no object: none is."""
@@ -160,6 +154,18 @@ class _Writer:
         return pattern
 
 
+def _pattern(in_key: str, in_value: str) -> str:
+    return rf"^{BETWEEN}{in_key}{BETWEEN}{in_value}\z"
+
+
+def _members(text: str) -> dict[str, str]:
+    """The members of an object, of which there are some, as they are written."""
+    members = slices(text, ())
+    if not members:
+        raise _Unknown
+    return members
+
+
 def _string_without(texts: Sequence[str]) -> str:
     """A text that begins with none of these, nor, a list or a map as JSON, its first element; most are told by their
     first character.
@@ -167,10 +173,6 @@ def _string_without(texts: Sequence[str]) -> str:
     others = re.escape("[{" + "".join(sorted({text[:1] for text in texts})))
     begins = rf'(?:[^"\\{others}\x00-\x1f]|(?!(?:[\[{{](?:\\")?+)?+{_any_of(texts)}))'
     return f'"{begins}{_STRING[1:]}'
-
-
-def _none_of(texts: Sequence[str]) -> str:
-    return f"(?!{_any_of(texts)})"
 
 
 def _any_of(texts: Sequence[str]) -> str:
@@ -187,10 +189,10 @@ def _wrapped(text: str, wrapped: bool, payload: Callable[[str], str]) -> str:
 
 
 def _key(text: str) -> str:
-    fields = slices(text, ())
-    if not fields or fields.keys() & {"schema", "payload"}:
+    members = _members(text)
+    if members.keys() & {"schema", "payload"}:
         raise _Unknown
-    return _object(dict.fromkeys(fields, _KEY_SCALAR))
+    return _object(dict.fromkeys(members, _KEY_SCALAR))
 
 
 def _object(members: Mapping[str, str]) -> str:

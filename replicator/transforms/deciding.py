@@ -8,9 +8,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator.transforms import decode
-
-PLACE = ("topic", "partition", "offset")
-"""What names a record."""
+from replicator.transforms.letters import PLACE
 
 _TOLD = ("key", "form", "held", "_seq")
 _FEW = 500_000

@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 PLACE = ("topic", "partition", "offset")
-"""What makes a letter unique."""
+"""What makes a record unique, and the letter about it."""
 
 ADDRESS = ("topic", "topic_id", "partition", "offset")
 """How a letter names its record."""
