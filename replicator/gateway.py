@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 _OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
 _LOCAL = re.compile("^file:/+")
-_COUNTED = "replicator.counted"
+_COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
@@ -162,19 +162,23 @@ def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
 
 
 @contextmanager
-def checkpointed(rows: DataFrame) -> Iterator[DataFrame]:
-    """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan."""
-    kept = rows.localCheckpoint()
+def checkpointed(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
+    """Rows computed once, and kept in this process for the time of the block; what reads them plans a scan.
+
+    ``whole`` rows are kept as one value each: Spark copies every column of a kept row before it looks at the first, for
+    each of those who want a part of many wide rows.
+    """
+    kept = (_closed(rows) if whole else rows).localCheckpoint()
     java_rows: Any = kept._jdf  # noqa: SLF001 - else they stay until a garbage collection
     try:
-        yield kept
+        yield _opened(kept) if whole else kept
     finally:
         java_rows.queryExecution().logical().rdd().unpersist(False)
 
 
 @contextmanager
 def counted(
-    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None
+    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
     """:func:`checkpointed`, and for how many of the rows each condition holds: counted on the way, without a job more.
     Of all rows, where only some (``where``) are kept.
@@ -187,9 +191,20 @@ def counted(
     each_of = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
     observed = rows.observe(_COUNTED, *each_of)
     observed = observed if where is None else observed.where(where)
+    observed = _closed(observed) if whole else observed
     with checkpointed(observed) as kept:
         found: Any = observed._jdf.queryExecution().observedMetrics().apply(_COUNTED)  # noqa: SLF001
-        yield kept, {name: int(found.getLong(at)) for at, name in enumerate(conditions)}
+        yield _opened(kept) if whole else kept, {name: int(found.getLong(at)) for at, name in enumerate(conditions)}
+
+
+def _closed(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: PLC0415 - `--help` loads no pyspark
+
+    return rows.select(F.struct("*").alias(_VALUE))
+
+
+def _opened(rows: DataFrame) -> DataFrame:
+    return rows.select(f"{_VALUE}.*")
 
 
 def texts(lines: DataFrame) -> Iterator[memoryview]:

@@ -21,6 +21,9 @@ SOURCE_FIELDS = (
 LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
 
+MAJOR = 20
+"""Hex digits of a position's major part."""
+
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
 
@@ -30,7 +33,7 @@ DOMAIN = "domain "
 _TWO_LSNS = r'^\["[0-9]{1,18}","[0-9]{1,18}"\]$'
 _FILE = r"\.([0-9]{1,10})$"
 _GTID = "^([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,18})$"
-_EPOCH_AND_MAJOR = len(FIRST_EPOCH) + 20
+_EPOCH_AND_MAJOR = len(FIRST_EPOCH) + MAJOR
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
@@ -137,6 +140,11 @@ def seq(position_text: Column, offset: Column, epoch: Column | None = None) -> C
 def major(seq_text: Column) -> Column:
     """Epoch and major part of a ``_seq``: what changes of one transaction share where the source says no more (C5)."""
     return F.substring(seq_text, 1, _EPOCH_AND_MAJOR)
+
+
+def minor(position_text: Column) -> Column:
+    """The minor part of a position."""
+    return F.substring(position_text, MAJOR + 1, len(LOWEST) - MAJOR)
 
 
 def place(seq_text: Column) -> Column:

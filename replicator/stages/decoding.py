@@ -75,17 +75,16 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
     needs = replace(_needs(share), places=places or share.declaration.transform is not None)
-    typed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
+    typed = cache(lambda: decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs))
     transform = transforming.begun(share, schema, stored, typed)
-    changed = transform.made(typed)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
         few = None
         if not every and _can_be_few(share, forms, layout, needs):
             keys = sum(group["keys"] for group in share.rows)
-            newest = deciding(rows, ordered, scattered=share.spread, held=needs.placeholder is not None, keys=keys)
+            newest = deciding(rows, ordered, tied=share.tied, held=needs.placeholder is not None, keys=keys)
             few = decode.decode(newest, forms, layout, share.name, needs)
-        made, told, replaced = _made(share, changed, few, kept)
+        made, told, replaced = _made(share, lambda: transform.made(typed()), few, kept)
         tally: Mapping[str, int] | None = told
         swaps = 0
         if needs.key_changes:
@@ -99,7 +98,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
 
 
 def _made(
-    share: Share, changed: DataFrame, few: DataFrame | None, kept: ExitStack
+    share: Share, changed: Callable[[], DataFrame], few: DataFrame | None, kept: ExitStack
 ) -> tuple[DataFrame, Mapping[str, int], int]:
     """The changes, computed, their tally, and how many records are left out. Where one of the ``few`` cannot be applied
     it replaces nothing, and no record is left out.
@@ -108,7 +107,7 @@ def _made(
         made, tally = kept.enter_context(tuning.tallied(few, _tally()))
         if not tally["rejected"]:
             return made, tally, sum(group["count"] for group in share.rows) - tally["good"]
-    return *kept.enter_context(tuning.tallied(changed, _tally())), 0
+    return *kept.enter_context(tuning.tallied(changed(), _tally())), 0
 
 
 def _tally() -> dict[str, Column]:

@@ -26,15 +26,16 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
     """Bronze records as ``envelope.read`` describes them, kept for the time of the block."""
     reading, templates = at.source.reading, at.templates.of(topics)
     if not templates:
-        with tuning.kept(envelope.read(records, reading)) as every:
+        with tuning.kept(envelope.read(records, reading), whole=True) as every:
             yield every
         return
     unlike = F.col("form").isNull()
-    with tuning.tallied(alike.read(records, templates, reading.binlog), {"unlike": unlike}) as (told, counts):
+    likened = alike.read(records, templates, reading.binlog)
+    with tuning.tallied(likened, {"unlike": unlike}, whole=True) as (told, counts):
         if not counts["unlike"]:
             yield told
             return
-        with tuning.kept(envelope.read(told.where(unlike).select(*records.columns), reading)) as others:
+        with tuning.kept(envelope.read(told.where(unlike).select(*records.columns), reading), whole=True) as others:
             yield told.where(~unlike).unionByName(others)
 
 

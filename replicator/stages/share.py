@@ -28,8 +28,8 @@ class Share:
     ``again`` is given where the records are no news but some of what was read before, such as dead letters that are
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
-    ``changes.ordered``. ``spread``: its records come from several partitions. ``regained`` names columns of which the
-    rows at rest know nothing yet: these records tell.
+    ``changes.ordered``. ``tied``: records of one place may have come from several partitions (Q11). ``regained`` names
+    columns of which the rows at rest know nothing yet: these records tell.
     """
 
     spark: SparkSession
@@ -41,7 +41,7 @@ class Share:
     again: list[DataFrame] | None = None
     epochs: Epochs = field(default_factory=Epochs)
     marks: Column | None = None
-    spread: bool = False
+    tied: bool = False
     regained: frozenset[str] = frozenset()
 
     @property

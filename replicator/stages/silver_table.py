@@ -100,7 +100,7 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
     purged = horizons.load(share.spark, share.at, share.name, share.table)
     with ExitStack() as kept:
         read = kept.enter_context(
-            decoded(share, records, places=purged is not None or share.spread, every=purged is not None)
+            decoded(share, records, places=purged is not None or share.tied, every=purged is not None)
         )
         truncated = read.truncated()
         made = kept.enter_context(horizons.judged(share, read, purged, truncated.watermark))
@@ -108,7 +108,7 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
             warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
             account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
-        told = (*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.spread else ()))
+        told = (*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.tied else ()))
         account = replace(account, warnings=(*account.warnings, *told))
         batch = _counted(read, made, truncated, purged)
         account = _settled(account, batch)

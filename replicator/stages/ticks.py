@@ -18,7 +18,7 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.stages.share import Share
-from replicator.transforms import changes, exempt, reach
+from replicator.transforms import changes, exempt, reach, ties
 
 
 @dataclass(frozen=True)
@@ -162,13 +162,24 @@ def shared(tick: Tick) -> Shared:
     parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in found:
         parts[row["table"]].add((row["topic"], row["partition"]))
+    spread = {table for table, _ in tables if len(parts[table]) > 1}
+    unsettled = {group["table"] for group in groups if group["has_snapshot"]}
+    tied = unsettled.intersection(spread) | _in_question(records, spread - unsettled, split)
 
     def share(table: str, own: Sequence[Row]) -> Share:
-        marks, spread = known if table in split else None, len(parts[table]) > 1
-        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, spread)
+        marks = known if table in split else None
+        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders)
+
+
+def _in_question(records: DataFrame, tables: Collection[str], split: Collection[str]) -> set[str]:
+    """Of tables whose records come from several partitions those of which two may contradict each other (Q11)."""
+    if not tables:
+        return set()
+    of_tables = records.where(F.col("table").isin(*sorted(tables)))
+    return {row["table"] for row in ties.in_question(of_tables, split).collect()}
 
 
 def _may_be_read_otherwise(group: Row) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
@@ -45,7 +46,9 @@ class Transforming:
         return made.select(*cells, *[c for c in made.columns if c not in own])
 
 
-def begun(share: Share, schema: SchemaChange, stored: StructType | None, decoded: DataFrame) -> Transforming:
+def begun(
+    share: Share, schema: SchemaChange, stored: StructType | None, decoded: Callable[[], DataFrame]
+) -> Transforming:
     """How the share's changes are changed. ``schema`` is of the source's columns, as the ``decoded`` changes are,
     ``stored`` the table's. Raises TableStopped where the transform does not fit them, SchemaRefused where the table
     cannot follow.
@@ -53,11 +56,11 @@ def begun(share: Share, schema: SchemaChange, stored: StructType | None, decoded
     told = share.declaration.transform
     if told is None:
         return Transforming(schema)
-    making = fitted(share.at.source, share.table, share.name, told, decoded, schema.plan.layout.keys)
+    making = fitted(share.at.source, share.table, share.name, told, decoded(), schema.plan.layout.keys)
     plan = replace(schema.plan, layout=Layout(making.types, making.keys_there))
     if stored is not None:
         plan = _following(share, plan, stored)
-    origin = origins.of(share, schema.plan.layout, decoded.schema)
+    origin = origins.of(share, schema.plan.layout, decoded().schema)
     return Transforming(replace(schema, plan=plan, origin=origin), making)
 
 

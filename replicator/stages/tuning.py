@@ -16,7 +16,7 @@ SMALL_BYTES = 32 << 20
 FEW_ROWS = 1 << 20
 """Beyond so many bytes of them, the rows of what gold reads are worth compiling for (decision 0050)."""
 
-FEW_RECORDS, MANY_RECORDS = 1 << 20, 512 << 20
+FEW_RECORDS, MANY_RECORDS = 8 << 20, 512 << 20
 """Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
 Of larger work nothing is to be computed again as a whole where an executor is lost.
 """
@@ -38,6 +38,8 @@ _SMALL = {
     **_MEDIUM,
     # plans differ from batch to batch, and compiling one costs more than running it (B10)
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # an interpreted projection keeps what its expressions have in common in a cache that it empties for every row
+    "spark.sql.subexpressionElimination.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     # the source of a small MERGE is checkpointed already, see `kept`
     "spark.databricks.delta.merge.materializeSource": "none",
@@ -96,14 +98,14 @@ def is_small(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
+def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
     """Rows that several jobs read, computed once and kept for the time of the block.
 
     All but large ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which
-    costs more than the rows do. Large ones are cached, in columns.
+    costs more than the rows do. Large ones are cached, in columns. ``whole``: each of many who read them wants a part.
     """
     if not is_large(rows.sparkSession):
-        with gateway.checkpointed(rows) as kept_rows:
+        with gateway.checkpointed(rows, whole=whole) as kept_rows:
             yield kept_rows
         return
     cached = rows.persist()
@@ -115,13 +117,13 @@ def kept(rows: DataFrame) -> Iterator[DataFrame]:
 
 @contextmanager
 def tallied(
-    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None
+    rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
     """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of large
     ones a job of its own does. Of all rows, where only some (``where``) are wanted.
     """
     if not is_large(rows.sparkSession):
-        with gateway.counted(rows, conditions, where) as counted:
+        with gateway.counted(rows, conditions, where, whole=whole) as counted:
             yield counted
         return
     with kept(rows) as cached:

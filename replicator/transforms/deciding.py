@@ -15,22 +15,22 @@ _FEW = 500_000
 """Up to so many records that stay are looked up by their places, so that the others' texts go nowhere."""
 
 
-def deciding(records: DataFrame, ordered: DataFrame, *, scattered: bool, held: bool, keys: int) -> DataFrame:
+def deciding(records: DataFrame, ordered: DataFrame, *, tied: bool, held: bool, keys: int) -> DataFrame:
     """Records, each with its key in Kafka, and the same ``ordered`` -> of each key in one form the newest by ``_seq``,
     with what :func:`decode.decode` reads; one without a position counts as the newest, so that nobody overlooks it.
     There are about so many ``keys``.
 
-    All records stay of a key that came from several partitions, where some are ``scattered`` (Q11), and of one with a
+    All records stay of a key that came from several partitions, where some may be ``tied`` (Q11), and of one with a
     record that may hold the placeholder, where some are ``held``: what a newer change left out an older one tells (M6).
     """
     if keys > _FEW:
-        return _staying(ordered, scattered=scattered, held=held).select(*decode.READ)
-    few = _staying(ordered.select(*PLACE, *_TOLD), scattered=scattered, held=held).select(*PLACE, "_seq")
+        return _staying(ordered, tied=tied, held=held).select(*decode.READ)
+    few = _staying(ordered.select(*PLACE, *_TOLD), tied=tied, held=held).select(*PLACE, "_seq")
     unordered = records.select(*[name for name in decode.READ if name != "_seq"])
     return unordered.join(F.broadcast(few), list(PLACE)).select(*decode.READ)
 
 
-def _staying(ordered: DataFrame, *, scattered: bool, held: bool) -> DataFrame:
+def _staying(ordered: DataFrame, *, tied: bool, held: bool) -> DataFrame:
     """The records that stay. All windows are over one order: the hash tells keys apart at once, whose texts begin
     alike.
     """
@@ -41,7 +41,7 @@ def _staying(ordered: DataFrame, *, scattered: bool, held: bool) -> DataFrame:
     if held:
         marked = marked.withColumn("_held", F.max("held").over(Window.partitionBy(*of_form)))
         stays = stays | F.col("_held")
-    if scattered:
+    if tied:
         part, everywhere = F.struct("topic", "partition"), Window.partitionBy(*of_key)
         marked = marked.withColumn("_scattered", F.min(part).over(everywhere) != F.max(part).over(everywhere))
         stays = stays | F.col("_scattered")

@@ -58,16 +58,13 @@ def of_one_transaction(records: DataFrame, known: Column) -> DataFrame:
     connector that begins again in its midst may have forgotten the commit before it. ``known`` as in :func:`reached`.
     """
     top, own = F.col("_top"), F.col("position")
-    higher = F.substring(top["place"], len(position.FIRST_EPOCH) + 1, _MAJOR)
+    higher = F.substring(top["place"], len(position.FIRST_EPOCH) + 1, position.MAJOR)
     is_same = ~F.col("is_snapshot") & (top["tx"] == F.col("transaction")) & top["place"].startswith(F.col("epoch"))
-    lifted = F.concat(higher, F.substring(own, _MAJOR + 1, len(position.LOWEST) - _MAJOR))
-    below = is_same & (F.substring(own, 1, _MAJOR) < higher)
+    lifted = F.concat(higher, position.minor(own))
+    below = is_same & (F.substring(own, 1, position.MAJOR) < higher)
     marked = records.withColumn("place", F.concat("epoch", "position")).withColumn("_top", _above(known))
     return marked.withColumn("position", F.when(below, lifted).otherwise(own)).drop("place", "_top")
 
-
-_MAJOR = 20
-"""Hex digits of a position's major part."""
 
 _OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms", "transaction")
 

@@ -6,7 +6,7 @@ that of unrelated offsets, and somebody should look.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,6 +14,23 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from replicator import names
 from replicator.debezium import position
+
+
+def in_question(records: DataFrame, split: Collection[str]) -> DataFrame:
+    """Records read as their topics are, with their ``epoch`` -> one row per ``table`` of which two partitions hold a
+    record of one place. Of other tables no partitions contradict each other, unless the place of a record is yet to be
+    settled: that of a row of a snapshot (Q5). In ``split`` tables major parts of places are (Q12), and are left out.
+    """
+    is_split = F.col("table").isin(*sorted(split))
+    place = F.when(is_split, position.minor(F.col("position"))).otherwise(F.concat("epoch", "position"))
+    usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("position") != position.LOWEST)
+    part = F.xxhash64("topic", "partition")
+    of_place = (
+        records.where(usable)
+        .groupBy("table", F.xxhash64(place).alias("_place"))
+        .agg((F.min(part) != F.max(part)).alias("_several"))
+    )
+    return of_place.where("_several").select("table").distinct()
 
 
 def across_partitions(changes: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:

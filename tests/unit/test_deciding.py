@@ -55,7 +55,8 @@ CASES = {
         [said(1, v, ts_ms=ts) for v, ts in (("a", 30), ("b", 20), ("c", 10))], 2, {1: "a"}, {"sequence_by": BY_TIME}
     ),
     "unsent": Case([*times(1, "a", "b"), said(1, UNSENT, n=7), *OTHER], 3, {1: "b", 2: "s"}),
-    "scattered": Case([*times(1, "a", "b"), said(1, "c", partition=1), *OTHER], 3, {1: "c", 2: "s"}),
+    "scattered": Case([*times(1, "a", "b"), said(1, "c", partition=1), *OTHER], 5, {1: "c", 2: "s"}),
+    "tied": Case([*times(1, "a", "b"), said(1, "c", partition=1, pos=5), *OTHER], 3, {1: "c", 2: "s"}),
     "once_each": Case([said(key, "a") for key in range(5)], 0, dict.fromkeys(range(5), "a")),
     "moved": Case([*times(1, "a", "b"), said(1, "", op="d", headers=(NEW_KEY,)), *OTHER], 0, {1: None, 2: "s"}),
     "emptied": Case([*times(1, "a", "b"), (1, {"op": "t", "key": None}), *OTHER], 0, {2: "s"}),
@@ -107,8 +108,8 @@ def append(spark: SparkSession, at: Refinement, *names: str) -> None:
 
 
 def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSession, tmp_path: Path) -> None:
-    """Not where an older record has a say: a column that was not sent, another partition, a key change, a truncate, no
-    key in Kafka, a history, or a newest one that cannot be applied. What becomes of the rows is the same.
+    """Not where an older record has a say: a column that was not sent, one place in two partitions, a key change, a
+    truncate, no key in Kafka, a history, or a newest one that cannot be applied. What becomes of the rows is the same.
     """
     at = lake(tmp_path)
     append(exact, at, *CASES)
@@ -119,7 +120,7 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
         for share in shared.shares:
             rows = []
             for every in (False, True):
-                with decoding.decoded(share, shared.records, places=share.spread, every=every) as read:
+                with decoding.decoded(share, shared.records, places=share.tied, every=every) as read:
                     changes = read.changes.where("_reject IS NULL").drop("_reject", "_at")
                     folded = fold.fold(changes, read.schema.plan.layout.keys, partial=True)
                     rows.append(sorted(map(str, folded.collect())))
@@ -131,7 +132,7 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
 
 def test_every_record_is_accounted_for_and_every_row_is_right(spark: SparkSession, tmp_path: Path) -> None:
     """In a batch that is not small, too: what was not parsed is superseded, and no record is missing (R1)."""
-    some = ("newest", "unsent", "scattered", "misfit", "emptied")
+    some = ("newest", "unsent", "scattered", "tied", "misfit", "emptied")
     at = lake(tmp_path, tuning.FEW_RECORDS)
     append(spark, at, *some)
     accounts = {each.table.removeprefix("s/shop."): each for each in silver.refine(spark, at)}

@@ -282,3 +282,12 @@ def test_partitions_that_contradict_each_other_at_one_place_are_told(lake: Silve
     assert "cross_partition_tie" in told
     assert "key (3,)" in told
     assert {key: value for key, (value, _) in lake.rows().items()} == {1: 10, 2: 21, 3: 31}
+
+
+def test_a_row_of_a_snapshot_contradicts_at_the_place_that_it_gets(lake: Silver) -> None:
+    """Q11 with Q5: its own position is another one, below what its partition has reached."""
+    changes = change(0, 5, 50, 1200, 0), change(0, 6, 60, 1200, 1, partition=1)
+    row = change(1, 5, 51, 900, 2, op="r", snapshot="true", partition=1)
+    [told] = lake.take(*changes, row)["s/shop.orders"].warnings
+    assert "cross_partition_tie" in told
+    assert "key (5,)" in told

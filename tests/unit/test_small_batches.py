@@ -62,17 +62,18 @@ def test_a_batch_of_a_small_table_takes_few_jobs(spark: SparkSession, at: Refine
     assert [row["reason"] for row in letters] == ["key_undecodable"]
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["columns", "whole"])
 @pytest.mark.parametrize("size", [0, tuning.MANY_RECORDS, tuning.MANY_RECORDS + 1], ids=["small", "medium", "large"])
-def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int) -> None:
-    """Once each, whatever the parts they lie in; of no rows, none."""
+def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int, whole: bool) -> None:
+    """Once each, whatever the parts they lie in, and however they are kept; of no rows, none."""
     session = tuning.session_for_records(spark, size)
     rows = made(session, [(n if n % 5 else None,) for n in range(20)], "n INT").repartition(3)
     conditions = {name: F.expr(told) for name, told in CONDITIONS.items()}
     for found, wanted in ((rows, {"odd": 8, "known": 16, "none": 0}), (rows.limit(0), dict.fromkeys(CONDITIONS, 0))):
-        with tuning.tallied(found, conditions) as (kept, counts):
-            assert counts == wanted
+        with tuning.tallied(found, conditions, whole=whole) as (kept, counts):
+            assert (kept.columns, counts) == (["n"], wanted)
             assert kept.where("n IS NOT NULL").count() == wanted["known"]
-        with tuning.tallied(found, conditions, F.expr("n > 16")) as (kept, counts):
+        with tuning.tallied(found, conditions, F.expr("n > 16"), whole=whole) as (kept, counts):
             assert (kept.count(), counts) == (3 * bool(wanted["known"]), wanted)
 
 
