@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any
 
@@ -62,7 +63,7 @@ def _schema(spark: SparkSession, ddl: str) -> StructType:
 
 @dataclass(frozen=True)
 class Record:
-    """One bronze row. ``bad_value`` stands for bytes that are not UTF-8."""
+    """One bronze row. ``bad_value`` stands for bytes that are not UTF-8; ``second`` is Kafka's time, since 1970."""
 
     topic: str
     offset: int
@@ -71,12 +72,14 @@ class Record:
     partition: int = 0
     headers: tuple[tuple[str, bytes], ...] = ()
     bad_value: bytes | None = None
+    second: int | None = None
 
     def row(self) -> tuple[Any, ...]:
         """As BRONZE lists its columns."""
         undecodable = None if self.bad_value is None else (None, bytearray(self.bad_value))
         headers = [(name, bytearray(value)) for name, value in self.headers]
-        place = (self.topic, None, self.partition, self.offset, None)
+        time = None if self.second is None else datetime.fromtimestamp(self.second, timezone.utc)
+        place = (self.topic, None, self.partition, self.offset, time)
         return (*place, self.key, self.value, headers, undecodable, None)
 
 

@@ -5,7 +5,9 @@
 times that the records have: rows that were there before.
 
 Records were rendered before, when the workload was made: what is left is to put thirteen digits in the place of others.
-A record's ``source.ts_ms`` becomes the time of its sending, so that what is made of it tells how old it is.
+A record's ``ts_ms`` becomes the time of its sending. Its ``source.ts_ms`` becomes when one with the same was first
+sent, so that what is made of it tells how old it is: a transaction has one time, and what a connector sends again is
+as old as it was.
 """
 
 from __future__ import annotations
@@ -51,21 +53,24 @@ def ready(folder: Path) -> Iterator[Ready]:
     return heapq.merge(*(_of_table(file) for file in sorted(folder.glob("*.parquet"))), key=lambda each: each.at)
 
 
-def stamped(value: bytes, at: bytes) -> bytes:
-    """The event with another ``source.ts_ms`` and ``ts_ms``: the first and the last of what is called so."""
+def stamped(value: bytes, at: bytes, first: dict[bytes, bytes]) -> bytes:
+    """The event with another ``source.ts_ms`` and ``ts_ms``: the first and the last of what is called so. ``first`` has
+    what became of each time of the source, and takes note.
+    """
     place = value.index(_TIME) + len(_TIME)
-    return value[:place] + at + value[place + _DIGITS : -_DIGITS - 1] + at + b"}"
+    changed = first.setdefault(value[place : place + _DIGITS], at)
+    return value[:place] + changed + value[place + _DIGITS : -_DIGITS - 1] + at + b"}"
 
 
 def sent(records: Iterator[Ready], producer: Producer, rate: int) -> int:
     """Send them, ``rate`` a second, or unstamped as fast as it goes. Returns how many."""
-    count, started = 0, time.monotonic()
+    count, started, first = 0, time.monotonic(), dict[bytes, bytes]()
     for record in records:
         if rate and count >= (time.monotonic() - started) * rate:
             _wait(producer, started + count / rate)
         value = record.value
         if rate and value is not None:
-            value = stamped(value, b"%d" % (time.time_ns() // 1_000_000))
+            value = stamped(value, b"%d" % (time.time_ns() // 1_000_000), first)
         while True:
             try:
                 producer.produce(record.topic, value, record.key, record.partition)

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from replicator.stages import tuning
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING
 from replicator.transforms import compaction
 
 
@@ -29,7 +28,7 @@ def marked(watch: Watch, records: DataFrame) -> Iterator[DataFrame]:
 def _below(watch: Watch, wanted: DataFrame) -> DataFrame | None:
     """What ``compaction.newest`` says of older records of these keys; None where nothing has to be looked for."""
     at, news = watch.at, watch.news
-    continued = [topic for topic, start in news.after.items() if start != BEGINNING]
+    continued = news.continued
     keys = wanted.where(F.col("topic").isin(*continued)).localCheckpoint() if continued else None
     if keys is None or keys.isEmpty():
         return None

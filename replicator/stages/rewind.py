@@ -33,6 +33,13 @@ _SAID = {
 }
 
 
+_CLOCKS_MS = 10 * 60 * 1000
+"""So far a source's clock may be ahead of Kafka's, and what is asked for is still found at once."""
+
+_LAST_MS = 253_402_300_799_999
+"""The end of the year 9999: a time in an event may be any number."""
+
+
 @dataclass(frozen=True)
 class Watch:
     """What one tick needs to guard the order of one source."""
@@ -82,35 +89,58 @@ def _between(watch: Watch, lows: Mapping[str, int], start: int, records: DataFra
 
 
 def stops(
-    watch: Watch, found: Sequence[Row], routes: Routes, orders: Mapping[str, str], existing: Collection[str]
+    watch: Watch,
+    records: DataFrame,
+    found: Sequence[Row],
+    routes: Routes,
+    orders: Mapping[str, str],
+    existing: Collection[str],
 ) -> dict[str, TableStopped]:
-    """Tables that must not go on, each with its error. ``found`` are rows of ``reach.reached``; ``orders`` says which
-    tables have news and what orders each (``SourceSpec.order``); ``existing`` are there already.
+    """Tables that must not go on, each with its error. ``found`` are rows of ``reach.reached`` of the described
+    ``records``; ``orders`` says which tables have news and what orders each (``SourceSpec.order``); ``existing`` are
+    there already.
     """
     by_offset = set(routes.by_offset)
     positioned = [row for row in found if row["topic"] not in by_offset and orders.get(row["table"]) != BY_TIME]
     suspects = [row for row in positioned if row["fell"] is not None]
     return {
-        **(_rewound(watch, suspects, routes) if suspects else {}),
+        **(_rewound(watch, records, suspects, routes) if suspects else {}),
         **_grown(watch, found, routes, by_offset),
         **_domains(watch, found, routes),
         **_reordered(watch, {table: order for table, order in orders.items() if table in existing}),
     }
 
 
-def _rewound(watch: Watch, suspects: Sequence[Row], routes: Routes) -> dict[str, TableStopped]:
+def _rewound(watch: Watch, records: DataFrame, suspects: Sequence[Row], routes: Routes) -> dict[str, TableStopped]:
     """Of the records that look like it, those that are no redelivery (J4)."""
     at = watch.at
     tables = sorted({row["table"] for row in suspects})
     topics = frozenset().union(*(routes.topics(table) for table in tables))
     bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
-    records = watch.described(bronze.where(F.col("topic").isin(*topics)), topics)
+    bronze = bronze.where(F.col("topic").isin(*topics))
+    if _were_delivered_lately(watch, records.where(F.col("table").isin(*tables)), bronze, topics):
+        return {}
     in_range = reduce(or_, map(_behind, suspects))
     event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
-    with tuning.kept(reach.placed(records)) as places:
+    with tuning.kept(reach.placed(watch.described(bronze, topics))) as places:
         events = reach.fallen(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)
         first = events.groupBy("table").agg(event).collect()
     return {row["table"]: _went_back(at, row["table"], row["event"]) for row in first}
+
+
+def _were_delivered_lately(watch: Watch, records: DataFrame, bronze: DataFrame, topics: Collection[str]) -> bool:
+    """Whether what came since the suspects were changed tells that all of them are redeliveries, as after most new
+    starts of a connector: years of bronze need not be read for it. What it does not tell, all of bronze may.
+    """
+    marks = watch.at.reached.marks(watch.news.continued)
+    with tuning.kept(reach.doubted(reach.placed(records), marks)) as doubted:
+        changed = doubted.agg(F.min("source_ts_ms")).collect()[0][0]
+        if changed is None:
+            return False
+        since = F.timestamp_millis(F.lit(min(max(changed - _CLOCKS_MS, 0), _LAST_MS)))
+        lately = watch.described(bronze.where(F.col("timestamp") >= since), topics)
+        with tuning.kept(reach.placed(lately)) as places:
+            return reach.undelivered(doubted, places).isEmpty()
 
 
 def _behind(suspect: Row) -> Column:

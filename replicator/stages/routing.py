@@ -253,6 +253,11 @@ class News:
     size: int = 0
     paused: frozenset[str] = frozenset()
 
+    @property
+    def continued(self) -> list[str]:
+        """Topics that are not read from their beginning."""
+        return [topic for topic, start in self.after.items() if start != BEGINNING]
+
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
         """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that
         harmless.

@@ -93,7 +93,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
             return None
         alone = {topic: tick.routes.alone.get(topic, routing.BEGINNING) for topic in shared.routes.alone}
         _keep_routes(at, replace(shared.routes, alone=alone), tick.routes)
-        stop = rewind.stops(tick.watch, tick.surveyed[1], shared.routes, shared.orders, ()).get(table)
+        stop = rewind.stops(tick.watch, tick.records, tick.surveyed[1], shared.routes, shared.orders, ()).get(table)
         return apply(share, shared.records) if stop is None else _stopped(share, stop)
 
 
@@ -106,7 +106,7 @@ def _applied(tick: Tick) -> list[Account]:
     _keep_routes(at, shared.routes, tick.routes)
     orders, stops = shared.orders, {}
     if tick.again is None:
-        stops = rewind.stops(watch, found, shared.routes, orders, tick.existing)
+        stops = rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
     done = _accounts(watch, shared, stops)
     if tick.again is None:
         failpoints.hit("silver.tables_done")

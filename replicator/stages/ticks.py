@@ -158,7 +158,7 @@ def shared(tick: Tick) -> Shared:
     strays = tuple(by_table.pop(None, []))
     tables = sorted((table, own) for table, own in by_table.items() if table is not None and table not in news.paused)
     split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
-    known = at.reached.marks(_continued(watch)) if split else None
+    known = at.reached.marks(watch.news.continued) if split else None
     parts: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for row in found:
         parts[row["table"]].add((row["topic"], row["partition"]))
@@ -193,16 +193,11 @@ def _may_be_read_otherwise(group: Row) -> bool:
 def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
     """The groups of the range and the marks of its partitions, in one job."""
     groups = changes.survey(records).select(F.struct("*").alias("group"))
-    marks = reach.reached(reach.placed(records), watch.at.reached.marks(_continued(watch))).select(
+    marks = reach.reached(reach.placed(records), watch.at.reached.marks(watch.news.continued)).select(
         F.struct("*").alias("mark")
     )
     rows = groups.unionByName(marks, allowMissingColumns=True).collect()
     return [row["group"] for row in rows if row["group"]], [row["mark"] for row in rows if row["mark"]]
-
-
-def _continued(watch: Watch) -> list[str]:
-    """Topics that are not read from their beginning."""
-    return [topic for topic, start in watch.news.after.items() if start != routing.BEGINNING]
 
 
 def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:

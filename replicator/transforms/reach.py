@@ -44,13 +44,26 @@ def fallen(places: DataFrame) -> DataFrame:
     its offset, and whether their time is ``newer`` than its. For whole topics, their places kept: they are read twice.
     """
     below = places.select("*", _before().alias("top")).where(_is_below())
-    one, other = below.alias("one"), places.where(~F.col("is_snapshot")).alias("other")
+    return undelivered(below, places).select(
+        "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
+    )
+
+
+def doubted(places: DataFrame, known: Column) -> DataFrame:
+    """The records that :func:`reached` says ``fell``, all of them: some of the places, with their columns."""
+    below = places.select("*", _above(known).alias("top")).where(_is_below() & _is_newer())
+    return below.drop("top")
+
+
+def undelivered(some: DataFrame, places: DataFrame) -> DataFrame:
+    """Those of some places that are no redelivery: no other one, of these, comes before them or from another partition
+    with the same place, operation and key.
+    """
+    one, other = some.alias("one"), places.where(~F.col("is_snapshot")).alias("other")
     same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in ("stream", "place", "op", "key")]
     elsewhere = (F.col("one.topic") != F.col("other.topic")) | (F.col("one.partition") != F.col("other.partition"))
     earlier = elsewhere | (F.col("other.offset") < F.col("one.offset"))
-    return one.join(other, [*same, earlier], how="left_anti").select(
-        "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
-    )
+    return one.join(other, [*same, earlier], how="left_anti")
 
 
 def of_one_transaction(records: DataFrame, known: Column) -> DataFrame:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replicator.errors import ConfigError, PartitionsGrew, SourceRewound, TableMissing, TableStopped
+from replicator.formats import delta_files
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -103,7 +104,7 @@ def change(offset: int, key: int, value: int, pos: int, second: int, op: str = "
     """A change of an order, or of another table by its ``topic``, ``second`` seconds after noon by the source."""
     topic, partition = more.pop("topic", ORDERS), more.pop("partition", 0)
     row = envelope(op, {"id": key, "v": value}, pos=pos, ts_ms=NOON + 1000 * second, table=topic[2:], **more)
-    return record(topic, offset, {"id": key}, row, partition=partition)
+    return record(topic, offset, {"id": key}, row, partition=partition, second=NOON // 1000 + second)
 
 
 def flat(offset: int, key: int, value: int | None, partition: int = 0, **more: Any) -> Record:
@@ -150,6 +151,36 @@ def test_a_redelivery_stops_nothing(lake: Silver) -> None:
     lake.restart()
     assert lake.error(change(7, 2, 20, 2000, 1), change(8, 1, 12, 3000, 20), change(9, 3, 30, 4000, 30)) is None
     assert lake.rows() == {1: (12, "0000"), 2: (20, "0000"), 3: (30, "0000")}
+
+
+def test_a_redelivery_is_known_from_what_came_lately(exact, tmp_path: Path) -> None:
+    """J1: where a late commit has an older time than what it overtook, a connector that begins again looks like a
+    source that went back. Bronze's older files tell nothing of it and are not read: here they are gone, and too many
+    for the table to be read without the log's help.
+    """
+    lake = Silver(exact, tmp_path, format=DeltaFormat())
+    table, many = lake.at.lake.bronze("s"), 2 * delta_files.FEW
+    past = [change(n, 1, n, 1000 + n, n - 86_400) for n in range(many)]
+    lake.format.append(bronze(exact, past).repartition(many), table, None)
+    old = list(Path(table.location).rglob("part-*.parquet"))
+    assert len(old) > delta_files.FEW
+    late = change(many, 2, 20, 2000, 5), change(many + 1, 3, 30, 3000, 1)
+    lake.take(*late)
+    for file in old:
+        file.unlink()
+    again = [replace(each, offset=each.offset + 2) for each in late]
+    assert lake.error(*again, change(many + 4, 3, 31, 4000, 6)) is None
+    assert lake.rows() == {1: (many - 1, "0000"), 2: (20, "0000"), 3: (31, "0000")}
+
+
+@pytest.mark.parametrize("second", [0, 8_000_000_000_000], ids=["clocks apart", "no time of this world"])
+def test_a_redelivery_of_what_came_long_ago_is_looked_for_in_all_of_bronze(lake: Silver, second: int) -> None:
+    """J1, J4: what came lately does not tell, whatever time the source gives."""
+    a_day_ago = NOON // 1000 - 86_400
+    early = replace(change(0, 2, 20, 2000, second), second=a_day_ago)
+    lake.take(early, replace(change(1, 3, 30, 3000, second - 1), second=a_day_ago))
+    assert lake.error(replace(early, offset=2, second=a_day_ago + 5)) is None
+    assert lake.rows() == {2: (20, "0000"), 3: (30, "0000")}
 
 
 def test_older_news_is_late_and_no_rewind(lake: Silver) -> None:
