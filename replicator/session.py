@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from replicator.sparkline import Line
 
 _LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
+_OPTIONS = "spark.driver.extraJavaOptions"
 _AT_LAUNCH = frozenset(
     {
         "spark.driver.defaultJavaOptions",
         "spark.driver.extraClassPath",
-        "spark.driver.extraJavaOptions",
+        _OPTIONS,
         "spark.driver.memory",
         "spark.jars",
         "spark.jars.packages",
@@ -87,6 +88,9 @@ _S3A = {
 }
 BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
+LASTING_JVM = "-XX:+UseParallelGC"
+"""For others: nobody waits for a pause, and the JVM's own choice works beside tasks, on their cores (decision 0053)."""
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b ?")
 
 
 def configuration(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
@@ -122,6 +126,10 @@ def launch(
     *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *archive* is
     where Spark's classes may be laid out. *brief* is for a JVM that ends before a thorough compiler would pay.
     """
+    options = BRIEF_JVM if brief else LASTING_JVM
+    elsewhere = [conf.get("spark.driver.defaultJavaOptions", "") for conf in (existing, settings.spark)]
+    if _COLLECTOR.search(" ".join([*elsewhere, environment.variable("JAVA_TOOL_OPTIONS") or ""])):
+        options = _COLLECTOR.sub("", options)  # a JVM that is told of two does not start
     wanted = {
         "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
         "spark.app.name": "replicator",
@@ -129,18 +137,17 @@ def launch(
         "spark.jars": ",".join(map(str, class_path)),
         "spark.ui.showConsoleProgress": str(log is None).lower(),
     }
-    options = "spark.driver.extraJavaOptions"
-    if brief:
-        wanted[options] = BRIEF_JVM
+    if options:
+        wanted[_OPTIONS] = options
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
-    given = existing.get(options, missing.get(options, ""))
+    given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
     more = [class_archive.options(given, archive)] if archive is not None else []
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
         more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
     if any(more):
-        missing[options] = " ".join(filter(None, [given, *more]))
+        missing[_OPTIONS] = " ".join(filter(None, [given, *more]))
     return missing
 
 

@@ -103,19 +103,33 @@ def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
 
 
 def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
-    """A thorough compiler costs a verb of some seconds more than it wins; options of the user's own stand."""
+    """A thorough compiler costs a verb of some seconds more than it wins, and what lasts has its memory tidied between
+    its tasks, not beside them; options of the user's own stand.
+    """
     options = "spark.driver.extraJavaOptions"
     assert "TieredStopAtLevel=1" in session.launch(bare(tmp_path), {}, [], None, brief=True)[options]
-    assert options not in session.launch(bare(tmp_path), {}, [], None)
+    assert session.launch(bare(tmp_path), {}, [], None)[options] == "-XX:+UseParallelGC"
+    assert options not in session.launch(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
     own = bare(tmp_path, spark={options: "-Dx=1"})
     assert session.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
     assert options not in session.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
 
 
+def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypatch):
+    """A JVM that is told of two does not start, wherever it is told: the rest of our options stands."""
+    options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
+    theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
+    quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    assert session.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
+    assert options not in session.launch(bare(tmp_path, spark=theirs), {}, [], None)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseZGC")
+    assert options not in session.launch(bare(tmp_path), {}, [], None)
+
+
 def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
     """Beside the user's own options, unless these say what to map; none where no archive was ever made."""
     options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
-    assert options not in session.launch(bare(tmp_path), {}, [], None, archive)
+    assert "Archive" not in session.launch(bare(tmp_path), {}, [], None, archive)[options]
     archive.touch()
     own = bare(tmp_path, spark={options: "-Dx=1"})
     assert session.launch(own, {}, [], None, archive)[options].startswith(f'-Dx=1 "-XX:SharedArchiveFile={archive}"')
@@ -126,7 +140,7 @@ def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
-    assert "spark.driver.extraJavaOptions" not in session.launch(bare(tmp_path), {}, [], None)
+    assert "log4j2" not in session.launch(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
     assert "spark.driver.extraJavaOptions" not in session.launch(bare(tmp_path), own_log, [], tmp_path / "log")
 
 
