@@ -118,7 +118,7 @@ def _rewound(watch: Watch, records: DataFrame, suspects: Sequence[Row], routes: 
     topics = frozenset().union(*(routes.topics(table) for table in tables))
     bronze = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
     bronze = bronze.where(F.col("topic").isin(*topics))
-    if _were_delivered_lately(watch, records.where(F.col("table").isin(*tables)), bronze, topics):
+    if _were_delivered_lately(watch, records, tables, bronze, topics):
         return {}
     in_range = reduce(or_, map(_behind, suspects))
     event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
@@ -128,12 +128,15 @@ def _rewound(watch: Watch, records: DataFrame, suspects: Sequence[Row], routes: 
     return {row["table"]: _went_back(at, row["table"], row["event"]) for row in first}
 
 
-def _were_delivered_lately(watch: Watch, records: DataFrame, bronze: DataFrame, topics: Collection[str]) -> bool:
+def _were_delivered_lately(
+    watch: Watch, records: DataFrame, tables: Collection[str], bronze: DataFrame, topics: Collection[str]
+) -> bool:
     """Whether what came since the suspects were changed tells that all of them are redeliveries, as after most new
     starts of a connector: years of bronze need not be read for it. What it does not tell, all of bronze may.
     """
     marks = watch.at.reached.marks(watch.news.continued)
-    with tuning.kept(reach.doubted(reach.placed(records), marks)) as doubted:
+    suspects = reach.doubted(reach.placed(records), marks).where(F.col("table").isin(*tables))
+    with tuning.kept(suspects) as doubted:
         changed = doubted.agg(F.min("source_ts_ms")).collect()[0][0]
         if changed is None:
             return False

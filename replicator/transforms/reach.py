@@ -57,10 +57,10 @@ def doubted(places: DataFrame, known: Column) -> DataFrame:
 
 def undelivered(some: DataFrame, places: DataFrame) -> DataFrame:
     """Those of some places that are no redelivery: no other one, of these, comes before them or from another partition
-    with the same place, operation and key.
+    with the same place, operation and key in the same table (a transaction of SQL Server has one place in all tables).
     """
     one, other = some.alias("one"), places.where(~F.col("is_snapshot")).alias("other")
-    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in ("stream", "place", "op", "key")]
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in _OF_CHANGE]
     elsewhere = (F.col("one.topic") != F.col("other.topic")) | (F.col("one.partition") != F.col("other.partition"))
     earlier = elsewhere | (F.col("other.offset") < F.col("one.offset"))
     return one.join(other, [*same, earlier], how="left_anti")
@@ -79,6 +79,7 @@ def of_one_transaction(records: DataFrame, known: Column) -> DataFrame:
     return marked.withColumn("position", F.when(below, lifted).otherwise(own)).drop("place", "_top")
 
 
+_OF_CHANGE = ("stream", "place", "table", "op", "key")
 _OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms", "transaction")
 
 

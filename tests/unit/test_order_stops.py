@@ -183,6 +183,29 @@ def test_a_redelivery_of_what_came_long_ago_is_looked_for_in_all_of_bronze(lake:
     assert lake.rows() == {2: (20, "0000"), 3: (30, "0000")}
 
 
+def test_a_rewind_is_found_below_another_table_of_the_topic(lake: Silver) -> None:
+    """J4: marks are of a partition, whatever its tables; that another record of the table is a redelivery clears no
+    other.
+    """
+
+    def one_of(table: str, offset: int, key: int, pos: int, second: int) -> Record:
+        row = envelope("u", {"id": key, "v": 1}, pos=pos, ts_ms=NOON + 1000 * second, table=table)
+        return record("s.shop.all", offset, {"id": key}, row, second=NOON // 1000 + second)
+
+    items, orders = "shop.items", "shop.orders"
+    lake.take(one_of(items, 0, 1, 900, 5), one_of(orders, 1, 9, 1000, 0))
+    again = one_of(items, 2, 1, 900, 5), one_of(orders, 3, 9, 1000, 0)
+    restored = one_of(orders, 4, 8, 5000, 600), one_of(items, 5, 2, 3000, 1200)
+    assert isinstance(lake.error(*again, *restored, table="s/shop.items"), SourceRewound)
+
+
+def test_a_change_of_another_table_clears_no_rewind(lake: Silver) -> None:
+    """J4: all changes of a transaction may have one place (SQL Server, Oracle), and rows of two tables one key."""
+    lake.take(change(0, 1, 10, 1000, 0), change(0, 1, 10, 1000, 0, topic=ITEMS))
+    accounts = lake.take(change(1, 7, 70, 500, 100), change(1, 7, 70, 500, 100, topic=ITEMS))
+    assert {type(account.error) for account in accounts.values()} == {SourceRewound}
+
+
 def test_older_news_is_late_and_no_rewind(lake: Silver) -> None:
     """J4 asks for a newer time: an older record that comes late is superseded; and offsets out of order are fine."""
     lake.take(change(5, 1, 10, 1000, 5))
