@@ -49,12 +49,16 @@ def _widths(rows: int, changes: tuple[int, ...]) -> tuple[Sweep, ...]:
     return tuple(Sweep(rows, count, UNIFORM) for count in changes)
 
 
+def _stars(*lines: int) -> tuple[Star, ...]:
+    return tuple(Star(count, latest=latest) for latest in (False, True) for count in lines)
+
+
 PLANS = {
     "S": Plan(
         Parameters(100_000),
         _streams(100_000)[1:],
         _growth((250_000,), 10_000),
-        (Star(200_000),),
+        _stars(200_000),
         _published(200_000, (20_000,)),
         Parameters(2_000, batches=20),
         warmups=1,
@@ -64,7 +68,7 @@ PLANS = {
         Parameters(2_000_000, Scale(4, 1_000, 20_000)),
         _streams(2_000_000),
         (*_growth((250_000, 1_000_000, 4_000_000, 16_000_000), 10_000), *_widths(4_000_000, (1_000, 100_000))),
-        (Star(1_000_000), Star(4_000_000), Star(16_000_000)),
+        _stars(1_000_000, 4_000_000, 16_000_000),
         _published(1_000_000, (10_000, 200_000, 2_000_000)),
         Parameters(100_000, per_key=4, batches=500),
         warmups=2,
@@ -74,7 +78,7 @@ PLANS = {
         Parameters(10_000_000, Scale(10, 3_000, 100_000)),
         _streams(10_000_000),
         (*_growth((4_000_000, 16_000_000, 64_000_000), 10_000), *_widths(16_000_000, (100_000, 1_000_000))),
-        (Star(16_000_000), Star(64_000_000)),
+        _stars(16_000_000, 64_000_000),
         _published(4_000_000, (200_000, 2_000_000)),
         Parameters(1_000_000, Scale(4, 1_000, 20_000), batches=500),
         warmups=2,
@@ -114,9 +118,9 @@ def _of_sweep(track: str, each: Sweep, home: Path) -> Case:
 
 
 def _of_star(each: Star, home: Path) -> Case:
-    name = f"{GOLD}, {each.changes:,} changed lines, of {each.lines:,}"
+    name = f"{GOLD}, {each.changes:,} changed lines, {each.keys}, of {each.lines:,}"
     folder = str(star.made(each, home))
-    return Case(GOLD, name, folder, rows=each.lines, changes=each.changes, keys=f"every {each.step}th")
+    return Case(GOLD, name, folder, rows=each.lines, changes=each.changes, keys=each.keys)
 
 
 def _of_events(track: str, parameters: Parameters, home: Path) -> Case:

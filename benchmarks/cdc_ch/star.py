@@ -3,7 +3,7 @@
 ```
 <home>/<name>/meta.json
               start/<table>.parquet     lines, purchases (one for ten lines) and products (a thousand)
-              changes/lines.parquet     lines as they are after the change, every n-th of all
+              changes/lines.parquet     lines as they are after the change, every n-th of all or the latest
               state/fact.parquet        the fact behind it: the oracle
 ```
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import duckdb
 
+from benchmarks.cdc_ch.sweep import LATEST
 from benchmarks.cdc_ch.tables import FACT, KNOWN
 
 VERSION = 1
@@ -34,7 +35,7 @@ _LINES = """
     SELECT range AS line, range // 10 AS order_id, CAST(range * 7919 % 1000 AS INTEGER) AS product,
       CAST(1 + (range * 31 + {version}) % 90 AS INTEGER) AS quantity,
       CAST(CAST(range * 104729 % 1000003 AS DECIMAL(14,2)) / 100 AS DECIMAL(12,2)) AS price
-    FROM range(0, {rows}, {step})
+    FROM range({first}, {rows}, {step})
 """
 _PURCHASES = """
     SELECT range AS order_id, CAST(range * 15485863 % 5000 AS INTEGER) AS customer,
@@ -48,15 +49,21 @@ _PRODUCTS = """
 
 @dataclass(frozen=True)
 class Star:
-    """So many ``lines``, of which every ``step``-th changes."""
+    """So many ``lines``, of which every ``step``-th changes, or as many that are the ``latest``."""
 
     lines: int
     step: int = 100
+    latest: bool = False
 
     @property
     def changes(self) -> int:
         """How many lines change."""
         return -(-self.lines // self.step)
+
+    @property
+    def keys(self) -> str:
+        """Which ones, in words."""
+        return LATEST if self.latest else f"every {self.step}th"
 
     @property
     def name(self) -> str:
@@ -81,7 +88,7 @@ def made(star: Star, home: Path) -> Path:
 
 def _make(star: Star, folder: Path) -> None:
     queries = {
-        "lines": _LINES.format(version=0, rows=star.lines, step=1),
+        "lines": _LINES.format(version=0, first=0, rows=star.lines, step=1),
         "purchases": _PURCHASES.format(rows=star.lines),
         "products": _PRODUCTS,
     }
@@ -89,7 +96,8 @@ def _make(star: Star, folder: Path) -> None:
         for name, query in queries.items():
             _save(db, f"SELECT {', '.join(KNOWN[name].names)} FROM ({query})", folder / "start" / f"{name}.parquet")
         changes = folder / "changes" / "lines.parquet"
-        _save(db, _LINES.format(version=1, rows=star.lines, step=star.step), changes)
+        first, step = (star.lines - star.changes, 1) if star.latest else (0, star.step)
+        _save(db, _LINES.format(version=1, first=first, rows=star.lines, step=step), changes)
         old = f"SELECT o.* FROM '{folder}/start/lines.parquet' o ANTI JOIN '{changes}' c USING (line)"
         inputs = {name: f"'{folder}/start/{name}.parquet'" for name in NAMES}
         inputs["lines"] = f"({old} UNION ALL SELECT * FROM '{changes}')"

@@ -39,6 +39,7 @@ TARGETS = (
     Target(APPLY, UNIFORM, 16_000_000, "B4", 3.0, "bytes of the changes, once"),
     Target(REFINE, "TPC-C", 0, "B0", 3.0, "200,000 events/s, bronze's write included"),
     Target(GOLD, "every 100th", 16_000_000, "rebuild", 10.0, "rows that change, once"),
+    Target(GOLD, "latest", 16_000_000, "rebuild", 10.0, "rows that change, once"),
     Target(PUBLISH, UNIFORM, 0, "B7 rows", 3.0, "186,000 rows/s (COPY, then MERGE)", 200_000),
     Target(PUBLISH, UNIFORM, 0, "B7 jdbc", 2.0, "186,000 rows/s (COPY, then MERGE)", 200_000),
 )

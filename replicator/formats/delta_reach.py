@@ -21,12 +21,13 @@ from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, Long
 
 from replicator import names
 from replicator.formats.delta_log import AddedFile
+from replicator.transforms import spans
 
 NEAR_KEYS = 200_000
 """The keys of a larger batch are not sent to every task."""
 
 _COMPARED_KEYS = 100_000
-"""A batch of more keys is compared with no statistics: it has some in most files."""
+"""Of a batch of more keys not each is compared, but where they are."""
 
 _SMALL_BYTES, _SMALL_FILES = 1 << 20, 16
 """So many files of up to so many bytes become one with the next batch, which has to read most of them anyway."""
@@ -46,8 +47,7 @@ class Keys:
 
     def may_be_in(self, stats: str) -> bool:
         """Whether a file with these statistics (JSON, '' where there are none) may hold one of the keys."""
-        told: Mapping[str, Any] = json.loads(stats, parse_float=Decimal) if stats else {}
-        least, greatest = told.get("minValues") or {}, told.get("maxValues") or {}
+        least, greatest = _bounds(stats)
         bounds = [(least.get(column), greatest.get(column)) for column in self.columns]
         known = [(at, low, high) for at, (low, high) in enumerate(bounds) if low is not None and high is not None]
         rows = self.rows
@@ -63,11 +63,20 @@ def reached(
 ) -> Sequence[AddedFile]:
     """The files that may hold a key of the changes, of which there are so many."""
     columns = compared(keys, stored, changes.schema)
-    if not columns or count > _COMPARED_KEYS:
+    if not columns:
         return files
+    if count > _COMPARED_KEYS:
+        lie = spans.found([(changes, columns)])[0]
+        return [file for file in files if spans.meets(lie, *_bounds(file.stats))]
     rows = changes.select(*map(names.spark, columns)).collect()
     sought = Keys(columns, sorted(map(tuple, rows)))
     return [file for file in files if sought.may_be_in(file.stats)]
+
+
+def _bounds(stats: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The least and the greatest value of columns, as far as they are told."""
+    told: Mapping[str, Any] = json.loads(stats, parse_float=Decimal) if stats else {}
+    return told.get("minValues") or {}, told.get("maxValues") or {}
 
 
 def taken_along(files: Sequence[AddedFile]) -> Sequence[AddedFile]:

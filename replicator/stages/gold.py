@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +24,7 @@ from replicator.stages import cut, engine, model_checks, refresh_plan, side_by_s
 from replicator.stages.cut import Standing
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected
+from replicator.transforms import affected, spans
 from replicator.transforms import model as transform
 from replicator.transforms.reshape import reshaped
 
@@ -133,16 +133,20 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
     keys = task.touched.select(*map(names.spark, model.key)).distinct()
-    had = affected.within(work.stored, model.key, F.broadcast(keys) if near else keys, model.key)
-    with tuning.kept(had) as stored:
-        columns = [names.spark(column) for column in affected.line(task.uses, model.key)]
-        lines = task.touched.unionByName(stored.select(*columns))
-        rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near)
+    [lie] = refresh_plan.where(work, [(task.touched, model.key)])
+    reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
+    had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
+    with ExitStack() as kept:
+        stored = kept.enter_context(tuning.kept(had))
+        columns = affected.line(task.uses, model.key)
+        lines = kept.enter_context(tuning.together(task.touched, stored.select(*map(names.spark, columns))))
+        [lie] = refresh_plan.where(work, [(lines, columns)])
+        rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)
             rows = rows.unionByName(affected.within(member, model.key, keys, model.key))
-        with _differing(model, stored, rows) as difference:
-            built = _commit(model, at, work, work.stored, difference)
+        difference = kept.enter_context(_differing(model, stored, rows))
+        built = _commit(model, at, work, work.stored, difference)
     return replace(built, affected=task.affected)
 
 

@@ -7,7 +7,7 @@ the key, the lineage, and of every input its id, its version and a digest of its
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,8 +25,9 @@ from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected
+from replicator.transforms import affected, spans
 from replicator.transforms.affected import Query, Use
+from replicator.transforms.spans import Spans
 
 NOTHING, FIRST_BUILD = "nothing", "first build"
 """What is to be done, beside INCREMENTAL and FULL."""
@@ -112,6 +113,13 @@ def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
     return _work(spark, model, at, _known(spark, model, at, keys))
 
 
+def where(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]]) -> Sequence[Spans]:
+    """Where the values of some columns of each frame are, to look for them there alone. Small work reads tables whole
+    all the same.
+    """
+    return [{} for _ in keys] if tuning.is_small(work.spark) else spans.found(keys)
+
+
 @dataclass(frozen=True)
 class _Known:
     """The inputs as they are now with their bytes, the control row of the newest refresh (``last``), the parts of the
@@ -174,7 +182,12 @@ def _by_changes(
         return replace(task, affected=0, reason=reason)
     if max(counts.values()) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
-    uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}
+    moved = {n: (found[each.given], work.views[n].keys) for n, each in inputs.items() if task.changed[n]}
+    lie = dict(zip(moved, where(work, list(moved.values())), strict=True))
+    uses = {
+        n: _use(model, n, work.views[n], found.get(each.given), task.changed[n], lie.get(n, {}))
+        for n, each in inputs.items()
+    }
     task = _touched(model, replace(task, uses=uses), kept)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
@@ -186,9 +199,9 @@ def _counted(model: Model, changed: Mapping[str, int], work: Work) -> Task:
     return Task(INCREMENTAL, refresh_reasons.moved(model, changed), work, changed, rows)
 
 
-def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int) -> Use:
+def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int, lie: Spans) -> Use:
     near = changed if changed is None or count > NEAR_ROWS else F.broadcast(changed)
-    return Use(view.rows, view.keys, model.lineage[name], near if count else None)
+    return Use(view.rows, view.keys, model.lineage[name], near if count else None, lie)
 
 
 def _touched(model: Model, task: Task, kept: ExitStack) -> Task:

@@ -116,6 +116,19 @@ def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
 
 
 @contextmanager
+def together(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
+    """Rows that are kept, and others, for several to read. A union of unions is one to Spark, which forgets that one of
+    them was cached.
+    """
+    both = kept_rows.unionByName(others)
+    if not is_large(both.sparkSession):
+        yield both
+        return
+    with kept(both) as kept_both:
+        yield kept_both
+
+
+@contextmanager
 def tallied(
     rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:

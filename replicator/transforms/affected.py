@@ -10,13 +10,16 @@ input's key as Spark compares the two types; the caller sees to it that it can h
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.transforms import spans
+from replicator.transforms.spans import Spans
 
 Query = Callable[[Mapping[str, DataFrame]], DataFrame]
 """A model's rows, by the rows of its inputs by placeholder."""
@@ -26,13 +29,15 @@ Query = Callable[[Mapping[str, DataFrame]], DataFrame]
 class Use:
     """One use of an input by a model: its present ``rows``, one per key (of a history all states of it); the columns
     ``keys`` of its key; the model's columns ``lineage`` that hold them, in the same order; and the distinct keys that
-    ``changed``, inserted, updated and deleted alike, in columns named as ``keys`` (None: none did).
+    ``changed``, inserted, updated and deleted alike, in columns named as ``keys`` (None: none did). ``lie`` tells where
+    those are, as far as that is known.
     """
 
     rows: DataFrame
     keys: tuple[str, ...]
     lineage: tuple[str, ...]
     changed: DataFrame | None = None
+    lie: Spans = field(default_factory=dict)
 
 
 def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Sequence[str]) -> DataFrame:
@@ -45,7 +50,8 @@ def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Seque
     whole = {name: use.rows for name, use in uses.items()}
     for name, use in uses.items():
         if use.changed is not None:
-            part = within(use.rows, use.keys, use.changed, use.keys)
+            near = use.rows.where(spans.within(use.rows, use.keys, use.lie, use.keys))
+            part = within(near, use.keys, use.changed, use.keys)
             rows = query({**whole, name: part}).select(*columns)
             # a left join against a part of an input invents rows without a match: those are not in this lineage
             sides.append(within(rows, use.lineage, use.changed, use.keys))
@@ -69,18 +75,26 @@ def line(uses: Mapping[str, Use], key: Sequence[str]) -> list[str]:
 
 
 def fresh(
-    query: Query, uses: Mapping[str, Use], lines: DataFrame, keys: DataFrame, key: Sequence[str], *, near: bool
+    query: Query,
+    uses: Mapping[str, Use],
+    lines: DataFrame,
+    keys: DataFrame,
+    key: Sequence[str],
+    *,
+    near: bool,
+    lie: Spans = MappingProxyType({}),
 ) -> DataFrame:
     """Step 4: the rows that the model has now under ``keys``, computed from the input rows that ``lines`` lead to.
 
     ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
     and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
-    ``near``: the keys are few enough to be sent to every task.
+    ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the values of lines are.
     """
     parts = {}
     for name, use in uses.items():
         used = lines.select(*map(names.spark, use.lineage))
-        parts[name] = within(use.rows, use.keys, F.broadcast(used) if near else used, use.lineage)
+        rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
+        parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
     return within(query(parts), key, F.broadcast(keys) if near else keys, key)
 
 
@@ -91,14 +105,15 @@ def within(rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequen
 
 def _old_side(stored: DataFrame, uses: Mapping[str, Use]) -> DataFrame:
     """Rows of the table of which some lineage changed; the table is read once."""
-    found, hit = stored, F.lit(False)
+    found, hit, near = stored, F.lit(False), F.lit(False)
     for number, use in enumerate(uses.values()):
         if use.changed is not None:
             mark = f"__hit_{number}"
             keys = _named(use.changed, use.keys).withColumn(mark, F.lit(True))
             found = found.join(keys, _same(use.lineage), how="left").drop(*_marks(use.keys))
             hit = hit | F.col(mark).isNotNull()
-    return found.where(hit)
+            near = near | spans.within(stored, use.lineage, use.lie, use.keys)
+    return found.where(hit & near)
 
 
 def _named(keys: DataFrame, key: Sequence[str]) -> DataFrame:

@@ -118,8 +118,12 @@ def test_random_batches_end_as_they_do_in_memory(spark: SparkSession, tmp_path: 
     assert list(tmp_path.rglob("deletion_vector_*.bin"))
 
 
-def test_only_files_that_may_hold_a_key_are_read(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compared", [100, 0], ids=["each key", "where keys are"])
+def test_only_files_that_may_hold_a_key_are_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
     """A2, A3: recent keys need no other file, new ones behind all keys need none; one that is needed is missed."""
+    monkeypatch.setattr(delta_reach, "_COMPARED_KEYS", compared)
     session, format_ = exact_session(spark), DeltaFormat(rewritten_bytes=0)
     table = loaded(spark, format_, tmp_path / "t")
     files = data_files(table)

@@ -83,8 +83,12 @@ def test_replaced_files_hold_what_a_merge_leaves(
     assert [each[0] for each in told["in files"][:3]] == [Applied(1, 1, 1, 1), Applied(0, 0, 9, 2), Applied(2, 0, 1, 3)]
 
 
-def test_only_files_that_hold_a_changed_row_are_written(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compared", [100, 0], ids=["each key", "where keys are"])
+def test_only_files_that_hold_a_changed_row_are_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: int
+) -> None:
     """A2, A3: a file goes on to hold a range of keys; what may hold none is not read, and new rows replace nothing."""
+    monkeypatch.setattr(delta_reach, "_COMPARED_KEYS", compared)
     session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
     table = filled(session, format_, tmp_path / "t")
     ranges = {json.loads(each["stats"])["minValues"]["k"]: each["path"] for each in actions(table, 0)["add"]}

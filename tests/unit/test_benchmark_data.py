@@ -257,9 +257,10 @@ def test_a_sweeps_oracle_is_its_table_with_the_changes(tmp_path: Path) -> None:
     assert {row[0]: row for row in told} == state
 
 
-def test_a_fact_is_its_lines_joined_with_those_that_changed(tmp_path: Path) -> None:
-    """Joined line by line; every n-th has another quantity."""
-    folder = star.made(Star(200, 10), tmp_path)
+@pytest.mark.parametrize(("latest", "changing"), [(False, range(0, 200, 10)), (True, range(180, 200))])
+def test_a_fact_is_its_lines_joined_with_those_that_changed(tmp_path: Path, changing: range, *, latest: bool) -> None:
+    """Joined line by line; every n-th has another quantity, or the latest ones have."""
+    folder = star.made(Star(200, 10, latest=latest), tmp_path)
 
     def rows(name: str) -> dict[int, dict[str, Any]]:
         told = pq.read_table(folder / f"{name}.parquet").to_pylist()
@@ -267,7 +268,7 @@ def test_a_fact_is_its_lines_joined_with_those_that_changed(tmp_path: Path) -> N
 
     lines, purchases, products = (rows(f"start/{name}") for name in star.NAMES)
     changed, facts = rows("changes/lines"), rows("state/fact")
-    assert list(changed) == list(range(0, 200, 10))
+    assert list(changed) == list(changing)
     assert all(row["quantity"] != lines[key]["quantity"] for key, row in changed.items())
     for key, row in (lines | changed).items():
         order, product = purchases[row["order_id"]], products[row["product"]]

@@ -84,3 +84,13 @@ def test_models_have_three_sizes(spark: SparkSession) -> None:
     told = [each.conf.get("spark.replicator.size", "large") for each in sessions]
     assert told == ["small", "small", "medium", "medium", "large"]
     assert [tuning.is_large(each) for each in sessions] == [False, False, False, False, True]
+
+
+def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession) -> None:
+    """A plan that reads them begins at what is kept, also where a union was cached, which Spark forgets in another."""
+    session = tuning.session_for(spark, tuning.SMALL_BYTES + 1)
+    one, other, third = (session.range(9).select((F.col("id") + n).alias("id")) for n in range(3))
+    with tuning.kept(one.unionByName(other)) as union, tuning.together(union, third) as both:
+        assert both.count() == 27
+        plan = both.select("id").distinct()._jdf.queryExecution().executedPlan().toString()
+        assert "Range" not in plan.partition("InMemoryRelation")[0]

@@ -1,0 +1,136 @@
+"""Where the keys of a batch lie, as a few stretches of values: a filter by which files and parts of files are left out
+(performance.md A3). A join alone leaves out nothing: it reads all of a table to find some of its keys.
+
+Spans are told of whole numbers and dates. They hold every key and may hold others: what is asked of them is joined with
+the keys all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from functools import reduce
+from itertools import pairwise
+from operator import and_, or_
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator import names
+
+MOST = 16
+"""Of one column."""
+
+Span = tuple[Any, Any]
+"""Values from the first to the second, both included."""
+
+Spans = Mapping[str, Sequence[Span]]
+"""By column; one that is not there has values of which nothing is told."""
+
+_PARTS = 1024
+_NUMBER = "DECIMAL(38,0)"
+_EPOCH = date(1970, 1, 1)
+_WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+def found(keys: Sequence[tuple[DataFrame, Sequence[str]]]) -> Sequence[Spans]:
+    """The spans of some columns of each frame; NULL is in none, and a frame without a key has none. Every frame is read
+    twice, once for the ends of its values and once for what lies between.
+    """
+    told = [(frame, [column for column in columns if _is_told(_kind(frame, column))]) for frame, columns in keys]
+    frames = [_values(frame, columns, at) for at, (frame, columns) in enumerate(told) if columns]
+    if not frames:
+        return [{} for _ in keys]
+    values = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())
+    of = [F.col("frame"), F.col("column")]
+    ends = values.groupBy(*of).agg(*_ends()).collect()
+    parts = values.groupBy(*of, _part(ends).alias("part")).agg(*_ends()).collect() if ends else []
+    return [
+        {column: _spans(parts, (at, number), _kind(frame, column)) for number, column in enumerate(columns)}
+        for at, (frame, columns) in enumerate(told)
+    ]
+
+
+def within(rows: DataFrame, columns: Sequence[str], spans: Spans, keys: Sequence[str]) -> Column:
+    """Whether a row may have one of the keys: its ``columns`` compare with the ``keys``, by which spans are named."""
+    conditions = [
+        _among(F.col(names.spark(column)), spans[key])
+        for column, key in zip(columns, keys, strict=True)
+        if key in spans and _is_told(_kind(rows, column))
+    ]
+    return reduce(and_, conditions, F.lit(True))
+
+
+def meets(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -> bool:
+    """Whether a file may have one of the keys, by the least and the greatest value of its columns; what is not told of
+    it may be anything.
+    """
+    return all(
+        any(least[column] <= high and low <= greatest[column] for low, high in each)
+        for column, each in spans.items()
+        if least.get(column) is not None and greatest.get(column) is not None
+    )
+
+
+def _kind(rows: DataFrame, column: str) -> T.DataType:
+    return rows.schema[column].dataType
+
+
+def _is_told(kind: T.DataType) -> bool:
+    return isinstance(kind, (*_WHOLE, T.DateType)) or (isinstance(kind, T.DecimalType) and kind.scale == 0)
+
+
+def _values(rows: DataFrame, columns: Sequence[str], at: int) -> DataFrame:
+    """A row for each value of each column, with the numbers of frame and column. One look at the rows for all columns:
+    a union of looks would make Spark forget that they are kept.
+    """
+    each = [F.struct(F.lit(n).alias("column"), _value(rows, name).alias("value")) for n, name in enumerate(columns)]
+    exploded = rows.select(F.explode(F.array(*each)).alias("each"))
+    return exploded.select(F.lit(at).alias("frame"), "each.column", "each.value")
+
+
+def _value(rows: DataFrame, column: str) -> Column:
+    value = F.col(names.spark(column))
+    return (F.unix_date(value) if isinstance(_kind(rows, column), T.DateType) else value).cast(_NUMBER)
+
+
+def _literal(value: Decimal, kind: T.DataType) -> Any:
+    if isinstance(kind, T.DateType):
+        return _EPOCH + timedelta(days=int(value))
+    return value if isinstance(kind, T.DecimalType) else int(value)
+
+
+def _part(ends: Sequence[Row]) -> Column:
+    """In which of so many equal parts of what lies between the ends of its column a value is."""
+    part = F.lit(0)
+    for row in ends:
+        is_of = (F.col("frame") == row["frame"]) & (F.col("column") == row["column"])
+        first, width = float(row["low"]), float(row["high"] - row["low"])
+        if width > 0:
+            share = (F.col("value").cast("double") - F.lit(first)) / F.lit(width)
+            part = F.when(is_of, F.floor(share * _PARTS)).otherwise(part)
+    return part
+
+
+def _ends() -> tuple[Column, Column]:
+    return F.min("value").alias("low"), F.max("value").alias("high")
+
+
+def _spans(parts: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[Span]:
+    told = sorted((row["low"], row["high"]) for row in parts if (row["frame"], row["column"]) == of)
+    return [(_literal(low, kind), _literal(high, kind)) for low, high in _joined(told)]
+
+
+def _joined(parts: Sequence[Span]) -> Iterator[Span]:
+    """At most so many spans, apart where most lies between them."""
+    gaps = sorted(((after[0] - before[1], at) for at, (before, after) in enumerate(pairwise(parts))), reverse=True)
+    cuts = sorted(at for gap, at in gaps[: MOST - 1] if gap > 1)
+    for start, end in pairwise([-1, *cuts, len(parts) - 1] if parts else ()):
+        yield parts[start + 1][0], parts[end][1]
+
+
+def _among(value: Column, spans: Sequence[Span]) -> Column:
+    return reduce(or_, [(value >= F.lit(low)) & (value <= F.lit(high)) for low, high in spans], F.lit(False))
