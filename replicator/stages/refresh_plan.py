@@ -32,6 +32,9 @@ from replicator.transforms.spans import Spans
 NOTHING, FIRST_BUILD = "nothing", "first build"
 """What is to be done, beside INCREMENTAL and FULL."""
 
+_READ_WHOLE_BYTES = 8 << 20
+"""Up to here inputs are read sooner than it is told where in them something is (decision 0054)."""
+
 NEAR_ROWS = 500_000
 """So many keys are sent to every task, rather than sorted together with what they are looked for in."""
 
@@ -41,6 +44,7 @@ class Work:
     """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
     by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
     refresh with its number. ``rekeyed``: the table may have another key. ``parents`` are what its checks look up.
+    ``size`` is the bytes of all inputs.
     """
 
     spark: SparkSession
@@ -51,6 +55,7 @@ class Work:
     number: int
     rekeyed: bool
     parents: Parents
+    size: int
 
     def whole(self) -> DataFrame:
         """All rows of the model as they are to be."""
@@ -114,10 +119,10 @@ def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
 
 
 def where(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]]) -> Sequence[Spans]:
-    """Where the values of some columns of each frame are, to look for them there alone. Small work reads tables whole
-    all the same.
+    """Where the values of some columns of each frame are, to look for them there alone; not told of work that reads all
+    of its tables sooner.
     """
-    return [{} for _ in keys] if tuning.is_small(work.spark) else spans.found(keys)
+    return spans.found(keys) if work.size > _READ_WHOLE_BYTES else [{} for _ in keys]
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,8 @@ def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Wo
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
     parents = model_parents.parents(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
-    made = Work(spark, partial(rows_of, spark, model), views, stored, control, known.number, rekeyed, parents)
+    rows = partial(rows_of, spark, model)
+    made = Work(spark, rows, views, stored, control, known.number, rekeyed, parents, known.size)
     refresh_reasons.refuse_other_types(model, views, made.whole())
     return made
 
