@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType, StringType, StructType
 
-from replicator import names
+from replicator import key_spans, names
 from replicator.formats.delta_log import AddedFile
 from replicator.transforms import spans
 
@@ -66,7 +66,7 @@ def reached(
     if not columns:
         return files
     if count > _COMPARED_KEYS:
-        lie = spans.found([(changes, columns)])[0]
+        lie = key_spans.found([(changes, columns)])[0]
         return [file for file in files if spans.meets(lie, *_bounds(file.stats))]
     rows = changes.select(*map(names.spark, columns)).collect()
     sought = Keys(columns, sorted(map(tuple, rows)))

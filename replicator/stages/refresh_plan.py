@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import key_spans, names
 from replicator.errors import ConfigError
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import model_checks, model_inputs, model_parents, refresh_reasons, tuning
@@ -25,8 +25,9 @@ from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected, spans
+from replicator.transforms import affected
 from replicator.transforms.affected import Query, Use
+from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
 
 NOTHING, FIRST_BUILD = "nothing", "first build"
@@ -118,11 +119,11 @@ def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
     return _work(spark, model, at, _known(spark, model, at, keys))
 
 
-def where(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]]) -> Sequence[Spans]:
+def where(work: Work, keys: Asked) -> Sequence[Spans]:
     """Where the values of some columns of each frame are, to look for them there alone; not told of work that reads all
     of its tables sooner.
     """
-    return spans.found(keys) if work.size > _READ_WHOLE_BYTES else [{} for _ in keys]
+    return key_spans.found(keys) if work.size > _READ_WHOLE_BYTES else [{} for _ in keys]
 
 
 @dataclass(frozen=True)

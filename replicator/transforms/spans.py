@@ -30,27 +30,42 @@ Span = tuple[Any, Any]
 Spans = Mapping[str, Sequence[Span]]
 """By column; one that is not there has values of which nothing is told."""
 
+Keys = Sequence[tuple[DataFrame, Sequence[str]]]
+"""Frames, each with the columns that are asked about."""
+
 _PARTS = 1024
 _NUMBER = "DECIMAL(38,0)"
 _EPOCH = date(1970, 1, 1)
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
 
-def found(keys: Sequence[tuple[DataFrame, Sequence[str]]]) -> Sequence[Spans]:
-    """The spans of some columns of each frame; NULL is in none, and a frame without a key has none. Every frame is read
-    twice, once for the ends of its values and once for what lies between.
+def values(keys: Keys) -> DataFrame | None:
+    """A row for each value of each column of each frame, with the numbers of frame and column; None where nothing is
+    told of any. NULL is no value.
     """
-    told = [(frame, [column for column in columns if _is_told(_kind(frame, column))]) for frame, columns in keys]
+    told = [(frame, _told(frame, columns)) for frame, columns in keys]
     frames = [_values(frame, columns, at) for at, (frame, columns) in enumerate(told) if columns]
-    if not frames:
-        return [{} for _ in keys]
-    values = reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull())
-    of = [F.col("frame"), F.col("column")]
-    ends = values.groupBy(*of).agg(*_ends()).collect()
-    parts = values.groupBy(*of, _part(ends).alias("part")).agg(*_ends()).collect() if ends else []
+    return reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull()) if frames else None
+
+
+def ends(of: DataFrame) -> DataFrame:
+    """The least and the greatest of the values of each column: ``frame``, ``column``, ``low``, ``high``."""
+    return of.groupBy("frame", "column").agg(*_least_and_greatest())
+
+
+def parts(of: DataFrame, known: Sequence[Row]) -> DataFrame:
+    """The same of each of so many equal parts of what lies between the ``known`` ends of all."""
+    return of.groupBy("frame", "column", _part(known).alias("part")).agg(*_least_and_greatest())
+
+
+def told(keys: Keys, known: Sequence[Row]) -> Sequence[Spans]:
+    """The spans of the columns of each frame, by the rows of its parts. A frame without a key has none."""
     return [
-        {column: _spans(parts, (at, number), _kind(frame, column)) for number, column in enumerate(columns)}
-        for at, (frame, columns) in enumerate(told)
+        {
+            column: _spans(known, (at, number), _kind(frame, column))
+            for number, column in enumerate(_told(frame, columns))
+        }
+        for at, (frame, columns) in enumerate(keys)
     ]
 
 
@@ -73,6 +88,10 @@ def meets(spans: Spans, least: Mapping[str, Any], greatest: Mapping[str, Any]) -
         for column, each in spans.items()
         if least.get(column) is not None and greatest.get(column) is not None
     )
+
+
+def _told(frame: DataFrame, columns: Sequence[str]) -> list[str]:
+    return [column for column in columns if _is_told(_kind(frame, column))]
 
 
 def _kind(rows: DataFrame, column: str) -> T.DataType:
@@ -103,10 +122,10 @@ def _literal(value: Decimal, kind: T.DataType) -> Any:
     return value if isinstance(kind, T.DecimalType) else int(value)
 
 
-def _part(ends: Sequence[Row]) -> Column:
+def _part(known: Sequence[Row]) -> Column:
     """In which of so many equal parts of what lies between the ends of its column a value is."""
     part = F.lit(0)
-    for row in ends:
+    for row in known:
         is_of = (F.col("frame") == row["frame"]) & (F.col("column") == row["column"])
         first, width = float(row["low"]), float(row["high"] - row["low"])
         if width > 0:
@@ -115,13 +134,13 @@ def _part(ends: Sequence[Row]) -> Column:
     return part
 
 
-def _ends() -> tuple[Column, Column]:
+def _least_and_greatest() -> tuple[Column, Column]:
     return F.min("value").alias("low"), F.max("value").alias("high")
 
 
-def _spans(parts: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[Span]:
-    told = sorted((row["low"], row["high"]) for row in parts if (row["frame"], row["column"]) == of)
-    return [(_literal(low, kind), _literal(high, kind)) for low, high in _joined(told)]
+def _spans(known: Sequence[Row], of: tuple[int, int], kind: T.DataType) -> list[Span]:
+    in_order = sorted((row["low"], row["high"]) for row in known if (row["frame"], row["column"]) == of)
+    return [(_literal(low, kind), _literal(high, kind)) for low, high in _joined(in_order)]
 
 
 def _joined(parts: Sequence[Span]) -> Iterator[Span]:

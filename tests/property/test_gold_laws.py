@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from replicator import key_spans
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -24,7 +25,7 @@ from replicator.spec import Model
 from replicator.stages import gold, publish, refresh_plan, tuning
 from replicator.stages.refresh_plan import Work
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected, spans
+from replicator.transforms import affected
 from replicator.transforms.spans import Spans
 from tests.property.gold_worlds import World, live_rows
 
@@ -112,7 +113,7 @@ def test_incremental_gold_equals_gold_computed_anew(small, request, capsys, monk
 
 def in_turn(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]], turns: Iterator[bool]) -> Sequence[Spans]:
     """Every second time as for large work, which looks for keys only where they are."""
-    return spans.found(keys) if next(turns) else [{} for _ in keys]
+    return key_spans.found(keys) if next(turns) else [{} for _ in keys]
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
@@ -133,7 +134,7 @@ def test_without_one_of_the_two_sides_a_difference_is_found(small, request, monk
 
 def test_where_a_span_of_keys_is_forgotten_a_difference_is_found(small, request, monkeypatch) -> None:
     """The worlds tell: keys that are looked for elsewhere are not found."""
-    monkeypatch.setattr(refresh_plan, "where", lambda _work, keys: list(map(without_the_first, spans.found(keys))))
+    monkeypatch.setattr(refresh_plan, "where", lambda _work, keys: list(map(without_the_first, key_spans.found(keys))))
     with pytest.raises(AssertionError):
         play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"))
 

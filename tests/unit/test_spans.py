@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from replicator import key_spans
 from replicator.transforms import spans
 from tests.builders import made
 
@@ -26,7 +27,7 @@ def test_recent_keys_and_old_ones_are_spans_apart(exact) -> None:
     """A batch of a range's end and of three rows of before: all rows between them are left out."""
     recent = range(1_000_000, 1_000_500)
     keys = made(exact, map(row, [*recent, 3, 70_000, 500_000]), COLUMNS)
-    [lie] = spans.found([(keys, ["id", "number", "a.name", "price"])])
+    [lie] = key_spans.found([(keys, ["id", "number", "a.name", "price"])])
     assert set(lie) == {"id", "number"}
     assert [span for span in lie["id"] if span[0] < 1_000_000] == [(3, 3), (70_000, 70_000), (500_000, 500_000)]
     assert (lie["id"][0][0], lie["id"][-1][1], len(lie["id"])) == (3, 1_000_499, 4)
@@ -41,7 +42,7 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact, seed: int) -> None
     dice = random.Random(seed)
     numbers = [int(dice.choice([10**3, 10**6, 10**12]) * dice.random() ** 3) - 500 for _ in range(400)]
     keys = made(exact, [*map(row, numbers), (None,) * 6], COLUMNS)
-    of_keys, of_days = spans.found([(keys, ["tenant", "id"]), (keys.where("id > 0"), ["day"])])
+    of_keys, of_days = key_spans.found([(keys, ["tenant", "id"]), (keys.where("id > 0"), ["day"])])
     for lie, column, values in (
         (of_keys, "tenant", [number % 7 for number in numbers]),
         (of_keys, "id", numbers),
@@ -59,11 +60,11 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact, seed: int) -> None
 def test_without_a_key_no_row_is_looked_for(exact) -> None:
     """Nothing has no span; columns of other types tell nothing, and leave out nothing."""
     keys, table = made(exact, [], COLUMNS), made(exact, [row(1)], COLUMNS)
-    [lie] = spans.found([(keys, ["id", "price"])])
+    [lie] = key_spans.found([(keys, ["id", "price"])])
     assert lie == {"id": []}
     assert table.where(spans.within(table, ["id"], lie, ["id"])).isEmpty()
     assert table.where(spans.within(table, ["price"], lie, ["price"])).count() == 1
-    assert spans.found([(keys, ["price"]), (keys, [])]) == [{}, {}]
+    assert key_spans.found([(keys, ["price"]), (keys, [])]) == [{}, {}]
     assert table.where(spans.within(table, ["a.name"], {"id": [(5, 6)]}, ["id"])).count() == 1
 
 

@@ -1,0 +1,17 @@
+"""Where the keys of a batch lie (``transforms/spans.py``), asked of Spark in two queries over the keys alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from replicator.transforms import spans
+from replicator.transforms.spans import Keys, Spans
+
+
+def found(keys: Keys) -> Sequence[Spans]:
+    """The spans of some columns of each frame. Every frame is read twice, once for the ends of its values and once for
+    what lies between.
+    """
+    values = spans.values(keys)
+    ends = [] if values is None else spans.ends(values).collect()
+    return spans.told(keys, spans.parts(values, ends).collect() if values is not None and ends else [])
