@@ -5,7 +5,9 @@ alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,6 +19,7 @@ from replicator.errors import Unreachable
 
 _SUFFIX = ".json"
 _BESIDE = ".new"
+_LOCAL = "file:"
 _CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
 
 
@@ -165,13 +168,29 @@ def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
 def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
     """Path below the folder, bytes and time of change of each file in it."""
     files, place, jvm = _file_system(spark, folder)
-    root = len(unquote(gateway.uri(files.makeQualified(place)))) + 1
+    root = unquote(gateway.uri(files.makeQualified(place)))
+    if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)):
+        return list(_on_disk(local))
     try:
         listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
         found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
         raise _unreachable(folder, error) from error
-    return [(unquote(uri)[root:], size, changed) for uri, size, changed in found]
+    return [(unquote(uri)[len(root) + 1 :], size, changed) for uri, size, changed in found]
+
+
+def _on_disk(folder: str) -> Iterator[tuple[str, int, int]]:
+    """The same of a local folder, for each of whose files Hadoop would start a program that tells its mode. Its own
+    checksums are no files, and a file that goes meanwhile is none.
+    """
+    for where, _, found in os.walk(folder, followlinks=True):
+        for name in found:
+            if name.startswith(".") and name.endswith(".crc"):
+                continue
+            path = os.path.join(where, name)
+            with suppress(FileNotFoundError):
+                told = os.stat(path)
+                yield os.path.relpath(path, folder), told.st_size, told.st_mtime_ns // 1_000_000
 
 
 def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:

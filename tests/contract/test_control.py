@@ -11,7 +11,9 @@ import pytest
 from replicator import failpoints
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
+from replicator.errors import Unreachable
 from replicator.failpoints import Killed, parse
+from replicator.formats import control as controls
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.protocols import Control
 
@@ -68,3 +70,21 @@ def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark,
             control.put(path, {"value": "more"})
         control.remove(path)
         assert JsonControl(spark).get(path) is None
+
+
+def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever their names, at any depth, behind links, without Hadoop's own checksums; no program runs for each."""
+    (tmp_path / "t" / "k=ü %20" / "deep").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("a b", ".a b.crc", "_hidden", "k=ü %20/100%", "k=ü %20/deep/+#;", "../elsewhere/linked"):
+        (tmp_path / "t" / name).write_text(name)
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "elsewhere")
+    on_disk = controls.files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
+    monkeypatch.setattr(controls, "_LOCAL", "nowhere:")
+    by_hadoop = controls.files(spark, str(tmp_path / "t")), controls.usage(spark, f"file://{tmp_path}/t/")
+    assert [sorted(on_disk[0]), on_disk[1]] == [sorted(by_hadoop[0]), by_hadoop[1]]
+    assert {path for path, _ in on_disk[0]} == {"a b", "_hidden", "k=ü %20/100%", "k=ü %20/deep/+#;", "link/linked"}
+    with pytest.raises(Unreachable):
+        controls.files(spark, str(tmp_path / "not there"))
