@@ -90,6 +90,8 @@ BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
 LASTING_JVM = "-XX:+UseParallelGC"
 """For others: nobody waits for a pause, and the JVM's own choice works beside tasks, on their cores (decision 0053)."""
+_OF_EVERY_JVM = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Variables with options that a JVM of Spark's takes besides those on its command line."""
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b ?")
 
 
@@ -128,7 +130,7 @@ def launch(
     """
     options = BRIEF_JVM if brief else LASTING_JVM
     elsewhere = [conf.get("spark.driver.defaultJavaOptions", "") for conf in (existing, settings.spark)]
-    if _COLLECTOR.search(" ".join([*elsewhere, environment.variable("JAVA_TOOL_OPTIONS") or ""])):
+    if _COLLECTOR.search(" ".join([*elsewhere, *(environment.variable(name) or "" for name in _OF_EVERY_JVM)])):
         options = _COLLECTOR.sub("", options)  # a JVM that is told of two does not start
     wanted = {
         "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart

@@ -115,14 +115,15 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
     assert options not in session.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
 
 
-def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
+def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypatch, name):
     """A JVM that is told of two does not start, wherever it is told: the rest of our options stands."""
     options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
     quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     assert session.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
     assert options not in session.launch(bare(tmp_path, spark=theirs), {}, [], None)
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseZGC")
+    monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
     assert options not in session.launch(bare(tmp_path), {}, [], None)
 
 
