@@ -20,6 +20,8 @@ heard of it. ``lost``: it was done, and the answer does not come back. ``cut``: 
 ends. ``late``: the answer comes ``LATE_SECONDS`` later. Beside these, once: ``stalled``, no answer for as long as the
 client waits.
 """
+_OF_READS = ("cut", "stalled")
+"""What objects are read by is few requests: the first of them have these, whatever is drawn."""
 LATE_SECONDS = 0.5
 _ERRORS = {"slow_down": (503, "SlowDown", "Please reduce your request rate."), "error": (500, "InternalError", "Oops.")}
 _NO_CONTENT, _OF_AN_OBJECT = 204, (200, 206)
@@ -32,6 +34,11 @@ class Asked:
 
     method: str
     path: str
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it asks for an object of a table."""
+        return self.method == "GET" and "?" not in self.path and "/_replicator/" not in self.path
 
     def suits(self, fault: str) -> bool:
         """A half answer is one of an object. An upload is completed once: asked again, imitations of S3 forget that it
@@ -110,10 +117,10 @@ class S3Proxy:
             self._closed = self._closed or all(word in asked.path for word in self._closes_at)
         if self._closed:
             return "slow_down"
+        if self.share and asked.is_read and (left := [fault for fault in _OF_READS if not self.faults[fault]]):
+            return left[0]
         if self._random.random() >= self.share:
             return None
-        if not self.faults["stalled"] and asked.method == "GET" and "/_replicator/" not in asked.path:
-            return "stalled"
         rarest = min((fault for fault in FAULTS if asked.suits(fault)), key=self._drawn_of.__getitem__)
         self._drawn_of[rarest] += 1
         return rarest
