@@ -37,11 +37,11 @@ class Run:
     """One run: ``round`` is negative for a warm-up. ``seconds`` is the sum over the case's batches; without a
     ``problem`` the result was the oracle's.
 
-    ``series`` has the seconds of each batch where there are several, ``upkeep`` what maintenance between them took;
-    ``files`` were there in the end. ``new_bytes`` are in files that were not there before or have grown; ``io_bytes``
-    went to the disk, the engine's own temporary files included. ``others`` is the share of the machine that other
-    processes used meanwhile. ``read`` is how long it took to read all live rows back, ``queries`` what each of
-    ``reads.QUERIES`` took before. ``phases`` are seconds by table.
+    ``series`` has the seconds of each batch where there are several, ``upkeep`` what maintenance between them took, and
+    ``kept`` how many files each left; ``files`` were there in the end. ``new_bytes`` are in files that were not there
+    before or have grown; ``io_bytes`` went to the disk, the engine's own temporary files included. ``others`` is the
+    share of the machine that other processes used meanwhile. ``read`` is how long it took to read all live rows back,
+    ``queries`` what each of ``reads.QUERIES`` took before. ``phases`` are seconds by table.
     """
 
     case: str
@@ -59,6 +59,7 @@ class Run:
     phases: Mapping[str, float] = field(default_factory=dict)
     series: Sequence[float] = ()
     upkeep: float = 0.0
+    kept: Sequence[int] = ()
     files: int = 0
     problem: str = ""
 
@@ -154,7 +155,7 @@ class Worker:
             made = self._batch(made, case, home, batch, pids)
             if case.batches > 1 and (batch + 1) % UPKEEP_EVERY == 0:
                 done = self.told(do="upkeep", case=case.value(), home=str(home))["seconds"]
-                made = replace(made, upkeep=made.upkeep + done)
+                made = replace(made, upkeep=made.upkeep + done, kept=(*made.kept, len(_sizes(home))))
         files = len(_sizes(home))
         asked = {name: self.told(do="ask", case=case.value(), home=str(home), query=name) for name in reads.of(case)}
         queries = {name: told["seconds"] for name, told in asked.items()}

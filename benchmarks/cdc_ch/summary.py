@@ -43,6 +43,7 @@ class Line:
     phases: Mapping[str, float] | None = None
     series: Sequence[float] = ()
     upkeep: float = 0.0
+    kept: Sequence[int] = ()
     files: int = 0
     others: float = 0.0
     runs: int = 0
@@ -99,6 +100,7 @@ def _line(case: Case, system: str, runs: Sequence[Mapping[str, Any]], ours: Sequ
         _inner(timed, "phases"),
         timed[0]["series"],
         _median(timed, lambda run: run["upkeep"]),
+        timed[0].get("kept", ()),
         timed[0]["files"],
         max(run["others"] for run in timed),
         len(timed),

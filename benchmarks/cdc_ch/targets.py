@@ -114,7 +114,8 @@ def _of_soak(found: Sequence[Line]) -> Verdict:
     if ours is None:
         return Verdict(what, asked, "not measured", None, "1")
     reached = figures.degradation(ours.series)
-    told = f"{reached:.2f} over {len(ours.series)} batches, {ours.files} files, upkeep {ours.upkeep:.0f} s"
+    kept = f"; files behind upkeep {', '.join(map(str, ours.kept))}" if ours.kept else ""
+    told = f"{reached:.2f} over {len(ours.series)} batches, {ours.files} files, upkeep {ours.upkeep:.0f} s{kept}"
     return Verdict(what, asked, told, reached <= DEGRADATION, "1")
 
 

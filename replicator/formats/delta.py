@@ -225,7 +225,7 @@ class DeltaFormat:
         return None if version is None else Progress(input, version)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
-        """OPTIMIZE, then VACUUM, each where it may have something to do."""
+        """OPTIMIZE, then VACUUM, each where it may have something to do; then the log forgets the same versions."""
         log = self._log(table)
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
@@ -245,6 +245,7 @@ class DeltaFormat:
             state = log.state(spark)
         if delta_upkeep.may_hold_waste(spark, table.location, state, keep_hours):
             delta_upkeep.vacuum(spark, table.location, keep_hours)
+        delta_upkeep.forget(spark, table.location, snapshot, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:

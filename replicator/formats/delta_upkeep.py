@@ -8,15 +8,17 @@ Delta puts files together by their sizes: all of a table in one would be in no o
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from replicator import names
+from replicator import gateway, names
 from replicator.formats import control
 from replicator.formats.delta_log import State
 
@@ -43,6 +45,11 @@ _SMALL_ONES = {
 
 _EACH_ALONE = {f"{_OPTIMIZE}.maxFileSize": "1"}
 """A file whose marked rows are taken out stays one with its range of keys."""
+
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
+_LOG_KEPT = "delta.logRetentionDuration"
+_MARGIN = 600_000
+"""Milliseconds that no clock is wrong by, nor a call takes."""
 
 _MARKED_SHARE = 0.05
 """More of a table's rows than this may not be marked as gone (performance.md A4)."""
@@ -104,6 +111,43 @@ def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
     """Remove files that only versions need which are older than this."""
     with _told(spark, _AS_WE_DO):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
+
+
+def forget(spark: SparkSession, location: str, snapshot: Any, keep_hours: int) -> None:
+    """Remove what only versions need which are older than this from the log as well, unless the table says itself how
+    long its log is kept. Else Delta keeps it for 30 days, a file and its checksum for each commit, and lists it often.
+    """
+    configuration = snapshot.metadata().configuration()
+    log = snapshot.deltaLog()
+    if bool(configuration.contains(_LOG_KEPT)) or not log.enableExpiredLogCleanup(snapshot.metadata()):
+        return
+    now = int(time.time() * 1000)
+    first = first_needed(control.files(spark, f"{location}/{_LOG}"), now - keep_hours * 3_600_000)
+    if first is not None:
+        minute = gateway.of(spark).org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
+        log.cleanUpExpiredLogs(snapshot, _some_long(spark, now - first + _MARGIN), minute)
+
+
+def first_needed(files: Iterable[tuple[str, int]], before: int) -> int | None:
+    """When the checkpoint was written that the oldest version not older than ``before`` is made of, from names and
+    times (epoch milliseconds) of a log's files: nothing older is needed. None where there is nothing older.
+    """
+    times: dict[str, list[int]] = {}
+    oldest = before
+    for name, changed in files:
+        oldest = min(oldest, changed)
+        if checkpoint := _CHECKPOINT.match(name):
+            times.setdefault(checkpoint[1], []).append(changed)  # it may have several parts
+    first = max((min(parts) for parts in times.values() if max(parts) <= before), default=None)
+    return first if first is not None and oldest < first - _MARGIN else None
+
+
+def _some_long(spark: SparkSession, number: int) -> Any:
+    """Scala's ``Some`` of a ``Long``: Python's small numbers come to the JVM as ``Integer``."""
+    gateway_of: Any = spark.sparkContext._gateway  # noqa: SLF001
+    numbers = gateway_of.new_array(gateway_of.jvm.long, 1)
+    numbers[0] = number
+    return gateway.of(spark).scala.Predef.wrapLongArray(numbers).headOption()
 
 
 @contextmanager

@@ -86,6 +86,56 @@ def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> 
     assert format_.read(spark, hidden).count() == 8
 
 
+def log_of(table: Table) -> dict[str, Path]:
+    """The files of a table's log by name; those of Hadoop's own checksums are none."""
+    return {file.name: file for file in Path(table.location, "_delta_log").glob("*") if file.name[0].isdigit()}
+
+
+def grown_old(spark: SparkSession, table: Table, **properties: str) -> DeltaFormat:
+    """A table of seven versions, each an hour older than the next, with a checkpoint at every second; all but the
+    newest are from long ago.
+    """
+    session, format_ = spark.newSession(), DeltaFormat()
+    session.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "2")
+    for name, value in properties.items():
+        session.conf.set(f"spark.databricks.delta.properties.defaults.{name}", value)
+    for version in range(7):
+        format_.append(made(session, [(version,)], "v INT"), table, Progress("query", version))
+    for name, file in log_of(table).items():
+        if int(name[:20]) < 6:
+            os.utime(file, (LONG_AGO, LONG_AGO + 3600 * int(name[:20])))
+    return format_
+
+
+def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tmp_path: Path) -> None:
+    """The checkpoint stays that the oldest kept version needs; who is further behind is told that the log does not
+    say.
+    """
+    table = Table("t", str(tmp_path / "t"))
+    format_ = grown_old(spark, table)
+    assert {int(name[:20]) for name in log_of(table)} == set(range(7))
+    format_.maintain(spark, table, WEEK)
+    left = set(log_of(table))
+    assert {int(name[:20]) for name in left} == {4, 5, 6, 7}  # the newest wrote small files together
+    assert f"{4:020}.checkpoint.parquet" in left
+    format_.maintain(spark, table, WEEK)
+    assert set(log_of(table)) >= left
+    for reader in (format_, DeltaFormat()):
+        assert reader.arrivals(spark, table, 0, 6) is None
+        assert len(reader.arrivals(spark, table, 4, 6) or ()) == 2
+        assert reader.read(spark, table, 5).count() == 6
+        assert reader.read(spark, table).count() == 7
+        assert reader.progress(spark, table, "query") == Progress("query", 6)
+
+
+def test_a_log_that_says_how_long_it_is_kept_stays(spark: SparkSession, tmp_path: Path) -> None:
+    """Whoever wrote Delta's own property into the table meant it; and a log that is young enough keeps all."""
+    told, young = Table("told", str(tmp_path / "told")), Table("young", str(tmp_path / "young"))
+    grown_old(spark, told, logRetentionDuration="interval 5000 days").maintain(spark, told, WEEK)
+    grown_old(spark, young).maintain(spark, young, 24 * 5000)
+    assert [{int(name[:20]) for name in log_of(table)} >= set(range(7)) for table in (told, young)] == [True, True]
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Bytes below which a file is small, for tables of a thousand rows."""

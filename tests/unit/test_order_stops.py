@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -171,6 +172,24 @@ def test_a_redelivery_is_known_from_what_came_lately(exact, tmp_path: Path) -> N
     again = [replace(each, offset=each.offset + 2) for each in late]
     assert lake.error(*again, change(many + 4, 3, 31, 4000, 6)) is None
     assert lake.rows() == {1: (many - 1, "0000"), 2: (20, "0000"), 3: (31, "0000")}
+
+
+def test_a_silver_behind_what_the_log_of_bronze_forgot_reads_it_again(exact, tmp_path: Path) -> None:
+    """K-M1: it stopped for longer than the log is kept; nothing is lost, and what it had read is no rewind."""
+    lake = Silver(exact, tmp_path, format=DeltaFormat())
+    lake.take(*BEFORE)
+    table = lake.at.lake.bronze("s")
+    exact.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES (delta.checkpointInterval = 2)")
+    for offset in range(2, 6):
+        lake.format.append(bronze(exact, [change(offset, offset, offset, 1000 * offset, offset)]), table, None)
+    for file in Path(table.location, "_delta_log").glob("0*"):
+        os.utime(file, (NOON // 1000, NOON // 1000 + 3600 * int(file.name[:20])))
+    lake.format.maintain(exact, table, 1)
+    assert not Path(table.location, "_delta_log", f"{0:020}.json").exists()
+    lake.restart()
+    assert lake.error() is None
+    assert lake.rows() == {1: (10, "0000"), 2: (2, "0000"), 3: (3, "0000"), 4: (4, "0000"), 5: (5, "0000")}
+    assert isinstance(lake.error(change(6, 3, 30, 500, 100)), SourceRewound)
 
 
 @pytest.mark.parametrize("second", [0, 8_000_000_000_000], ids=["clocks apart", "no time of this world"])

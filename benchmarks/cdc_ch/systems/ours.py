@@ -50,8 +50,8 @@ MODEL = Model(
     lineage={"lines": ("line_key",), "purchases": ("order_key",), "products": ("product_key",)},
     refresh=INCREMENTAL,
 )
-KEPT_HOURS = 168
-"""What `replicator maintain` keeps unless told otherwise."""
+KEPT_SECONDS = 0
+"""Old versions go at once: what is left is what stays of a run that is longer than `maintenance.keep`."""
 
 _PLACE = ("topic", "partition", "offset")
 
@@ -128,7 +128,7 @@ class _Refine(_Ours):
 
     def upkeep(self, case: Case, home: Path) -> None:  # noqa: ARG002 - all tables
         keeper = Keeper(self._now.lake, self._now.silver)
-        for done in maintain(self._spark, keeper.tables_of, keeper.tables(self._spark), KEPT_HOURS):
+        for done in maintain(self._spark, keeper.tables_of, keeper.tables(self._spark), KEPT_SECONDS):
             if done.error is not None:
                 raise done.error
 
