@@ -92,8 +92,8 @@ LASTING_JVM = (
     "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 "
     "-XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
 )
-"""For others: nobody waits for a pause, and what the JVM chooses itself works beside tasks, on their cores: its collector,
-and its thorough compiler, which here waits for three times as many calls (decision 0053).
+"""For others: nobody waits for a pause, and what the JVM chooses itself works beside tasks, on their cores: so does its
+collector, and its thorough compiler, which here waits for three times as many calls (decision 0053).
 """
 _OF_EVERY_JVM = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 """Variables with options that a JVM of Spark's takes besides those on its command line."""

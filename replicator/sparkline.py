@@ -20,8 +20,8 @@ class Line:
 
     Classes that moved: ``ivy`` makes the resolver's settings, ``checkpoint_files`` writes streaming checkpoints to a
     local disk. Methods that take more, always what may be empty: ``ivy_streams`` behind the resolver's arguments (where
-    it speaks), ``changes_options`` before the last of ``DeltaLog.getChanges``, ``write_options`` behind the mode of
-    ``DeltaOperations.Write``.
+    it speaks), ``log_options`` before the last of ``DeltaLog.getChanges`` and behind the first of its
+    ``cleanUpExpiredLogs``, ``write_options`` behind the mode of ``DeltaOperations.Write``.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Line:
     ivy: str
     ivy_streams: int
     checkpoint_files: str
-    changes_options: int
+    log_options: int
     write_options: int
     java_modules: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ LINES = (
         ivy="org.apache.spark.deploy.SparkSubmitUtils",
         ivy_streams=0,
         checkpoint_files=f"{_STREAMING}.FileSystemBasedCheckpointFileManager",
-        changes_options=0,
+        log_options=0,
         write_options=3,
     ),
     Line(
@@ -62,7 +62,7 @@ LINES = (
         ivy="org.apache.spark.util.MavenUtils",
         ivy_streams=1,
         checkpoint_files=f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
-        changes_options=1,
+        log_options=1,
         write_options=8,
         java_modules=("jdk.incubator.vector",),
         settings={

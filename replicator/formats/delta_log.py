@@ -259,7 +259,7 @@ class Log:
 
 def changes(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
     """Version and actions of each commit from the first of the bounds on, to the second if there is one."""
-    unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).changes_options
+    unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
     for each in gateway.each(log.getChanges(*bounds, *unsaid, True)):
         version, actions = gateway.pair(each)
         yield int(version), actions

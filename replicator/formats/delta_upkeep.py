@@ -18,7 +18,7 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from replicator import gateway, names
+from replicator import gateway, names, sparkline
 from replicator.formats import control
 from replicator.formats.delta_log import State
 
@@ -125,7 +125,8 @@ def forget(spark: SparkSession, location: str, snapshot: Any, keep_hours: int) -
     first = first_needed(control.files(spark, f"{location}/{_LOG}"), now - keep_hours * 3_600_000)
     if first is not None:
         minute = gateway.of(spark).org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
-        log.cleanUpExpiredLogs(snapshot, _some_long(spark, now - first + _MARGIN), minute)
+        unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
+        log.cleanUpExpiredLogs(snapshot, *unsaid, _some_long(spark, now - first + _MARGIN), minute)
 
 
 def first_needed(files: Iterable[tuple[str, int]], before: int) -> int | None:

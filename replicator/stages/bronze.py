@@ -34,7 +34,7 @@ from replicator.stages import engine, masking, tuning
 
 _PLACE = ["topic", "partition", "offset"]
 
-_SMALL_ROWS, _PATIENCE_SECONDS = 10_000, 30
+_SMALL_ROWS, _PATIENCE_SECONDS = 10_000, 30.0
 """A batch of fewer rows rests, for so long at most."""
 
 
@@ -112,12 +112,13 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._is_free = Event()
+        self._is_free, self._patience = Event(), _PATIENCE_SECONDS
         self._is_free.set()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Small batches rest for the time of the block."""
+    def held(self, patience: float = _PATIENCE_SECONDS) -> Iterator[None]:
+        """Small batches rest for the time of the block, each for so many seconds at most."""
+        self._patience = patience
         self._is_free.clear()
         try:
             yield
@@ -127,7 +128,7 @@ class Pace:
     def rest(self, rows: int) -> None:
         """After a batch of so many rows: a large one does not rest, since more of them are waiting."""
         if rows < _SMALL_ROWS:
-            self._is_free.wait(_PATIENCE_SECONDS)
+            self._is_free.wait(self._patience)
 
 
 @dataclass(frozen=True)

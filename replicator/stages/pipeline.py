@@ -33,6 +33,9 @@ CANONICAL = "canonical"
 
 _PAUSE_SECONDS = 0.2
 
+_GOLD_PATIENCE_SECONDS = 5
+"""So long bronze rests behind a small batch while gold is at work: silver takes what there is as soon as it is done."""
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -219,7 +222,8 @@ class _Passes:
             with self.pace.held():
                 _refined(spark, pipeline, stages, told)
             self._published(wait=True)
-            _built(spark, pipeline, stages, told)
+            with self.pace.held(_GOLD_PATIENCE_SECONDS):
+                _built(spark, pipeline, stages, told)
             if is_beside:
                 self.aside.begin(lambda: list(_all_published(spark, pipeline)))
             _serve(spark, pipeline, stages, told)

@@ -34,7 +34,7 @@ Keys = Sequence[tuple[DataFrame, Sequence[str]]]
 """Frames, each with the columns that are asked about."""
 
 _PARTS = 1024
-_NUMBER = "DECIMAL(38,0)"
+_NUMBER, _LARGE_NUMBER = "BIGINT", "DECIMAL(38,0)"
 _EPOCH = date(1970, 1, 1)
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
@@ -44,7 +44,9 @@ def values(keys: Keys) -> DataFrame | None:
     told of any. NULL is no value.
     """
     told = [(frame, _told(frame, columns)) for frame, columns in keys]
-    frames = [_values(frame, columns, at) for at, (frame, columns) in enumerate(told) if columns]
+    kinds = [_kind(frame, column) for frame, columns in told for column in columns]
+    number = _LARGE_NUMBER if any(isinstance(kind, T.DecimalType) for kind in kinds) else _NUMBER
+    frames = [_values(frame, columns, at, number) for at, (frame, columns) in enumerate(told) if columns]
     return reduce(DataFrame.unionByName, frames).where(F.col("value").isNotNull()) if frames else None
 
 
@@ -102,21 +104,22 @@ def _is_told(kind: T.DataType) -> bool:
     return isinstance(kind, (*_WHOLE, T.DateType)) or (isinstance(kind, T.DecimalType) and kind.scale == 0)
 
 
-def _values(rows: DataFrame, columns: Sequence[str], at: int) -> DataFrame:
+def _values(rows: DataFrame, columns: Sequence[str], at: int, number: str) -> DataFrame:
     """A row for each value of each column, with the numbers of frame and column. One look at the rows for all columns:
     a union of looks would make Spark forget that they are kept.
     """
-    each = [F.struct(F.lit(n).alias("column"), _value(rows, name).alias("value")) for n, name in enumerate(columns)]
+    told = [_value(rows, name).cast(number).alias("value") for name in columns]
+    each = [F.struct(F.lit(n).alias("column"), value) for n, value in enumerate(told)]
     exploded = rows.select(F.explode(F.array(*each)).alias("each"))
     return exploded.select(F.lit(at).alias("frame"), "each.column", "each.value")
 
 
 def _value(rows: DataFrame, column: str) -> Column:
     value = F.col(names.spark(column))
-    return (F.unix_date(value) if isinstance(_kind(rows, column), T.DateType) else value).cast(_NUMBER)
+    return F.unix_date(value) if isinstance(_kind(rows, column), T.DateType) else value
 
 
-def _literal(value: Decimal, kind: T.DataType) -> Any:
+def _literal(value: int | Decimal, kind: T.DataType) -> Any:
     if isinstance(kind, T.DateType):
         return _EPOCH + timedelta(days=int(value))
     return value if isinstance(kind, T.DecimalType) else int(value)

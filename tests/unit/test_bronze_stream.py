@@ -85,5 +85,7 @@ def test_a_large_batch_does_not_rest_and_nothing_does_while_silver_is_idle() -> 
     pace.rest(1)
     with pace.held():
         pace.rest(10_000)
+    with pace.held(0.01):
+        pace.rest(1)  # while gold is at work, not for long
     pace.rest(1)
     assert time.monotonic() - started < 1
