@@ -113,9 +113,10 @@ class World:
             self._bring(late)
 
     def grow(self) -> None:
-        """The dimension gets one more column, which is never NULL."""
+        """The dimension gets one more column, which is never NULL, where there are models."""
         self._grown += 1
-        self._write(models(self._grown))
+        if self.postgres is not None:
+            self._write(models(self._grown))
 
     def damage(self, spark: Any) -> None:
         """Other values in orders, in their history and in the fact if it is rebuilt, behind everybody's back."""
