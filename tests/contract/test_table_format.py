@@ -510,6 +510,7 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
             upkeep = aside.submit(world.format.maintain, world.spark, table, 168)
             world.apply("kept", [(1, upsert(seq, 1, seq))])
             assert upkeep.result().files >= 0
+    world.format.maintain(world.spark, table, 168)  # the last may have had its turn before the writer: a log is left
     done = world.format.maintain(world.spark, table, 0)
     assert done.files <= done.files_before
     assert world.states("kept") == {1: state(1, "40", "40"), 2: state(2, "X", "10")}
