@@ -118,12 +118,13 @@ class S3Proxy:
         if self._closed:
             return "slow_down"
         if self.share and asked.is_read and (left := [fault for fault in _OF_READS if not self.faults[fault]]):
-            return left[0]
-        if self._random.random() >= self.share:
+            found = left[0]
+        elif self._random.random() >= self.share:
             return None
-        rarest = min((fault for fault in FAULTS if asked.suits(fault)), key=self._drawn_of.__getitem__)
-        self._drawn_of[rarest] += 1
-        return rarest
+        else:
+            found = min((fault for fault in FAULTS if asked.suits(fault)), key=self._drawn_of.__getitem__)
+        self._drawn_of[found] += 1
+        return found
 
     def passed(self, asked: Asked, status: int) -> None:
         """Take note of what the server did."""

@@ -64,7 +64,7 @@ class World:
             place.mkdir(parents=True)
         if self.kafka and self.has_people:
             create(self.kafka, people.TOPIC, partitions=3)
-        self._write(self._source_files() | ({} if self.postgres is None else models(self._grown)))
+        self._write(self._source_files() | self._model_files())
 
     @property
     def conf(self) -> Path:
@@ -115,8 +115,7 @@ class World:
     def grow(self) -> None:
         """The dimension gets one more column, which is never NULL, where there are models."""
         self._grown += 1
-        if self.postgres is not None:
-            self._write(models(self._grown))
+        self._write(self._model_files())
 
     def damage(self, spark: Any) -> None:
         """Other values in orders, in their history and in the fact if it is rebuilt, behind everybody's back."""
@@ -227,6 +226,9 @@ class World:
 
     def _shop(self, made: Pipeline) -> Refinement:
         return next(each for each in made.refinements if each.source.name == "shop")
+
+    def _model_files(self) -> dict[str, str]:
+        return {} if self.postgres is None else models(self._grown)
 
     def _source_files(self) -> dict[str, str]:
         places = {"lake": self.folder / "lake", "objects": self._objects}
