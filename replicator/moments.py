@@ -19,7 +19,8 @@ _AGO = re.compile(
 )
 _FRACTION = re.compile(r"\.(\d{1,6})")
 _COMMIT = re.compile(r"(\d{20})\.json")
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:parquet|json)")
+CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:parquet|json)")
+"""The name of a checkpoint in a Delta log that is whole as soon as it is there; one in several parts is none."""
 
 
 def asked(text: str, now: datetime) -> int | datetime:
@@ -56,7 +57,7 @@ def of_delta(log: Iterable[tuple[str, int]]) -> list[Moment]:
     for name, at in log:
         if commit := _COMMIT.fullmatch(name):
             times[int(commit[1])] = at
-        elif checkpoint := _CHECKPOINT.fullmatch(name):
+        elif checkpoint := CHECKPOINT.fullmatch(name):
             checkpoints.append(int(checkpoint[1]))
     found: list[Moment] = []
     last = 0

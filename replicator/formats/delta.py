@@ -243,9 +243,10 @@ class DeltaFormat:
         self._fence.check()
         with self._turns.of(table):
             state = log.state(spark)
-        if delta_upkeep.may_hold_waste(spark, table.location, state, keep_hours):
+        files = control.files(spark, table.location)
+        if delta_upkeep.may_hold_waste(files, table.location, state, keep_hours):
             delta_upkeep.vacuum(spark, table.location, keep_hours)
-        delta_upkeep.forget(spark, table.location, snapshot, keep_hours)
+        delta_upkeep.forget(spark, files, snapshot, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:

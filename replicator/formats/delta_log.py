@@ -257,10 +257,14 @@ class Log:
         return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
 
 
+def unsaid(spark: SparkSession) -> list[Any]:
+    """The options that methods of Delta's log take on some lines of Spark, left empty."""
+    return [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
+
+
 def changes(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, Any]]:
     """Version and actions of each commit from the first of the bounds on, to the second if there is one."""
-    unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
-    for each in gateway.each(log.getChanges(*bounds, *unsaid, True)):
+    for each in gateway.each(log.getChanges(*bounds, *unsaid(spark), True)):
         version, actions = gateway.pair(each)
         yield int(version), actions
 

@@ -8,19 +8,21 @@ Delta puts files together by their sizes: all of a table in one would be in no o
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from replicator import gateway, names, sparkline
-from replicator.formats import control
+from replicator import gateway, moments, names
+from replicator.formats import delta_log
 from replicator.formats.delta_log import State
+
+Files = Sequence[tuple[str, int]]
+"""Paths below a table's location, with when each was changed, in epoch milliseconds (``control.files``)."""
 
 _LOG = "_delta_log/"
 
@@ -46,7 +48,6 @@ _SMALL_ONES = {
 _EACH_ALONE = {f"{_OPTIMIZE}.maxFileSize": "1"}
 """A file whose marked rows are taken out stays one with its range of keys."""
 
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
 _LOG_KEPT = "delta.logRetentionDuration"
 _MARGIN = 600_000
 """Milliseconds that no clock is wrong by, nor a call takes."""
@@ -81,14 +82,14 @@ def has_marks(state: State | None) -> bool:
     return marked > _MARKED_SHARE * sum(file.rows for file in state.files.values())
 
 
-def may_hold_waste(spark: SparkSession, location: str, state: State | None, keep_hours: int) -> bool:
+def may_hold_waste(files: Files, location: str, state: State | None, keep_hours: int) -> bool:
     """Whether VACUUM may find something to remove: a file that is older than this and no live one. A younger one stays,
     whatever it is.
     """
     if state is None or state.files is None:
         return True
     before = (time.time() - keep_hours * 3600) * 1000
-    old = (path for path, changed in control.files(spark, location) if changed <= before)
+    old = (path for path, changed in files if changed <= before)
     return any(f"{location}/{path}" not in state.files for path in old if not path.startswith(_LOG))
 
 
@@ -113,40 +114,35 @@ def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
-def forget(spark: SparkSession, location: str, snapshot: Any, keep_hours: int) -> None:
+def forget(spark: SparkSession, files: Files, snapshot: Any, keep_hours: int) -> None:
     """Remove what only versions need which are older than this from the log as well, unless the table says itself how
     long its log is kept. Else Delta keeps it for 30 days, a file and its checksum for each commit, and lists it often.
     """
-    configuration = snapshot.metadata().configuration()
-    log = snapshot.deltaLog()
-    if bool(configuration.contains(_LOG_KEPT)) or not log.enableExpiredLogCleanup(snapshot.metadata()):
+    metadata, log = snapshot.metadata(), snapshot.deltaLog()
+    if metadata.configuration().contains(_LOG_KEPT) or not log.enableExpiredLogCleanup(metadata):
         return
     now = int(time.time() * 1000)
-    first = first_needed(control.files(spark, f"{location}/{_LOG}"), now - keep_hours * 3_600_000)
+    first = _first_needed(files, now - keep_hours * 3_600_000)
     if first is not None:
         minute = gateway.of(spark).org.apache.spark.sql.delta.TruncationGranularity.MINUTE()
-        unsaid = [gateway.of(spark).scala.Option.apply(None)] * sparkline.of(spark.version).log_options
-        log.cleanUpExpiredLogs(snapshot, *unsaid, _some_long(spark, now - first + _MARGIN), minute)
+        retention = _some_long(spark, now - first + _MARGIN)
+        log.cleanUpExpiredLogs(snapshot, *delta_log.unsaid(spark), retention, minute)
 
 
-def first_needed(files: Iterable[tuple[str, int]], before: int) -> int | None:
-    """When the checkpoint was written that the oldest version not older than ``before`` is made of, from names and
-    times (epoch milliseconds) of a log's files: nothing older is needed. None where there is nothing older.
+def _first_needed(files: Files, before: int) -> int | None:
+    """When the checkpoint was written that the oldest version not older than ``before`` is made of: of the log nothing
+    older is needed. None where there is nothing older.
     """
-    times: dict[str, list[int]] = {}
-    oldest = before
-    for name, changed in files:
-        oldest = min(oldest, changed)
-        if checkpoint := _CHECKPOINT.match(name):
-            times.setdefault(checkpoint[1], []).append(changed)  # it may have several parts
-    first = max((min(parts) for parts in times.values() if max(parts) <= before), default=None)
-    return first if first is not None and oldest < first - _MARGIN else None
+    log = [(path.removeprefix(_LOG), changed) for path, changed in files if path.startswith(_LOG)]
+    bases = [changed for name, changed in log if changed <= before and moments.CHECKPOINT.fullmatch(name)]
+    first = max(bases, default=None)
+    return first if first is not None and min(changed for _, changed in log) < first - _MARGIN else None
 
 
 def _some_long(spark: SparkSession, number: int) -> Any:
     """Scala's ``Some`` of a ``Long``: Python's small numbers come to the JVM as ``Integer``."""
-    gateway_of: Any = spark.sparkContext._gateway  # noqa: SLF001
-    numbers = gateway_of.new_array(gateway_of.jvm.long, 1)
+    py4j: Any = spark.sparkContext._gateway  # noqa: SLF001
+    numbers = py4j.new_array(py4j.jvm.long, 1)
     numbers[0] = number
     return gateway.of(spark).scala.Predef.wrapLongArray(numbers).headOption()
 
