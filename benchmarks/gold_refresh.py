@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import session, settings
+from replicator import jvm_options, session, settings
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     told = parser.parse_args()
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g"}
-    quick["spark.driver.extraJavaOptions"] = session.BRIEF_JVM
+    quick["spark.driver.extraJavaOptions"] = jvm_options.BRIEF
     spark = session.session(settings.bare(None).model_copy(update={"spark": quick, "formats": ("delta",)}))
     sys.stdout.write("      change     lines  affected  computed  share  seconds full rows  seconds\n")
     with tempfile.TemporaryDirectory(prefix="gold-refresh-") as folder:

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, environment, gateway, jars, sparkline
+from replicator import class_archive, environment, gateway, jars, jvm_options, sparkline
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
@@ -86,18 +86,6 @@ _S3A = {
     "connection.timeout": "60000",
     "retry.throttle.limit": "8",
 }
-BRIEF_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-"""For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
-LASTING_JVM = (
-    "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 "
-    "-XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
-)
-"""For others: nobody waits for a pause, and what the JVM chooses itself works beside tasks, on their cores: so does its
-collector, and its thorough compiler, which here waits for three times as many calls (decision 0053).
-"""
-_OF_EVERY_JVM = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Variables with options that a JVM of Spark's takes besides those on its command line."""
-_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b ?")
 
 
 def configuration(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
@@ -133,19 +121,15 @@ def launch(
     *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *archive* is
     where Spark's classes may be laid out. *brief* is for a JVM that ends before a thorough compiler would pay.
     """
-    options = BRIEF_JVM if brief else LASTING_JVM
     elsewhere = [conf.get("spark.driver.defaultJavaOptions", "") for conf in (existing, settings.spark)]
-    if _COLLECTOR.search(" ".join([*elsewhere, *(environment.variable(name) or "" for name in _OF_EVERY_JVM)])):
-        options = _COLLECTOR.sub("", options)  # a JVM that is told of two does not start
     wanted = {
         "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
         "spark.app.name": "replicator",
         "spark.driver.memory": "1g",
         "spark.jars": ",".join(map(str, class_path)),
         "spark.ui.showConsoleProgress": str(log is None).lower(),
+        _OPTIONS: jvm_options.chosen(elsewhere, brief=brief),
     }
-    if options:
-        wanted[_OPTIONS] = options
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
     given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
+from replicator import jvm_options
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,10 +34,8 @@ BUSY_JVM = f"-Xms2g -Xmn1g -XX:MetaspaceSize=256m {ON_LINUX if sys.platform == '
 classes; and less ado for each of the small programs that Hadoop calls to change the mode of a local file.
 """
 THOROUGH_JVM = (
-    "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 "
-    "-XX:Tier4MinInvocationThreshold=1800 -XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000 "
-    "-XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord -XX:LoopOptsCount=5 -XX:LoopUnrollLimit=10 "
-    "-XX:-PartialPeelLoop"
+    f"-XX:+UseSerialGC {jvm_options.LATE} -XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord "
+    "-XX:LoopOptsCount=5 -XX:LoopUnrollLimit=10 -XX:-PartialPeelLoop"
 )
 """For one with more than MANY_TESTS before it: the thorough compiler pays after four minutes, for what is done most; of
 its steps those are left out that cost most and win little here (decision 0030).
@@ -70,7 +70,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     formats = ("delta", "hudi") if with_hudi and _may_run_hudi(request.config) else ("delta",)
     bare = settings.bare(None)
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
-    compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else session.BRIEF_JVM
+    compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else jvm_options.BRIEF
     quick |= {"spark.sql.ui.explainMode": "simple", "spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))
     yield made

@@ -19,8 +19,8 @@ import yaml
 from infra.sample_source import log_in
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
+from replicator.jvm_options import BRIEF
 from replicator.lake import Lake
-from replicator.session import BRIEF_JVM
 from tests.cli import said
 from tests.workload.drained import Source
 from tests.workload.play import MARKS, Topics
@@ -167,7 +167,7 @@ def flags(sides: list[Side], endpoints: Any, tmp_path: Path) -> Iterator[tuple[s
         "lake": {"root": str(tmp_path / "lake"), "lease": "off"},
         "connect": {"url": endpoints.connect},
         "kafka": {"bootstrap_servers": endpoints.kafka},
-        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": BRIEF_JVM},
+        "spark": {"spark.master": "local[2]", "spark.driver.extraJavaOptions": BRIEF},
     }
     (conf / "dev.yaml").write_text(yaml.safe_dump(dev), encoding="utf-8")
     for side in sides:

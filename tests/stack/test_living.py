@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from infra.local import Stack
+from replicator.jvm_options import BRIEF
 from replicator.lake import Lake
-from replicator.session import BRIEF_JVM
 from tests.workload.drained import Source
 from tests.workload.generate import Workload, workload
 from tests.workload.play import Site
@@ -148,7 +148,7 @@ def play(servers: Stack, request: pytest.FixtureRequest, tmp_path_factory: pytes
         sites = [opened.enter_context(closing(Site(endpoints, work))) for work in works]
         conf = folder / "conf"
         (conf / "sources").mkdir(parents=True)
-        (conf / "living.yaml").write_text(CONFIGURATION.format(lake=lake.root, kafka=endpoints.kafka, jvm=BRIEF_JVM))
+        (conf / "living.yaml").write_text(CONFIGURATION.format(lake=lake.root, kafka=endpoints.kafka, jvm=BRIEF))
         for site in sites:
             told = f"name: {site.name}\ninclude: [{', '.join(site.tables)}]\n"
             (conf / "sources" / f"{site.name}.yaml").write_text(told)

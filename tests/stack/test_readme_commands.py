@@ -29,7 +29,7 @@ from infra.sample_source import log_in
 from infra.truth import check_star
 from replicator import class_archive, settings
 from replicator.java import java_home
-from replicator.session import BRIEF_JVM
+from replicator.jvm_options import BRIEF
 from tests import readme
 from tests.cli import said
 from tests.kafka import consumed, create
@@ -65,7 +65,7 @@ def shell(checkout: Path) -> Shell:
     variables = {k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK", "REPLICATOR_LAKE", "SPARK"))}
     # spark-submit starts its JVM before any configuration of ours is read
     archive = class_archive.place(java_home(os.environ.get("JAVA_HOME")))
-    variables["SPARK_SUBMIT_OPTS"] = f"{BRIEF_JVM} {class_archive.options(BRIEF_JVM, archive)}"
+    variables["SPARK_SUBMIT_OPTS"] = f"{BRIEF} {class_archive.options(BRIEF, archive)}"
     variables["SPARK_HOME"] = str(class_archive.spark_home())
 
     def run(commands: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from replicator.debezium.redaction import REDACTED
 from replicator.errors import Unreachable
-from replicator.session import BRIEF_JVM
+from replicator.jvm_options import BRIEF
 from replicator.sources import ends
 from replicator.sources.kafka import KafkaSource
 from replicator.transforms.hashed import digest
@@ -35,7 +35,7 @@ CONFIGURATION = f"""
 lake: {{{{root: {{lake}}, lease: off}}}}
 kafka: {{{{bootstrap_servers: "{{kafka}}"}}}}
 dead_letter: {{{{max_share: 1.0}}}}
-spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF_JVM}}}}}
+spark: {{{{spark.master: "local[2]", spark.driver.extraJavaOptions: {BRIEF}}}}}
 """
 FEED = """
 topic: {topic}

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.local import Stack
-from replicator import session, settings
+from replicator import jvm_options, session, settings
 from replicator.failpoints import POINTS
 from replicator.operate.rebuild import EQUAL
 from tests.builders import exact_session
@@ -257,7 +257,7 @@ def _options() -> argparse.Namespace:
 def _spark(formats: tuple[str, ...]) -> Any:
     """As tests have it: small and quick."""
     quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
-    quick |= {"spark.driver.extraJavaOptions": session.BRIEF_JVM}
+    quick |= {"spark.driver.extraJavaOptions": jvm_options.BRIEF}
     return session.session(settings.bare(None).model_copy(update={"spark": quick, "formats": formats}))
 
 

@@ -25,7 +25,7 @@ from replicator import class_archive, jars
 from replicator.aws import job, package, runtime
 from replicator.awskeys import JobKeys
 from replicator.java import java_home
-from replicator.session import BRIEF_JVM
+from replicator.jvm_options import BRIEF
 from replicator.settings import cache_dir
 
 pytestmark = pytest.mark.spark
@@ -89,8 +89,8 @@ class Machine:
 
     def _submit(self, words: Sequence[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
         home, java = class_archive.spark_home(), java_home(os.environ.get("JAVA_HOME"))
-        archive = class_archive.options(BRIEF_JVM, class_archive.place(java))
-        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java), "SPARK_SUBMIT_OPTS": f"{BRIEF_JVM} {archive}"}
+        archive = class_archive.options(BRIEF, class_archive.place(java))
+        own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java), "SPARK_SUBMIT_OPTS": f"{BRIEF} {archive}"}
         own |= {"PATH": os.environ["PATH"], "HOME": str(self.root)}
         command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", *words]
         return subprocess.run(

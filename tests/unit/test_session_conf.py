@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import session, settings
+from replicator import jvm_options, session, settings
 from replicator.errors import ConfigError
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
@@ -108,7 +108,7 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
     """
     options = "spark.driver.extraJavaOptions"
     assert "TieredStopAtLevel=1" in session.launch(bare(tmp_path), {}, [], None, brief=True)[options]
-    assert "+UseParallelGC" in session.launch(bare(tmp_path), {}, [], None)[options]
+    assert session.launch(bare(tmp_path), {}, [], None)[options] == f"-XX:+UseParallelGC {jvm_options.LATE}"
     assert options not in session.launch(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
     own = bare(tmp_path, spark={options: "-Dx=1"})
     assert session.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
@@ -122,10 +122,9 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypat
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
     quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     assert session.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
-    rest = session.LASTING_JVM.removeprefix("-XX:+UseParallelGC ")
-    assert session.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == rest
+    assert session.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE
     monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
-    assert session.launch(bare(tmp_path), {}, [], None)[options] == rest
+    assert session.launch(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE
 
 
 def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):

@@ -1,0 +1,36 @@
+"""What a JVM that we start is told: which collector and which compiler, by how long it lives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from replicator import environment
+
+BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+"""For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
+
+LATE = (
+    "-XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
+    "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
+)
+"""The thorough compiler, at three times as many calls as it would begin by itself (decisions 0030 and 0053)."""
+
+LASTING = f"-XX:+UseParallelGC {LATE}"
+"""For others: nobody waits for a pause, and what the JVM chooses itself works beside tasks, on their cores: so does its
+collector, and so does its compiler.
+"""
+
+_OF_EVERY_JVM = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Variables with options that a JVM of Spark's takes besides those on its command line."""
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b ?")
+
+
+def chosen(given: Iterable[str], *, brief: bool) -> str:
+    """The options of a JVM that is told others elsewhere, too: in what is ``given`` and in the environment. A collector
+    that these name stays the only one, since a JVM that is told of two does not start.
+    """
+    options = BRIEF if brief else LASTING
+    others = " ".join([*given, *(environment.variable(name) or "" for name in _OF_EVERY_JVM)])
+    return _COLLECTOR.sub("", options) if _COLLECTOR.search(others) else options
