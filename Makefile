@@ -45,7 +45,7 @@ test: check jars ## check, and every other test
 
 # what another line of Spark has to do as well: recorded events, bronze, silver, gold, publish, a lake on S3, in Delta
 TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/test_session_conf.py \
-	unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
+	unit/test_expressions.py unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
 	unit/test_silver_stage.py unit/test_tables_at_once.py unit/test_schema_change.py unit/test_key_changes.py \
 	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py \
 	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_delta_upkeep.py \

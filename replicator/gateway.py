@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from replicator import expressions
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Result = TypeVar("Result")
 
@@ -46,15 +48,24 @@ class _Known:
 
 
 def remember(jvm: Any) -> None:
-    """Keep what pyspark asks for most with its view of the JVM."""
+    """Keep what pyspark asks for most with its view of the JVM, and what it has had built there."""
+    if all(name in vars(jvm) for name in _OFTEN):
+        return
     for name in _OFTEN:
-        if name not in vars(jvm):
-            setattr(jvm, name, _Known(getattr(jvm, name)))
+        setattr(jvm, name, _Known(getattr(jvm, name)))
+    expressions.keep(jvm)
 
 
 def of(spark: SparkSession) -> Any:
     """The JVM of a session: what Delta, Hadoop and Kafka have and pyspark does not hand on."""
     return spark.sparkContext._jvm  # noqa: SLF001
+
+
+def named(kind: DataType) -> DataType | str:
+    """A type as ``cast`` takes it quickest: pyspark has the JVM parse each DataType, but not a name."""
+    from pyspark.sql import types as T  # noqa: PLC0415 - `--help` loads no pyspark
+
+    return kind.simpleString() if isinstance(kind, T.AtomicType) else kind
 
 
 def each(scala: Any) -> Iterator[Any]:

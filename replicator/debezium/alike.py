@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from replicator import expressions
 from replicator.debezium import envelope, position, template
 from replicator.debezium.template import BETWEEN, CAPTURED, CONSTANT, MATCHED, SEPARATOR, Template
 from replicator.debezium.unavailable import Placeholder
@@ -155,22 +156,22 @@ def _facts(templates: Sequence[Known]) -> Column:
 def _source(templates: Sequence[Known], parts: Mapping[str, Column], facts: Column) -> Column:
     """What :mod:`position` asks of ``source``; what all templates share is a constant, which spares to ask for it."""
     parts = {**parts, "sequence": parts["flushed"]} if "flushed" in parts else parts
-    told = []
+    told = {}
     for name, kind in (field.split(" ") for field in position.SOURCE_FIELDS.split(", ")):
         if name in CONSTANT:
             shared = {each.template.constants.get(name) for each in templates if each.template.constants}
             one = F.lit(shared.pop()) if len(shared) == 1 else facts["source"][name]
         else:
             one = parts.get(name, F.lit(None))
-        told.append(one.cast(kind).alias(name))
-    return F.struct(*told)
+        told[name] = one.cast(kind)
+    return expressions.struct(told)
 
 
 def _numbers(parts: Mapping[str, Column]) -> Column:
     """What ``position.numbers`` says."""
     read = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number, "flushed": _number}
     nothing = F.lit(None).cast("bigint")
-    return F.struct(*[(of(parts[name]) if name in parts else nothing).alias(name) for name, of in read.items()])
+    return expressions.struct({name: of(parts[name]) if name in parts else nothing for name, of in read.items()})
 
 
 def _number(part: Column) -> Column:

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from replicator import names
+from replicator import expressions, gateway, names
 from replicator.transforms import merge
 
 SIDES = merge.Sides()
@@ -69,10 +69,10 @@ def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> 
 
     def after(column: str, kind: DataType) -> Column:
         updated = merging.updates.get(column, SIDES.of_stored(column))
-        return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(kind).alias(column)
+        return F.when(is_new, merging.inserts[column]).otherwise(updated).cast(gateway.named(kind))
 
-    old = F.struct(*[SIDES.of_stored(each.name).alias(each.name) for each in columns])
-    new = F.struct(*[after(each.name, each.dataType) for each in columns])
+    old = expressions.struct({each.name: SIDES.of_stored(each.name) for each in columns})
+    new = expressions.struct({each.name: after(each.name, each.dataType) for each in columns})
     both = stored.alias(SIDES.stored).join(
         merging.changes.alias(SIDES.change), merge.same_key(merging.keys, SIDES), how="full"
     )
@@ -90,7 +90,7 @@ def images(settled_rows: DataFrame) -> DataFrame:
     old, new, action = F.col("old"), F.col("new"), F.col("action")
 
     def image(row: Column, kind: str | None) -> Column:
-        return F.struct(row.alias("row"), F.lit(kind).cast("string").alias("_change_type"))
+        return expressions.struct({"row": row, "_change_type": F.lit(kind).cast("string")})
 
     several = (
         F.when(action == _KEEP, F.array(image(old, None)))

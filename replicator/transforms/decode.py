@@ -18,7 +18,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import expressions, names
 from replicator.debezium import headers, infer, position, types, unavailable
 from replicator.debezium.logical import Field, Logical
 from replicator.debezium.schema import Form
@@ -329,7 +329,7 @@ def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
     is_row = F.col("op") != "d"
 
     def because(condition: Column, reason: Column, detail: Column = nothing) -> Column:
-        return F.when(condition, F.struct(reason.alias("reason"), detail.alias("detail")))
+        return F.when(condition, expressions.struct({"reason": reason, "detail": detail}))
 
     wrong = [
         because(

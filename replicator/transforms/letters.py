@@ -5,6 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from replicator import expressions
+
 PLACE = ("topic", "partition", "offset")
 """What makes a record unique, and the letter about it."""
 
@@ -27,10 +29,12 @@ COLUMNS = {
 
 def letter(table: str | None, reason: Column, detail: Column, seq: Column, at: str = "") -> Column:
     """STRUCT of all COLUMNS but ``first_seen``. ``at`` is what the names of the record's place begin with."""
-    return F.struct(
-        *[F.col(f"{at}{name}").alias(name) for name in ADDRESS],
-        F.lit(table).cast("string").alias("table"),
-        seq.cast("string").alias("seq"),
-        reason.alias("reason"),
-        detail.cast("string").alias("detail"),
+    return expressions.struct(
+        {
+            **{name: F.col(f"{at}{name}") for name in ADDRESS},
+            "table": F.lit(table).cast("string"),
+            "seq": seq.cast("string"),
+            "reason": reason,
+            "detail": detail.cast("string"),
+        }
     )

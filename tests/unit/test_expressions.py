@@ -1,0 +1,111 @@
+"""Expressions that are built once: the same ones are, and nothing else is taken for the same."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import functions as F
+
+from replicator import expressions, gateway
+
+pytestmark = pytest.mark.spark
+
+
+def java(column):
+    """What stands for the column in the JVM."""
+    return column._jc
+
+
+def test_an_expression_of_the_same_parts_is_built_once(spark):
+    """Functions, operators, casts, sequences, and what is made of them."""
+
+    def built():
+        name = F.coalesce(F.col("a").cast("string"), F.lit("x"))
+        return F.when((name == "y") & F.col("b").isin(1, 2), expressions.struct({"name": name})).otherwise(F.lit(None))
+
+    assert java(built()) is java(built())
+    assert java(built()) is not java(F.col("a"))
+
+
+def test_literals_of_other_types_or_scales_are_others(spark):
+    """1, true, '1', 1.0 and 1.00 are equal to Python or look alike, and are five literals."""
+    given = [1, True, "1", 1.0, Decimal("1.0"), Decimal("1.00"), -0.0, 0.0, date(2026, 1, 1), None]
+    told = spark.range(1).select(*[F.lit(value).alias(f"c{at}") for at, value in enumerate(given * 2)])
+    kinds = ["int", "boolean", "string", "double", "decimal(2,1)", "decimal(3,2)", "double", "double", "date", "void"]
+    assert [kind for _, kind in told.dtypes] == kinds * 2
+    row = [str(value) for value in told.collect()[0]]
+    assert row == ["1", "True", "1", "1.0", "1.0", "1.00", "-0.0", "0.0", "2026-01-01", "None"] * 2
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: F.col("a").alias("b"),
+        lambda: F.struct(F.col("a").alias("b")),
+        lambda: F.max("a"),
+        lambda: F.expr("a AS b"),
+        lambda: F.transform("a", lambda each: each + 1),
+        F.rand,
+    ],
+    ids=["alias", "struct of an alias", "aggregate", "SQL", "lambda", "chance"],
+)
+def test_what_has_an_identity_of_its_own_is_built_each_time(spark, made):
+    """Two columns of a plan with one id are one to Spark."""
+    assert java(made()) is not java(made())
+
+
+def test_a_column_that_is_made_of_itself_twice_is_computed_twice(spark):
+    """The same words for two steps, and for both sides of a join."""
+
+    def more(rows):
+        return rows.select((F.col("id") + 1).alias("id"))
+
+    twice = more(more(spark.range(3)))
+    assert sorted(row["id"] for row in twice.collect()) == [2, 3, 4]
+    left, right = more(spark.range(3)), more(spark.range(1, 3))
+    both = left.alias("l").join(right.alias("r"), F.col("l.id") == F.col("r.id"))
+    assert sorted(row[0] for row in both.collect()) == [2, 3]
+
+
+def test_functions_of_options_are_told_apart_by_them(spark):
+    """The options of ``from_json`` are a dict, which is the same by what it holds."""
+
+    def parsed(**options):
+        return F.from_json(F.col("value"), "a INT", options)
+
+    assert java(parsed(mode="FAILFAST")) is java(parsed(mode="FAILFAST"))
+    assert java(parsed(mode="FAILFAST")) is not java(parsed(mode="PERMISSIVE"))
+
+
+def test_a_struct_without_aliases_is_what_functions_make_with_them(spark):
+    """Names, types, values, and whether there may be none."""
+    rows = spark.createDataFrame([(1, None)], "a INT NOT NULL, `b.c` STRING")
+    ours = expressions.struct({"x": F.col("a"), "b.c": F.col("`b.c`"), "it's": F.lit(2)})
+    theirs = F.struct(F.col("a").alias("x"), F.col("`b.c`").alias("b.c"), F.lit(2).alias("it's"))
+    assert rows.select(ours.alias("s")).schema == rows.select(theirs.alias("s")).schema
+    assert rows.select(ours.alias("s")).collect() == rows.select(theirs.alias("s")).collect()
+
+
+def test_no_more_are_kept_than_are_worth_it(spark, monkeypatch):
+    """Batches have some that no other has: all are forgotten from time to time, and those in use still work."""
+    monkeypatch.setattr(expressions, "_MOST", 3)
+    kept = expressions.Kept()
+    jvm = gateway.of(spark)
+    first = kept.once(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
+    for at in range(10):
+        kept.once(lambda at=at: jvm.functions._java.lit(at), "functions", "lit", at)
+        assert len(kept._built) <= 3
+    again = kept.once(lambda: jvm.functions._java.col("id"), "functions", "col", "id")
+    assert again is not first
+    assert first.toString() == again.toString() == "id"
+
+
+def test_a_type_is_told_by_its_name_where_that_says_all(spark):
+    """Types of parts keep what a name does not say, such as a field's quotes."""
+    schema = spark.createDataFrame([], "a DECIMAL(9,2), b STRUCT<`x y`: INT>, c STRING, d TIMESTAMP_NTZ").schema
+    told = [gateway.named(field.dataType) for field in schema]
+    assert told == ["decimal(9,2)", schema["b"].dataType, "string", "timestamp_ntz"]
+    cast = spark.range(1).select(*[F.lit(None).cast(kind).alias(f.name) for f, kind in zip(schema, told, strict=True)])
+    assert [f.dataType for f in cast.schema] == [f.dataType for f in schema]
