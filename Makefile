@@ -40,16 +40,17 @@ check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "import contracts" $(BIN)/lint-imports
 	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 -m "not spark and not stack"
 
-test: check jars ## check, and every other test
+test: env ## check, and every other test
+	@$(MAKE) --no-print-directory --jobs 2 check jars # one computes, the other waits for a download and for one JVM
 	@$(TIMED) "tests with Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "spark or stack"
 
 # what another line of Spark has to do as well: recorded events, bronze, silver, gold, publish, a lake on S3, in Delta
 TESTS_4.1 := $(addprefix tests/,unit/test_sparkline.py unit/test_java.py unit/test_session_conf.py \
-	unit/test_expressions.py unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
-	unit/test_silver_stage.py unit/test_tables_at_once.py unit/test_schema_change.py unit/test_key_changes.py \
+	unit/test_recorded_source.py unit/test_bronze_rows.py unit/test_envelope.py unit/test_types.py unit/test_position.py \
+	unit/test_silver_stage.py unit/test_tables_at_once.py unit/test_schema_change.py unit/test_key_changes.py unit/test_spans.py \
 	unit/test_gold_stage.py unit/test_publish_stage.py unit/test_objects.py golden/test_recordings.py \
 	contract/test_table_format.py contract/test_delta_log.py contract/test_delta_merge.py contract/test_delta_upkeep.py \
-	contract/test_sink.py contract/test_sink_values.py contract/test_fence.py \
+	contract/test_sink.py contract/test_sink_values.py contract/test_fence.py unit/test_expressions.py \
 	unit/test_sql.py::test_whatever_is_no_query_is_refused unit/test_sql.py::test_queries_are_let_through)
 
 test-spark-4.1: .venv-4.1/.made ## the part of the tests that Spark 4.1 has to pass, in an environment of its own

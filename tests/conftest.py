@@ -29,9 +29,9 @@ for name in ("JAVA_TOOL_OPTIONS", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "PYSPARK_
     os.environ.pop(name, None)
 
 ON_LINUX = "-XX:+UseTransparentHugePages -Djdk.lang.Process.launchMechanism=VFORK"
-BUSY_JVM = f"-Xms2g -Xmn1g -XX:MetaspaceSize=256m {ON_LINUX if sys.platform == 'linux' else ''}"
-"""For a JVM that is at work for minutes: a heap that need not grow, half of it for what is soon forgotten, and room for
-classes; and less ado for each of the small programs that Hadoop calls to change the mode of a local file.
+BUSY_JVM = f"-Xms3g -Xmn1g -XX:MetaspaceSize=256m {ON_LINUX if sys.platform == 'linux' else ''}"
+"""For a JVM that is at work for minutes: a heap that need not grow, a third of it for what is soon forgotten, and room
+for classes; and less ado for each of the small programs that Hadoop calls to change the mode of a local file.
 """
 THOROUGH_JVM = (
     f"-XX:+UseSerialGC {jvm_options.LATE} -XX:-DoEscapeAnalysis -XX:MaxInlineLevel=9 -XX:-UseSuperWord "
@@ -69,7 +69,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[object]:
     with_hudi = any(item.get_closest_marker("hudi") for item in request.session.items)
     formats = ("delta", "hudi") if with_hudi and _may_run_hudi(request.config) else ("delta",)
     bare = settings.bare(None)
-    quick = {"spark.master": "local[2]", "spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "2"}
+    quick = {"spark.master": "local[2]", "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "2"}
     compiler = THOROUGH_JVM if len(request.session.items) > MANY_TESTS else jvm_options.BRIEF
     quick |= {"spark.sql.ui.explainMode": "simple", "spark.driver.extraJavaOptions": f"{compiler} {BUSY_JVM}"}
     made = session.session(bare.model_copy(update={"spark": quick, "formats": formats}))

@@ -26,7 +26,7 @@ class Driver:
     def __init__(self, endpoints: Endpoints, lake: Path, conf: Path) -> None:
         os.environ.update(endpoints.env() | {"REPLICATOR_LAKE": str(lake)})
         self.settings = settings.load(conf, "demo")
-        self.spark = session(self.settings)
+        self.spark = session(self.settings, brief=True)  # it lives for a minute
         self.pipeline: Pipeline = assemble.pipeline(self.spark, self.settings)
         self.lines: list[Line] = []
         self.failure: BaseException | None = None

@@ -22,6 +22,7 @@ from infra.sample_source import CONNECTOR, connector, log_in
 from infra.sources.classicmodels import load, rows
 from infra.truth import check_star
 from replicator.connect.rest import Connect
+from replicator.jvm_options import BRIEF
 from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
@@ -46,7 +47,8 @@ def source(endpoints: Any) -> Iterator[Any]:
 
 def variables(endpoints: Any, **more: str) -> dict[str, str]:
     """The environment of a user who has the stack running."""
-    return {**os.environ, **endpoints.env(), "PYSPARK_PYTHON": sys.executable, **more}
+    own = {"PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": BRIEF}  # no driver lives for long here
+    return {**os.environ, **endpoints.env(), **own, **more}
 
 
 def replicate(env: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
