@@ -1,0 +1,28 @@
+"""What `replicator run` decides before it has a JVM."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicator.cli import run
+
+
+@pytest.mark.parametrize(
+    ("sizes", "few"), [((10, 20), True), ((run._FEW_BYTES, 1), False), ((run._FEW_BYTES,), True)], ids=str
+)
+def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(tmp_path, sizes, few):
+    """All files together decide (decision 0053)."""
+    files = []
+    for at, size in enumerate(sizes):
+        file = tmp_path / f"{at}.jsonl"
+        with file.open("wb") as out:
+            out.truncate(size)
+        files.append(str(file))
+    assert run._are_few(files) is few
+
+
+def test_what_is_no_file_here_may_be_long(tmp_path):
+    """A pattern, a folder, an object: their size is not known before they are read."""
+    assert not run._are_few([f"{tmp_path}/*.jsonl"])
+    assert not run._are_few([str(tmp_path)])
+    assert not run._are_few(["s3a://bucket/events.jsonl"])
