@@ -112,7 +112,12 @@ class _Functions:
         java, kept = getattr(self._java, name), self._kept
         if name not in _FUNCTIONS:
             return java
-        return lambda *parts: kept.once(lambda: java(*parts), "functions", name, *parts)
+
+        def function(*parts: Any) -> Any:
+            return kept.once(lambda: java(*parts), "functions", name, *parts)
+
+        setattr(self, name, function)  # asked for hundreds of times a batch
+        return function
 
 
 class _Utilities:

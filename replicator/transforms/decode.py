@@ -237,7 +237,7 @@ def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | 
         wire = text = F.col("_raw")[F.lit(name)]
     decoded = types.decode(logical, wire, text)
     unsent = F.lit(False) if placeholder is None else unavailable.is_unavailable(text, placeholder)
-    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), unsent.alias("unsent"))
+    return expressions.struct({"value": decoded.value, "problem": decoded.problem, "unsent": unsent})
 
 
 @lru_cache(maxsize=1024)
@@ -346,5 +346,5 @@ def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
         *([because(is_row, F.lit("incompatible_schema"), F.lit(misfit))] if misfit is not None else []),
         *wrong,
         because(F.col("_seq").isNull(), F.lit("position_missing")),
-        F.struct(nothing.alias("reason"), nothing.alias("detail")),
+        expressions.struct({"reason": nothing, "detail": nothing}),
     )

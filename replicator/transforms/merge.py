@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import expressions, names
 from replicator.transforms import shown
 
 SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS
@@ -115,7 +115,7 @@ def column_positions(positions: dict[str, Column], seq: Column, deleted: Column)
     """``_column_seq``: the positions that differ from the default; NULL if none does, and for deleted rows (M3)."""
     default = default_position(seq, deleted)
     pairs = [
-        F.when(place != default, F.struct(F.lit(column).alias("key"), place.alias("value")))
+        F.when(place != default, expressions.struct({"key": F.lit(column), "value": place}))
         for column, place in positions.items()
     ]
     if not pairs:
