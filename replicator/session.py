@@ -54,6 +54,9 @@ _FIXED = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     # the state of a table's log is small: 50 tasks for it are 49 too many (B6)
     "spark.databricks.delta.snapshotPartitions": "2",
+    # a checkpoint of a log, however small its table, costs more than a commit, and tables get theirs at the same tick;
+    # a new process reads 50 commits no slower than 10 (B6, decision 0057)
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
     "spark.scheduler.mode": "FAIR",
 }
 _HUDI = {

@@ -37,7 +37,7 @@ from replicator.debezium.decoding import (
 from replicator.debezium.logical import Field, Logical, spark_type
 from replicator.errors import ConfigError
 
-__all__ = ["Decoded", "Policies", "decode", "lacks_text", "shows_itself", "text_of", "wire_type"]
+__all__ = ["Decoded", "Policies", "decode", "lacks_text", "shows_itself", "text_of", "was_sent", "wire_type"]
 
 _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
@@ -103,10 +103,20 @@ def lacks_text(logical: Logical, wire: Column) -> Column:
 
 
 def text_of(logical: Logical, wire: Column, parsed: Column) -> Column:
-    """A field's text as :func:`decode` wants it, of one that does not show itself. ``parsed`` is what was read for
-    STRING; NULL where the ``wire`` value lacks none.
+    """A field's text as :func:`decode` wants it. ``parsed`` is what was read for STRING: nothing where the field shows
+    itself, NULL where the ``wire`` value lacks none.
     """
+    if shows_itself(logical):
+        return wire
     return F.coalesce(parsed, wire.cast("string")) if wire_type(logical) in (*_NUMBERS, "FLOAT", "DOUBLE") else parsed
+
+
+def was_sent(logical: Logical, wire: Column, parsed: Column) -> Column:
+    """Whether that text is one, without writing it out."""
+    if shows_itself(logical):
+        return wire.isNotNull()
+    is_number = wire_type(logical) in (*_NUMBERS, "FLOAT", "DOUBLE")
+    return wire.isNotNull() | parsed.isNotNull() if is_number else parsed.isNotNull()
 
 
 @dataclass(frozen=True)

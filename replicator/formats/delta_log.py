@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from replicator import gateway, sparkline
 from replicator.formats import delta_files
 
-_FIRST_CHECKPOINT = 10
-"""Commits that the driver reads itself: Delta writes a checkpoint after so many."""
+_FEW_COMMITS = 10
+"""So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""
 
 _KNOWN = 256
 """Of a table with more files the driver does not keep account."""
@@ -149,7 +149,7 @@ class Log:
         identity, version = str(snapshot.metadata().id()), int(snapshot.version())
         known = self._state
         if known is None or known.identity != identity or known.version > version:
-            known = State(identity, -1, 0, {}, {}) if version < _FIRST_CHECKPOINT else None
+            known = State(identity, -1, 0, {}, {}) if version < _FEW_COMMITS else None
             self._partition_by = None
         found = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
         self._state = found
@@ -172,7 +172,7 @@ class Log:
         return tuple(files.values()) if files is not None and delta_files.are_plain(snapshot) else None
 
     def _carried(self, spark: SparkSession, known: State | None, version: int) -> State | None:
-        if known is None or version - known.version > _FIRST_CHECKPOINT:
+        if known is None or version - known.version > _FEW_COMMITS:
             return None
         try:
             for commit in self._read(spark, known.version + 1, version) if version > known.version else ():

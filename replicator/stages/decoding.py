@@ -75,16 +75,21 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
     needs = replace(_needs(share), places=places or share.declaration.transform is not None)
-    typed = cache(lambda: decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs))
+    of_rows = ordered.where(F.col("op") != "t")
+    typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     transform = transforming.begun(share, schema, stored, typed)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
-        few = None
+        quick, newest = None, None
         if not every and _can_be_few(share, forms, layout, needs):
             keys = sum(group["keys"] for group in share.rows)
             newest = deciding(rows, ordered, tied=share.tied, held=needs.placeholder is not None, keys=keys)
-            few = decode.decode(newest, forms, layout, share.name, needs)
-        made, told, replaced = _made(share, lambda: transform.made(typed()), few, kept)
+        if transform.making is None and not any(map(layout.misfit, forms)):
+            wanted = of_rows if newest is None else newest
+            quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
+        made, told = _made(lambda: transform.made(typed()), quick, kept)
+        records_read = sum(group["count"] for group in share.rows)
+        replaced = 0 if newest is None else records_read - told["good"] - told["rejected"]
         tally: Mapping[str, int] | None = told
         swaps = 0
         if needs.key_changes:
@@ -98,16 +103,16 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
 
 
 def _made(
-    share: Share, changed: Callable[[], DataFrame], few: DataFrame | None, kept: ExitStack
-) -> tuple[DataFrame, Mapping[str, int], int]:
-    """The changes, computed, their tally, and how many records are left out. Where one of the ``few`` cannot be applied
-    it replaces nothing, and no record is left out.
+    changed: Callable[[], DataFrame], quick: DataFrame | None, kept: ExitStack
+) -> tuple[DataFrame, Mapping[str, int]]:
+    """The changes, computed, and their tally. Where one of the ``quick`` ones may not be applied they are decoded anew,
+    all, with reasons: it replaces nothing.
     """
-    if few is not None:
-        made, tally = kept.enter_context(tuning.tallied(few, _tally()))
+    if quick is not None:
+        made, tally = kept.enter_context(tuning.tallied(quick, _tally()))
         if not tally["rejected"]:
-            return made, tally, sum(group["count"] for group in share.rows) - tally["good"]
-    return *kept.enter_context(tuning.tallied(changed(), _tally())), 0
+            return made, tally
+    return kept.enter_context(tuning.tallied(changed(), _tally()))
 
 
 def _tally() -> dict[str, Column]:

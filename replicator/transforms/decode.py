@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import expressions, names
-from replicator.debezium import headers, infer, position, types, unavailable
-from replicator.debezium.logical import Field, Logical
+from replicator.debezium import headers, infer, position, types
+from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
+from replicator.transforms import cells
+from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
 
@@ -58,10 +60,15 @@ class Needs:
         return MOVE_COLUMNS if self.key_changes else ("_at",) if self.places else ()
 
 
-def decode(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
-    """Ordered records of one table, truncates left out -> changes."""
+def decode(
+    records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs, *, reasons: bool = True
+) -> DataFrame:
+    """Ordered records of one table, truncates left out -> changes. Without ``reasons`` a ``_reject`` has none, and says
+    that there may be one: changes without any are what they are with reasons, and took half as long.
+    """
     changes, *more = [
-        _decode_form(records.where(F.col("form") == form.id), form, layout, table, needs) for form in forms
+        _decode_form(records.where(F.col("form") == form.id), form, layout, table, needs, reasons=reasons)
+        for form in forms
     ]
     for each in more:
         changes = changes.unionByName(each)
@@ -82,9 +89,11 @@ def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: st
     return decode(as_rows, turned, layout, table, Needs(needs.placeholder, places=needs.places))
 
 
-def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs) -> DataFrame:
+def _decode_form(
+    records: DataFrame, form: Form, layout: Layout, table: str, needs: Needs, *, reasons: bool
+) -> DataFrame:
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
-    structs = _structs(form, layout, needs)
+    structs, row = _structs(form, layout, needs), Cells(form, needs.placeholder, reasons)
     if needs.key_changes:
         records = records.withColumn(_OLD_KEY, F.when(F.col("op") != "d", headers.old_key(F.col("headers"))))
     parsed = records.select(
@@ -93,7 +102,7 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         "key",
         *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
         *[_parse(struct).alias(struct.name) for struct in structs],
-        *([infer.texts(F.col("value"), form.path).alias("_raw")] if _raw_columns(form) else []),
+        *([infer.texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_parsed_needs(form, needs),
     )
     # numbers are told from a placeholder by their texts
@@ -104,34 +113,58 @@ def _decode_form(records: DataFrame, form: Form, layout: Layout, table: str, nee
         "_source_ts_ms",
         "key",
         F.col("_row").isNull().alias("_rowless"),
-        *[cell.alias(name) for name, cell in _cells(form, layout, needs).items()],
+        *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
         *(["_sent"] if needs.generated else []),
         *(_moves(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
     )
-    values, key_problem = _values(form, layout, needs)
-    columns = [values.get(column, F.lit(None)).cast(kind).alias(column) for column, kind in layout.types.items()]
+    return (_explained if reasons else _doubted)(decoded, row, layout, table, needs)
+
+
+def _explained(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: Needs) -> DataFrame:
+    """The changes, each with the reason why it cannot be applied."""
+    columns, key_problem = _columns(row, layout, needs)
     judged = decoded.select(
         *[F.col(name).alias(f"_at_{name}") for name in _CARRIED],
         *columns,
         "_source_ts_ms",
-        _unavailable(form, layout, needs).alias("_unavailable"),
-        _verdict(form, key_problem, layout.misfit(form)).alias("_verdict"),
+        _unavailable(row, layout, needs).alias("_unavailable"),
+        _verdict(row, key_problem, layout.misfit(row.form)).alias("_verdict"),
         *needs.columns,
     )
+    why = letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
     return judged.select(
         *map(names.spark, layout.types),
         F.col("_at__seq").alias("_seq"),
         (F.col("_at_op") == "d").alias("_deleted"),
         "_source_ts_ms",
         "_unavailable",
-        F.when(F.col("_verdict.reason").isNotNull(), _reject(table)).alias("_reject"),
+        F.when(F.col("_verdict.reason").isNotNull(), why).alias("_reject"),
         *needs.columns,
     )
 
 
-def _reject(table: str) -> Column:
-    return letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
+def _doubted(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: Needs) -> DataFrame:
+    """The changes, each with a letter without a reason where it may have one."""
+    columns, key_problem = _columns(row, layout, needs)
+    nothing = F.lit(None).cast("string")
+    return decoded.select(
+        *columns,
+        "_seq",
+        (F.col("op") == "d").alias("_deleted"),
+        "_source_ts_ms",
+        _unavailable(row, layout, needs).alias("_unavailable"),
+        F.when(_doubt(row, key_problem, layout.misfit(row.form)), letter(table, nothing, nothing, F.col("_seq"))).alias(
+            "_reject"
+        ),
+        *needs.columns,
+    )
+
+
+def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Column]:
+    """The table's columns, and what is wrong with the key."""
+    values, key_problem = _values(row, layout, needs)
+    return [values.get(c, F.lit(None)).cast(kind).alias(c) for c, kind in layout.types.items()], key_problem
 
 
 @dataclass(frozen=True)
@@ -210,53 +243,19 @@ def _as_in_headers(fields: Sequence[Field]) -> list[Field]:
     ]
 
 
-def _cells(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
-    """Every value by a short name: ``_c`` of the row, ``_k`` of the key, ``_b`` of the key in ``before``."""
-    raw = _raw_columns(form)
-    cells = {
-        f"_c{i}": _cell(field.name, field.logical, field.name in raw, needs.placeholder)
-        for i, field in enumerate(form.fields)
-    }
-    keys = {f"_k{i}": _value("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
-    gone = {}
+def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
+    """Values of keys by a short name: ``_k`` of the record's, ``_b`` of the key in ``before``."""
+    keys = {f"_k{i}": cells.of_key("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
     if needs.keyless_deletes and not form.is_flat:
-        fields = _fields_of_keys(form, layout)
-        gone = {f"_b{i}": _value("_before", field.name, field.logical) for i, field in enumerate(fields)}
-    return cells | keys | gone
-
-
-def _raw_columns(form: Form) -> frozenset[str]:
-    return form.raw & {field.name for field in form.fields}
-
-
-@lru_cache(maxsize=4096)
-def _cell(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> Column:
-    """STRUCT<value, problem, unsent> of one column of the row; built once, since a Column only names its inputs."""
-    wire, text = _wire_and_text("_row", name, logical)
-    if is_raw:
-        wire = text = F.col("_raw")[F.lit(name)]
-    decoded = types.decode(logical, wire, text)
-    unsent = F.lit(False) if placeholder is None else unavailable.is_unavailable(text, placeholder)
-    return expressions.struct({"value": decoded.value, "problem": decoded.problem, "unsent": unsent})
-
-
-@lru_cache(maxsize=1024)
-def _value(of: str, name: str, logical: Logical) -> Column:
-    """One column of a key; a part that does not fit its type is NULL, and so the key cannot be read."""
-    return types.decode(logical, *_wire_and_text(of, name, logical)).value
-
-
-def _wire_and_text(of: str, name: str, logical: Logical) -> tuple[Column, Column]:
-    wire = F.col(of).getField(name)
-    if types.shows_itself(logical):
-        return wire, wire
-    return wire, types.text_of(logical, wire, F.col(f"{of}_text").getField(name))
+        gone = enumerate(_fields_of_keys(form, layout))
+        keys |= {f"_b{i}": cells.of_key("_before", field.name, field.logical) for i, field in gone}
+    return keys
 
 
 def _old(form: Form, layout: Layout) -> Column:
     """The old key's columns as a struct, as the table has them; NULL for a row that came from no other key."""
     told = {
-        stored_name(field.name): _value("_old_row", field.name, field.logical)
+        stored_name(field.name): cells.of_key("_old_row", field.name, field.logical)
         for field in _as_in_headers(form.key_fields)
     }
     parts = [told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys]
@@ -269,15 +268,12 @@ def _moves(form: Form, layout: Layout) -> list[Column]:
     return [_old(form, layout).alias("_old"), *map(F.col, told)]
 
 
-def _values(form: Form, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
+def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
     """Values by stored name, keys from the Kafka key (C1), from ``before`` (B4) or declared ones from the row; what is
     wrong with the key.
     """
-    values = {
-        home: F.when(~F.col(f"_c{i}.unsent"), F.col(f"_c{i}.value"))
-        for i, field in enumerate(form.fields)
-        if (home := layout.home(field)) is not None
-    }
+    form = row.form
+    values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
     in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
     known = in_key
@@ -306,12 +302,12 @@ def _complete(keys: dict[str, Column]) -> Column:
     return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
 
 
-def _unavailable(form: Form, layout: Layout, needs: Needs) -> Column:
+def _unavailable(row: Cells, layout: Layout, needs: Needs) -> Column:
     """Stored names of the columns that were not sent."""
     unsent = [
-        (home, F.col(f"_c{i}.unsent"))
-        for i, field in enumerate(form.fields)
-        if needs.placeholder is not None and (home := layout.home(field)) is not None
+        (home, row.unsent(i))
+        for i, field in enumerate(row.form.fields)
+        if row.placeholder is not None and (home := layout.home(field)) is not None
     ]
     computed = {stored_name(name): name for name in needs.generated}
     unsent += [(home, ~F.array_contains("_sent", name)) for home, name in computed.items() if home in layout.types]
@@ -321,7 +317,7 @@ def _unavailable(form: Form, layout: Layout, needs: Needs) -> Column:
     return F.array_compact(F.array(*named).cast("array<string>"))
 
 
-def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
+def _verdict(row: Cells, key_problem: Column, misfit: str | None) -> Column:
     """The first thing wrong with a record as STRUCT<reason, detail>; both NULL if nothing is. ``misfit`` is a column
     that the table does not follow; a delete needs only the key.
     """
@@ -331,20 +327,23 @@ def _verdict(form: Form, key_problem: Column, misfit: str | None) -> Column:
     def because(condition: Column, reason: Column, detail: Column = nothing) -> Column:
         return F.when(condition, expressions.struct({"reason": reason, "detail": detail}))
 
-    wrong = [
-        because(
-            is_row & ~F.col(f"_c{i}.unsent") & F.col(f"_c{i}.problem").isNotNull(),
-            F.col(f"_c{i}.problem"),
-            F.lit(field.name),
-        )
-        for i, field in enumerate(form.fields)
-    ]
-    rowless = F.col("_rowless") if form.fields else F.lit(True)
+    problems = [(row.problem(i), F.lit(field.name)) for i, field in enumerate(row.form.fields)]
     return F.coalesce(
         because(key_problem.isNotNull(), key_problem),
-        because(is_row & rowless, F.lit("after_missing")),
+        because(is_row & _is_rowless(row.form), F.lit("after_missing")),
         *([because(is_row, F.lit("incompatible_schema"), F.lit(misfit))] if misfit is not None else []),
-        *wrong,
+        *[because(is_row & problem.isNotNull(), problem, column) for problem, column in problems],
         because(F.col("_seq").isNull(), F.lit("position_missing")),
         expressions.struct({"reason": nothing, "detail": nothing}),
     )
+
+
+def _doubt(row: Cells, key_problem: Column, misfit: str | None) -> Column:
+    """Whether :func:`_verdict` may have something to say; NULL counts as false."""
+    doubts = [row.doubt(i) for i in range(len(row.form.fields))]
+    of_row = reduce(or_, doubts, _is_rowless(row.form)) if misfit is None else F.lit(True)
+    return key_problem.isNotNull() | ((F.col("op") != "d") & of_row) | F.col("_seq").isNull()
+
+
+def _is_rowless(form: Form) -> Column:
+    return F.col("_rowless") if form.fields else F.lit(True)

@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table
-from replicator.stages import decoding, silver, ticks, tuning
+from replicator.stages import decoding, schema_change, silver, ticks, tuning
+from replicator.stages import forms as forms_of
 from replicator.stages.refinement import Refinement
 from replicator.transforms import fold
+from replicator.transforms.decode import Needs, decode
 from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark
@@ -128,6 +130,41 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
                     found.setdefault(share.name.removeprefix("shop."), read.replaced)
             assert rows[0] == rows[1], share.name
     assert found == {name: case.replaced for name, case in CASES.items()}
+
+
+def test_changes_in_no_doubt_need_no_reasons(exact: SparkSession, tmp_path: Path) -> None:
+    """Decoded without reasons a change is what it is with them, and in doubt where it has one; what plans ask no value
+    why it does not fit.
+    """
+    at, some = lake(tmp_path), ("newest", "deleted", "unsent", "keyless", "misfit", "nowhere", "own_key")
+    append(exact, at, *some)
+    doubtful = {}
+    with ticks.unread(exact, at) as tick:
+        assert tick is not None
+        shared = ticks.shared(tick)
+        for share in shared.shares:
+            rows = share.changes_in(shared.records)
+            forms, _ = forms_of.read(share.rows, rows, share.declaration, None)
+            ordered = share.ordered(rows)
+            layout = schema_change.foresee(share, ordered, forms, None).plan.layout
+            needs = Needs(at.placeholder if share.any("has_placeholder") else None, places=True)
+            told, quick = (decode(ordered, forms, layout, share.name, needs, reasons=asked) for asked in (True, False))
+            assert sound(told) == sound(quick), share.name
+            doubtful[share.name.removeprefix("shop.")] = refused(quick)
+            assert refused(told) == refused(quick), share.name
+            plans = [each._jdf.queryExecution().optimizedPlan().toString() for each in (told, quick)]
+            assert ["type_mismatch" in plan for plan in plans] == [True, False], share.name
+    assert {name for name, places in doubtful.items() if places} == {"keyless", "misfit", "nowhere"}
+
+
+def sound(changes: DataFrame) -> list[str]:
+    return sorted(map(str, changes.where("_reject IS NULL").collect()))
+
+
+def refused(changes: DataFrame) -> list[int]:
+    found = changes.where("_reject IS NOT NULL").select("_reject.offset", "_at.offset").collect()
+    assert all(of_letter == of_change for of_letter, of_change in found)
+    return sorted(of_letter for of_letter, _ in found)
 
 
 def test_every_record_is_accounted_for_and_every_row_is_right(spark: SparkSession, tmp_path: Path) -> None:

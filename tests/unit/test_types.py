@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from replicator.debezium import decimals
+from replicator.debezium import decimals, doubts, types
 from replicator.debezium.connect_schema import row_fields
 from replicator.debezium.logical import Logical, Modes, parse_logical, spark_type
 from replicator.debezium.types import Policies, decode, wire_type
@@ -49,22 +49,34 @@ RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
 
 
 def decode_table(spark, cases, policies=None):
-    """[(value, reason, note)] of (type, JSON text of the value) pairs, in their order."""
+    """[(value, reason, note)] of (type, JSON text of the value) pairs, in their order.
+
+    By the policies of silver a value is in doubt where it has a reason, whatever its type is taken for, and nowhere
+    else.
+    """
     logicals = {str(kind): kind for kind, _ in cases}
     names = {name: f"c{at}" for at, name in enumerate(logicals)}
     rows = made(spark, [(at, '{"v":' + value + "}") for at, (_, value) in enumerate(cases)], "at int, j string")
     columns = []
     for name, logical in logicals.items():
         wire = F.from_json("j", f"v {wire_type(logical)}")["v"]
-        decoded = decode(logical, wire, F.from_json("j", "v string")["v"], policies or Policies())
+        text = F.from_json("j", "v string")["v"]
+        decoded = decode(logical, wire, text, policies or Policies())
         value = F.unix_micros(decoded.value) if spark_type(logical) == "TIMESTAMP" else decoded.value
-        columns.append(
-            F.struct(value.alias("value"), decoded.problem.alias("problem"), decoded.note.alias("note")).alias(
-                names[name]
-            )
-        )
+        was_sent = types.was_sent(logical, wire, F.when(types.lacks_text(logical, wire), text))
+        sign = doubts.sign(logical, was_sent, decoded.problem)
+        told = {
+            "value": value,
+            "problem": decoded.problem,
+            "note": decoded.note,
+            "doubt": doubts.is_doubtful(logical, decoded.value, F.lit(False) if sign is None else sign),
+        }
+        columns.append(F.struct(*[part.alias(part_name) for part_name, part in told.items()]).alias(names[name]))
     found = {row["at"]: row for row in rows.select("at", *columns).collect()}
-    return [tuple(found[at][names[str(kind)]]) for at, (kind, _) in enumerate(cases)]
+    if policies is None:
+        told = [(cases[at], name, row[name]) for at, row in found.items() for name in names.values()]
+        assert not [each for each in told if bool(each[2]["doubt"]) != (each[2]["problem"] is not None)]
+    return [tuple(found[at][names[str(kind)]])[:3] for at, (kind, _) in enumerate(cases)]
 
 
 def check(spark, table, policies=None):

@@ -1,0 +1,117 @@
+"""The values of a row under short names, between what was parsed and the columns of a change.
+
+With ``reasons`` a value stands in ``_c<i>`` beside what is wrong with it; without, alone, and ``_s<i>`` is the sign by
+which it may be found doubtful (``debezium/doubts.py``). In a batch without a doubt, that is nearly all of them, the
+reasons are never asked for: they are most of what decoding plans and computes (decision 0057).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from replicator import expressions
+from replicator.debezium import doubts, types, unavailable
+from replicator.debezium.decoding import Decoded
+from replicator.debezium.logical import Logical
+from replicator.debezium.schema import Form
+from replicator.debezium.unavailable import Placeholder
+
+ROW, RAW = "_row", "_raw"
+"""Where the parsed row stands, and the texts of those of its columns that are kept as they were sent."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The values of the rows of a form. With a ``placeholder`` some may not have been sent (debezium.md E4)."""
+
+    form: Form
+    placeholder: Placeholder | None
+    reasons: bool
+
+    def columns(self) -> dict[str, Column]:
+        """All of them, over ROW and RAW."""
+        raw = raw_columns(self.form)
+        cell = _explained if self.reasons else _signed
+        return {
+            f"_{part}{at}": column
+            for at, field in enumerate(self.form.fields)
+            for part, column in cell(field.name, field.logical, field.name in raw, self.placeholder).items()
+        }
+
+    def value(self, at: int) -> Column:
+        """The value; NULL where it was not sent."""
+        value = F.col(f"_c{at}.value" if self.reasons else f"_c{at}")
+        return value if self.placeholder is None else F.when(~self.unsent(at), value)
+
+    def unsent(self, at: int) -> Column:
+        """Whether it was not sent, of a batch that has a placeholder."""
+        return F.col(f"_c{at}.unsent" if self.reasons else f"_u{at}")
+
+    def problem(self, at: int) -> Column:
+        """Why it does not fit, NULL where it does: with ``reasons``."""
+        return self._if_sent(at, F.col(f"_c{at}.problem"))
+
+    def doubt(self, at: int) -> Column:
+        """Whether it may not fit: without ``reasons``."""
+        logical = self.form.fields[at].logical
+        doubt = doubts.is_doubtful(logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
+        return doubt if self.placeholder is None else ~self.unsent(at) & doubt
+
+    def _if_sent(self, at: int, told: Column) -> Column:
+        return told if self.placeholder is None else F.when(~self.unsent(at), told)
+
+
+def raw_columns(form: Form) -> frozenset[str]:
+    """Columns of the row that are kept as they were sent."""
+    return form.raw & {field.name for field in form.fields}
+
+
+@lru_cache(maxsize=1024)
+def of_key(source: str, name: str, logical: Logical) -> Column:
+    """One column of a key in ``source``; a part that does not fit its type is NULL, and so the key cannot be read."""
+    return _decoded(source, name, logical, is_raw=False).value
+
+
+@lru_cache(maxsize=4096)
+def _explained(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
+    """``c`` STRUCT<value, problem, unsent>; built once, since a Column only names its inputs."""
+    decoded = _decoded(ROW, name, logical, is_raw=is_raw)
+    told = {"value": decoded.value, "problem": decoded.problem}
+    if placeholder is not None:
+        told["unsent"] = _is_unsent(name, logical, placeholder, is_raw=is_raw)
+    return {"c": expressions.struct(told)}
+
+
+@lru_cache(maxsize=4096)
+def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
+    """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent."""
+    decoded, (wire, read) = _decoded(ROW, name, logical, is_raw=is_raw), _read(ROW, name, is_raw=is_raw)
+    was_sent = read.isNotNull() if is_raw else types.was_sent(logical, wire, read)
+    cell = {"c": decoded.value}
+    sign = doubts.sign(logical, was_sent, decoded.problem)
+    if sign is not None:
+        cell["s"] = sign
+    if placeholder is not None:
+        cell["u"] = _is_unsent(name, logical, placeholder, is_raw=is_raw)
+    return cell
+
+
+def _decoded(source: str, name: str, logical: Logical, *, is_raw: bool) -> Decoded:
+    wire, read = _read(source, name, is_raw=is_raw)
+    return types.decode(logical, wire, read if is_raw else types.text_of(logical, wire, read))
+
+
+def _is_unsent(name: str, logical: Logical, placeholder: Placeholder, *, is_raw: bool) -> Column:
+    wire, read = _read(ROW, name, is_raw=is_raw)
+    return unavailable.is_unavailable(read if is_raw else types.text_of(logical, wire, read), placeholder)
+
+
+def _read(source: str, name: str, *, is_raw: bool) -> tuple[Column, Column]:
+    """A field as it was read with its wire type, and as text where it was."""
+    if is_raw:
+        return (F.col(RAW)[F.lit(name)],) * 2
+    return F.col(source).getField(name), F.col(f"{source}_text").getField(name)
