@@ -50,7 +50,7 @@ def acquaint(at: Refinement, records: DataFrame, topics: Collection[str]) -> Non
     spark = records.sparkSession
     if not unknown or tuning.is_small(spark):
         return
-    beside = tuning.session_for_records(spark, 0)
+    beside = tuning.session_for_records(spark, 0, len(unknown))
     of_each = [gateway.moved(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]
     few = reduce(DataFrame.unionByName, of_each).coalesce(1)
     with tuning.kept(envelope.read(few, at.source.reading)) as told:

@@ -80,7 +80,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
     news = routing.everything(spark, at.bronze, bronze, routes.topics(table), upto)
-    spark = tuning.session_for_records(spark, news.size)
+    spark = tuning.session_for_records(spark, news.size, len(news.after))
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
     records = records if stood is None else cut.before(records, stood.cut)

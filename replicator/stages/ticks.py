@@ -70,7 +70,7 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
         return
-    spark = tuning.session_for_records(spark, news.size)
+    spark = tuning.session_for_records(spark, news.size, len(news.after))
     news = news if stood is None else cut.with_waiting(news, stood)
     records = news.records(spark, at.bronze, bronze)
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:

@@ -21,6 +21,9 @@ FEW_RECORDS, MANY_RECORDS = 8 << 20, 512 << 20
 Of larger work nothing is to be computed again as a whole where an executor is lost.
 """
 
+FEW_OF_A_TOPIC = 2 << 20
+"""Beyond so many bytes of each topic, on the average, records are worth compiling for (decision 0058)."""
+
 _SIZE = "spark.replicator.size"
 
 _MEDIUM = {
@@ -60,9 +63,10 @@ def session_for_models(spark: SparkSession, size: int) -> SparkSession:
     return _session(spark, fit, exact_names=False)
 
 
-def session_for_records(spark: SparkSession, size: int) -> SparkSession:
-    """The same for ``size`` bytes of bronze that are to be decoded, with exact names."""
-    fit = _SMALL if size <= FEW_RECORDS else _MEDIUM if size <= MANY_RECORDS else {}
+def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSession:
+    """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
+    few = min(FEW_RECORDS, topics * FEW_OF_A_TOPIC)
+    fit = _SMALL if size <= few else _MEDIUM if size <= MANY_RECORDS else {}
     return _session(spark, fit, exact_names=True)
 
 

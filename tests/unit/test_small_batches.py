@@ -66,7 +66,7 @@ def test_a_batch_of_a_small_table_takes_few_jobs(spark: SparkSession, at: Refine
 @pytest.mark.parametrize("size", [0, tuning.MANY_RECORDS, tuning.MANY_RECORDS + 1], ids=["small", "medium", "large"])
 def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int, whole: bool) -> None:
     """Once each, whatever the parts they lie in, and however they are kept; of no rows, none."""
-    session = tuning.session_for_records(spark, size)
+    session = tuning.session_for_records(spark, size, 4)
     rows = made(session, [(n if n % 5 else None,) for n in range(20)], "n INT").repartition(3)
     conditions = {name: F.expr(told) for name, told in CONDITIONS.items()}
     for found, wanted in ((rows, {"odd": 8, "known": 16, "none": 0}), (rows.limit(0), dict.fromkeys(CONDITIONS, 0))):
@@ -84,6 +84,17 @@ def test_models_have_three_sizes(spark: SparkSession) -> None:
     told = [each.conf.get("spark.replicator.size", "large") for each in sessions]
     assert told == ["small", "small", "medium", "medium", "large"]
     assert [tuning.is_large(each) for each in sessions] == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(("topics", "most"), [(0, 0), (1, 2 << 20), (3, 6 << 20), (4, 8 << 20), (9, 8 << 20)])
+def test_records_are_worth_compiling_for_where_a_topic_has_many(spark: SparkSession, topics: int, most: int) -> None:
+    """Decision 0058: a plan is compiled for each table, and pays where that one has enough records."""
+    sessions = [tuning.session_for_records(spark, size, topics) for size in (most, most + 1, tuning.MANY_RECORDS + 1)]
+    assert [(tuning.is_small(each), tuning.is_large(each)) for each in sessions] == [
+        (True, False),
+        (False, False),
+        (False, True),
+    ]
 
 
 def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession) -> None:

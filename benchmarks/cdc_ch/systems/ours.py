@@ -201,7 +201,7 @@ class _Apply(_Ours):
     def run(self, case: Case, home: Path, batch: int) -> Mapping[str, float]:  # noqa: ARG002 - there is one
         changes = self._changes(case)
         size = sum(file.stat().st_size for file in changes.glob("*.parquet"))
-        spark = tuning.session_for_records(self._spark, size)
+        spark = tuning.session_for_records(self._spark, size, 1)
         _put(spark.read.parquet(str(changes)), WIDE, home, 2)
         return {}
 
