@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from replicator import expressions
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
+_SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
+"""Asked for as often; not each line of Spark's pyspark has all of them by this name."""
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
@@ -46,13 +48,22 @@ class _Known:
         setattr(self, name, found)
         return found
 
+    def __call__(self, *parts: Any) -> Any:
+        """A new object of the class."""
+        return self._java(*parts)
+
 
 def remember(jvm: Any) -> None:
     """Keep what pyspark asks for most with its view of the JVM, and what it has had built there."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - `--help` loads no pyspark
+
     if all(name in vars(jvm) for name in _OFTEN):
         return
     for name in _OFTEN:
         setattr(jvm, name, _Known(getattr(jvm, name)))
+    for name in _SESSIONS:
+        with suppress(Py4JError):
+            setattr(jvm, name, _Known(getattr(jvm, name)))
     expressions.keep(jvm)
 
 

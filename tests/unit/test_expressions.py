@@ -109,3 +109,12 @@ def test_a_type_is_told_by_its_name_where_that_says_all(spark):
     assert told == ["decimal(9,2)", schema["b"].dataType, "string", "timestamp_ntz"]
     cast = spark.range(1).select(*[F.lit(None).cast(kind).alias(f.name) for f, kind in zip(schema, told, strict=True)])
     assert [f.dataType for f in cast.schema] == [f.dataType for f in schema]
+
+
+def test_a_class_that_is_asked_for_with_every_read_is_looked_up_once(spark):
+    """The JVM searches all JARs for such a name; pyspark makes objects of it and asks for its members as before."""
+    jvm = gateway.of(spark)
+    assert jvm.SparkSession is jvm.SparkSession
+    assert jvm.SparkSession.getActiveSession is jvm.SparkSession.getActiveSession
+    made = jvm.SparkSession(spark.sparkContext._jsc.sc(), jvm.java.util.HashMap())
+    assert str(made.getClass().getSimpleName()) == "SparkSession"
