@@ -109,9 +109,11 @@ def _made(
     all, with reasons: it replaces nothing.
     """
     if quick is not None:
-        made, tally = kept.enter_context(tuning.tallied(quick, _tally()))
-        if not tally["rejected"]:
-            return made, tally
+        with ExitStack() as tried:
+            made, tally = tried.enter_context(tuning.tallied(quick, _tally()))
+            if not tally["rejected"]:
+                kept.enter_context(tried.pop_all())
+                return made, tally
     return kept.enter_context(tuning.tallied(changed(), _tally()))
 
 

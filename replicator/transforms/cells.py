@@ -44,8 +44,7 @@ class Cells:
 
     def value(self, at: int) -> Column:
         """The value; NULL where it was not sent."""
-        value = F.col(f"_c{at}.value" if self.reasons else f"_c{at}")
-        return value if self.placeholder is None else F.when(~self.unsent(at), value)
+        return self._if_sent(at, F.col(f"_c{at}.value" if self.reasons else f"_c{at}"))
 
     def unsent(self, at: int) -> Column:
         """Whether it was not sent, of a batch that has a placeholder."""
@@ -56,10 +55,9 @@ class Cells:
         return self._if_sent(at, F.col(f"_c{at}.problem"))
 
     def doubt(self, at: int) -> Column:
-        """Whether it may not fit: without ``reasons``."""
-        logical = self.form.fields[at].logical
-        doubt = doubts.is_doubtful(logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
-        return doubt if self.placeholder is None else ~self.unsent(at) & doubt
+        """Whether it may not fit, NULL counting as false: without ``reasons``."""
+        doubt = doubts.is_doubtful(self.form.fields[at].logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
+        return self._if_sent(at, doubt)
 
     def _if_sent(self, at: int, told: Column) -> Column:
         return told if self.placeholder is None else F.when(~self.unsent(at), told)
