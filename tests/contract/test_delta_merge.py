@@ -61,8 +61,9 @@ def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
 
 
 def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
-    """Each batch leaves one file, however many there were."""
-    format_ = DeltaFormat()
+    """Each batch leaves one file, however many there were, behind a checkpoint too."""
+    format_, spark = DeltaFormat(), spark.newSession()
+    spark.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "10")
     table = made(spark, format_, str(tmp_path / "t"))
     for number in range(1, 13):
         format_.put(changed(spark, (number, "n", None, "upsert")), table, Progress("model", number))
