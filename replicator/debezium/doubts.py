@@ -10,8 +10,9 @@ from __future__ import annotations
 from pyspark.sql import Column
 
 from replicator.debezium.logical import Logical
+from replicator.debezium.types import NUL, TEXTS
 
-_TEXTS = frozenset({"string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time", "enum"})
+_TEXTS = frozenset({*TEXTS, "enum"})
 _NOTHING_CAME = frozenset(
     {
         *("smallint", "int", "bigint", "year", "micro_duration", "nano_duration", "float", "double", "boolean"),
@@ -19,7 +20,6 @@ _NOTHING_CAME = frozenset(
         *("micro_timestamp", "nano_timestamp", "zoned_timestamp", "iso_date", "iso_time", "iso_timestamp"),
     }
 )
-_NUL = "\u0000"
 
 
 def sign(logical: Logical, was_sent: Column, problem: Column) -> Column | None:
@@ -34,5 +34,5 @@ def sign(logical: Logical, was_sent: Column, problem: Column) -> Column | None:
 def is_doubtful(logical: Logical, value: Column, sign: Column) -> Column:
     """BOOLEAN, TRUE at least of all values that have a problem, NULL counting as false."""
     if logical.name in _TEXTS:
-        return value.contains(_NUL)
+        return value.contains(NUL)
     return value.isNull() & sign if logical.name in _NOTHING_CAME else sign

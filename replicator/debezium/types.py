@@ -1,7 +1,7 @@
 """From a JSON value to a typed Spark column, or to the reason why not (types.md sections 2 to 5 and 7).
 
 A row is parsed with the *wire* types below, so that numbers go straight into their type (Y1), and where that shows no
-value once more with STRING, only to see whether something was there (:func:`text_of`). :func:`decode` compares the two:
+value once more with STRING, only to see whether something was there (``texts.py``). :func:`decode` compares the two:
 a value that does not fit is a problem, never NULL (Y2). Column functions only; ANSI mode on or off gives the same.
 
 What the text cannot show: a bare JSON number in a field whose logical type says text is taken as Spark rewrites it
@@ -37,7 +37,7 @@ from replicator.debezium.decoding import (
 from replicator.debezium.logical import Field, Logical, spark_type
 from replicator.errors import ConfigError
 
-__all__ = ["Decoded", "Policies", "decode", "lacks_text", "shows_itself", "text_of", "was_sent", "wire_type"]
+__all__ = ["INFINITE", "NUL", "TEXTS", "Decoded", "Policies", "decode", "wire_type"]
 
 _DEFAULT_POLICIES = Policies()
 _WIRE_OF_BITS = {16: "SMALLINT", 32: "INT", 64: "BIGINT"}
@@ -49,11 +49,13 @@ _INTEGER_BITS = {
     "micro_duration": 64,
     "nano_duration": 64,
 }
-_NUMBERS = ("SMALLINT", "INT", "BIGINT", "BOOLEAN")
-_INFINITE = (float("inf"), float("-inf"))
-_TEXTS = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
+INFINITE = (float("inf"), float("-inf"))
+"""What Spark reads a number as that is too large for its type, and a word for infinity."""
+TEXTS = ("string", "json", "uuid", "xml", "ltree", "tsvector", "interval", "zoned_time")
+"""Logical types whose values are any text."""
 _TWO_64 = Decimal(2**64)
-_NUL, _REPLACEMENT = "\u0000", "\ufffd"
+NUL, _REPLACEMENT = "\u0000", "\ufffd"
+"""What a text may not hold, and what a policy puts in its place."""
 _BITS_BYTES = 8
 
 _WKB = Field("wkb", Logical("bytes", encoding="base64"))
@@ -84,39 +86,6 @@ def decode(logical: Logical, wire: Column, text: Column, policies: Policies = _D
     both NULL means JSON null or no such field. Raises ConfigError for a logical type that has no decoder.
     """
     return _family(logical).decode(logical, wire, text, policies)
-
-
-def shows_itself(logical: Logical) -> bool:
-    """Whether what is read with the wire type is the field's text already."""
-    return wire_type(logical) == "STRING"
-
-
-def lacks_text(logical: Logical, wire: Column) -> Column:
-    """Whether a field's text must be read beside its ``wire`` value: of a number only where there is none, or an
-    infinite one, which may be a word or too large a literal; always of what has parts, and of a JSON number with more
-    digits than its type shows.
-    """
-    kind = wire_type(logical)
-    if kind in _NUMBERS:
-        return wire.isNull()
-    return wire.isNull() | wire.isin(*_INFINITE) if kind in ("FLOAT", "DOUBLE") else F.lit(True)
-
-
-def text_of(logical: Logical, wire: Column, parsed: Column) -> Column:
-    """A field's text as :func:`decode` wants it. ``parsed`` is what was read for STRING: nothing where the field shows
-    itself, NULL where the ``wire`` value lacks none.
-    """
-    if shows_itself(logical):
-        return wire
-    return F.coalesce(parsed, wire.cast("string")) if wire_type(logical) in (*_NUMBERS, "FLOAT", "DOUBLE") else parsed
-
-
-def was_sent(logical: Logical, wire: Column, parsed: Column) -> Column:
-    """Whether that text is one, without writing it out."""
-    if shows_itself(logical):
-        return wire.isNotNull()
-    is_number = wire_type(logical) in (*_NUMBERS, "FLOAT", "DOUBLE")
-    return wire.isNotNull() | parsed.isNotNull() if is_number else parsed.isNotNull()
 
 
 @dataclass(frozen=True)
@@ -163,7 +132,7 @@ def _integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decod
 
 def _floating(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
     """NaN and infinities come quoted; a literal too large for the type is no infinity."""
-    is_infinite = wire.isin(*_INFINITE)
+    is_infinite = wire.isin(*INFINITE)
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
     value = F.when(~is_infinite | is_word, wire)
     return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
@@ -180,10 +149,10 @@ def _boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
 
 
 def _string(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    has_nul = wire.contains(_NUL)
+    has_nul = wire.contains(NUL)
     mismatch = complain(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
-        value = F.translate(wire, _NUL, _REPLACEMENT)
+        value = F.translate(wire, NUL, _REPLACEMENT)
         return Decoded(value, mismatch, F.when(has_nul, "nul"))
     return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch), nothing())
 
@@ -225,11 +194,11 @@ def _enum_set(logical: Logical, wire: Column, text: Column, policies: Policies) 
 
 
 def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    has_nul = F.exists(F.concat(F.map_keys(wire), F.map_values(wire)), lambda part: is_true(part.contains(_NUL)))
+    has_nul = F.exists(F.concat(F.map_keys(wire), F.map_values(wire)), lambda part: is_true(part.contains(NUL)))
     mismatch = complain(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
-        clean = F.transform_keys(wire, lambda key, __: F.translate(key, _NUL, _REPLACEMENT))
-        value = F.transform_values(clean, lambda __, held: F.translate(held, _NUL, _REPLACEMENT))
+        clean = F.transform_keys(wire, lambda key, __: F.translate(key, NUL, _REPLACEMENT))
+        value = F.transform_values(clean, lambda __, held: F.translate(held, NUL, _REPLACEMENT))
         return Decoded(value, mismatch, F.when(has_nul, "nul"))
     return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch), nothing())
 
@@ -304,7 +273,7 @@ def _shaped(shape: Logical) -> _Family:
 
 _FAMILIES: Mapping[str, _Family] = {
     **{name: _plain(_WIRE_OF_BITS[bits], _integer) for name, bits in _INTEGER_BITS.items()},
-    **{name: _plain("STRING", _string) for name in _TEXTS},
+    **{name: _plain("STRING", _string) for name in TEXTS},
     **{name: _Family(decimals.wire_type, decimals.decode) for name in ("decimal", "variable_decimal")},
     **{name: _Family(temporal.wire_type, temporal.decode) for name in temporal.NAMES},
     **{name: _shaped(shape) for name, shape in _SHAPES.items()},

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import expressions
-from replicator.debezium import doubts, types, unavailable
+from replicator.debezium import doubts, texts, types, unavailable
 from replicator.debezium.decoding import Decoded
 from replicator.debezium.logical import Logical
 from replicator.debezium.schema import Form
@@ -87,10 +87,9 @@ def _explained(name: str, logical: Logical, is_raw: bool, placeholder: Placehold
 @lru_cache(maxsize=4096)
 def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
     """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent."""
-    decoded, (wire, read) = _decoded(ROW, name, logical, is_raw=is_raw), _read(ROW, name, is_raw=is_raw)
-    was_sent = read.isNotNull() if is_raw else types.was_sent(logical, wire, read)
+    decoded = _decoded(ROW, name, logical, is_raw=is_raw)
     cell = {"c": decoded.value}
-    sign = doubts.sign(logical, was_sent, decoded.problem)
+    sign = doubts.sign(logical, texts.was_sent(logical, *_read(ROW, name, is_raw=is_raw)), decoded.problem)
     if sign is not None:
         cell["s"] = sign
     if placeholder is not None:
@@ -100,16 +99,15 @@ def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder 
 
 def _decoded(source: str, name: str, logical: Logical, *, is_raw: bool) -> Decoded:
     wire, read = _read(source, name, is_raw=is_raw)
-    return types.decode(logical, wire, read if is_raw else types.text_of(logical, wire, read))
+    return types.decode(logical, wire, texts.text_of(logical, wire, read))
 
 
 def _is_unsent(name: str, logical: Logical, placeholder: Placeholder, *, is_raw: bool) -> Column:
-    wire, read = _read(ROW, name, is_raw=is_raw)
-    return unavailable.is_unavailable(read if is_raw else types.text_of(logical, wire, read), placeholder)
+    return unavailable.is_unavailable(texts.text_of(logical, *_read(ROW, name, is_raw=is_raw)), placeholder)
 
 
 def _read(source: str, name: str, *, is_raw: bool) -> tuple[Column, Column]:
-    """A field as it was read with its wire type, and as text where it was."""
+    """A field as it was read with its wire type, and as text where it was. What is raw is a text (types.md Y15)."""
     if is_raw:
         return (F.col(RAW)[F.lit(name)],) * 2
     return F.col(source).getField(name), F.col(f"{source}_text").getField(name)

@@ -10,7 +10,7 @@ BOOLEAN`` (it says that the row is new under its key) and ``_at STRUCT<topic, to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import expressions, names
-from replicator.debezium import headers, infer, position, types
+from replicator.debezium import headers, infer, position
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
@@ -27,6 +27,7 @@ from replicator.transforms import cells
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
+from replicator.transforms.structs import Struct
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_inserted", "_at")
 """What a change has besides, where keys change."""
@@ -101,12 +102,12 @@ def _decode_form(
         F.col("source_ts_ms").alias("_source_ts_ms"),
         "key",
         *dict.fromkeys(struct.json for struct in structs if struct.json != "key"),
-        *[_parse(struct).alias(struct.name) for struct in structs],
+        *[struct.parsed().alias(struct.name) for struct in structs],
         *([infer.texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_parsed_needs(form, needs),
     )
     # numbers are told from a placeholder by their texts
-    texts = {f"{struct.name}_text": _text(struct, whole=needs.placeholder is not None) for struct in structs}
+    texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
     told = parsed.select("*", *[text.alias(name) for name, text in texts.items() if text is not None])
     decoded = told.select(
         *_CARRIED,
@@ -167,53 +168,17 @@ def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Co
     return [values.get(c, F.lit(None)).cast(kind).alias(c) for c, kind in layout.types.items()], key_problem
 
 
-@dataclass(frozen=True)
-class _Struct:
-    """The ``fields`` of what a ``json`` text has at a ``path``, parsed into a column of this ``name``."""
-
-    name: str
-    json: str
-    path: tuple[str, ...]
-    fields: Sequence[Field]
-
-
-def _structs(form: Form, layout: Layout, needs: Needs) -> list[_Struct]:
+def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
     found = [
-        _Struct("_row", "value", form.path, form.fields),
-        _Struct("_key", "key", form.key_path, form.key_fields),
+        Struct("_row", "value", form.path, form.fields),
+        Struct("_key", "key", form.key_path, form.key_fields),
     ]
     if needs.keyless_deletes and not form.is_flat:
         path = (*form.path[:-1], "before")
-        found.append(_Struct("_before", "value", path, _fields_of_keys(form, layout)))
+        found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
     if needs.key_changes:
-        found.append(_Struct("_old_row", _OLD_KEY, (), _as_in_headers(form.key_fields)))
+        found.append(Struct("_old_row", _OLD_KEY, (), _as_in_headers(form.key_fields)))
     return found
-
-
-def _parse(struct: _Struct) -> Column:
-    """Every field in its wire type."""
-    return _read(struct, {field.name: types.wire_type(field.logical) for field in struct.fields})
-
-
-def _text(struct: _Struct, *, whole: bool) -> Column | None:
-    """The fields that are more than a text as STRING, to see whether something was there: read where the parsed struct
-    does not show it, or in every row. None: there are none.
-    """
-    odd = {field.name: field.logical for field in struct.fields if not types.shows_itself(field.logical)}
-    if not odd:
-        return None
-    parsed = _read(struct, dict.fromkeys(odd, "STRING"))
-    if whole:
-        return parsed
-    lacking = [types.lacks_text(logical, F.col(struct.name).getField(name)) for name, logical in odd.items()]
-    return F.when(F.col(struct.name).isNotNull() & reduce(or_, lacking), parsed)
-
-
-def _read(struct: _Struct, kinds: Mapping[str, str]) -> Column:
-    ddl = f"STRUCT<{', '.join(f'{names.spark(name)}: {kind}' for name, kind in kinds.items())}>"
-    for step in reversed(struct.path):
-        ddl = f"STRUCT<{names.spark(step)}: {ddl}>"
-    return reduce(lambda column, step: column[step], struct.path, F.from_json(F.col(struct.json), ddl))
 
 
 def _parsed_needs(form: Form, needs: Needs) -> list[Column]:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.debezium import types
+from replicator.debezium import texts, types
 from replicator.debezium.logical import Logical, parse_logical
 from tests.builders import made
 
@@ -25,9 +25,7 @@ def _both(logical: Logical) -> tuple[Column, Column]:
     """What becomes of ``value`` with its text and without it where none is lacking."""
     wire = F.from_json("value", f"STRUCT<c: {types.wire_type(logical)}>")["c"]
     text = F.from_json("value", "STRUCT<c: STRING>")["c"]
-    lazily = wire
-    if not types.shows_itself(logical):
-        lazily = types.text_of(logical, wire, F.when(types.lacks_text(logical, wire), text))
+    lazily = texts.text_of(logical, wire, F.when(texts.lacks_text(logical, wire), text))
     told = [types.decode(logical, wire, each) for each in (text, lazily)]
     always, seldom = (F.struct(each.value.cast("string").alias("v"), each.problem.alias("p")) for each in told)
     return always, seldom
@@ -44,5 +42,5 @@ def test_a_value_is_the_same_without_a_text_that_it_does_not_lack(exact: SparkSe
     for row in rows.select("value", *cells).collect():
         for kind in KINDS:
             assert row[kind]["seldom"] == row[kind]["always"], (kind, row["value"])
-    lacking = [types.lacks_text(parse_logical("int"), F.from_json("value", "STRUCT<c: INT>")["c"]).alias("lacks")]
+    lacking = [texts.lacks_text(parse_logical("int"), F.from_json("value", "STRUCT<c: INT>")["c"]).alias("lacks")]
     assert [row["lacks"] for row in rows.select(*lacking).collect()][:3] == [True, False, False]

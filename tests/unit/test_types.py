@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from replicator.debezium import decimals, doubts, types
+from replicator.debezium import decimals, doubts, texts
 from replicator.debezium.connect_schema import row_fields
 from replicator.debezium.logical import Logical, Modes, parse_logical, spark_type
 from replicator.debezium.types import Policies, decode, wire_type
@@ -63,15 +63,15 @@ def decode_table(spark, cases, policies=None):
         text = F.from_json("j", "v string")["v"]
         decoded = decode(logical, wire, text, policies or Policies())
         value = F.unix_micros(decoded.value) if spark_type(logical) == "TIMESTAMP" else decoded.value
-        was_sent = types.was_sent(logical, wire, F.when(types.lacks_text(logical, wire), text))
+        was_sent = texts.was_sent(logical, wire, F.when(texts.lacks_text(logical, wire), text))
         sign = doubts.sign(logical, was_sent, decoded.problem)
-        told = {
+        parts = {
             "value": value,
             "problem": decoded.problem,
             "note": decoded.note,
             "doubt": doubts.is_doubtful(logical, decoded.value, F.lit(False) if sign is None else sign),
         }
-        columns.append(F.struct(*[part.alias(part_name) for part_name, part in told.items()]).alias(names[name]))
+        columns.append(F.struct(*[part.alias(part_name) for part_name, part in parts.items()]).alias(names[name]))
     found = {row["at"]: row for row in rows.select("at", *columns).collect()}
     if policies is None:
         told = [(cases[at], name, row[name]) for at, row in found.items() for name in names.values()]
