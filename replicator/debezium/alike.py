@@ -93,7 +93,8 @@ class Templates:
 
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
-    say nothing then.
+    say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): to keep the
+    rest of an envelope, most of its text, costs more than to tell it apart (decision 0059).
     """
     captured = [name for name in CAPTURED if any(name in each.template.groups for each in templates)]
     parts = {name: _part(1 + place) for place, name in enumerate(captured)}
@@ -101,8 +102,9 @@ def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFra
     split = told.withColumn(_PARTS, F.when(F.col(_TOLD).startswith(MATCHED), F.split(_TOLD, SEPARATOR)))
     which = F.substr(F.col(_PARTS)[0], F.lit(2)).cast("int")
     facts = _facts(templates)[which]
+    left = F.coalesce(_part(1 + len(captured)), "value").alias("value")
     taken = split.select(
-        *records.columns,
+        *[left if name == "value" else name for name in records.columns],
         facts.alias(_FACTS),
         _source(templates, parts, facts).alias(_SOURCE),
         _numbers(parts).alias(_NUMBERS),

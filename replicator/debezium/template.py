@@ -53,15 +53,21 @@ _TRANSACTION = rf'(?:null|\{{"id":{_STRING},"total_order":{_NUMBER},"data_collec
 class Template:
     """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the
     numbers of its groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
+    ``image`` is what is left of a value once the rest is captured: an envelope with nothing but the row, or, of a
+    delete, with the row before. '' where all of it is to be kept, and where there is no value.
     """
 
     pattern: str
     groups: Mapping[str, int]
     constants: Mapping[str, str | None]
+    image: str = ""
 
     def captured(self, names: Iterable[str]) -> str:
-        """What takes the place of a text that matches: each of some of CAPTURED, empty where it is NULL."""
-        return SEPARATOR.join(f"${self.groups[name]}" if name in self.groups else "" for name in names)
+        """What takes the place of a text that matches: each of some of CAPTURED, empty where it is NULL; then the
+        ``image``.
+        """
+        told = (f"${self.groups[name]}" if name in self.groups else "" for name in names)
+        return SEPARATOR.join((*told, self.image))
 
 
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
@@ -98,10 +104,12 @@ class _Writer:
         self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
         self._groups: dict[str, int] = {}
         self._constants: dict[str, str | None] = {}
+        self._image = ""
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
-        return Template(pattern, self._groups, self._constants)
+        # behind a schema block all is kept: its example tells what the columns are
+        return Template(pattern, self._groups, self._constants, "" if wrapped else self._image)
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -117,9 +125,10 @@ class _Writer:
         if name == "op":
             return self._op(raw, has_row=row != "null")
         if name == "after":
-            return "null" if row == "null" else self._row(row)
+            return "null" if row == "null" else self._kept(name, self._row(row))
         if name == "before":
-            return "null" if image == "null" else f"(?:null|{self._row(image)})"
+            before = "null" if image == "null" else f"(?:null|{self._row(image)})"
+            return before if row != "null" else self._kept(name, before)
         return _TRANSACTION if name == "transaction" else f"(?:null|{_NUMBER})"
 
     def _op(self, raw: str, *, has_row: bool) -> str:
@@ -127,6 +136,11 @@ class _Writer:
         if re.fullmatch(f'"{allowed}"', raw) is None:
             raise _Unknown
         return self._captured("op", f'"({allowed})"')
+
+    def _kept(self, name: str, pattern: str) -> str:
+        captured = self._captured("image", f"({pattern})")
+        self._image = f'{{"{name}":${self._groups["image"]}}}'
+        return captured
 
     def _row(self, text: str) -> str:
         """Each column a text, a number, a truth value, nothing, or a list of such."""

@@ -89,7 +89,8 @@ def _mutated(text: str, rng: random.Random) -> str:
 
 def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[Any]]:
     """How many records match a template, and those of which it says something else than the parsers. That a value may
-    be the placeholder it says of each that is, and of some that only begin like it.
+    be the placeholder it says of each that is, and of some that only begin like it. Of the record's ``value`` it leaves
+    the image that is yet to be read as it was, and nothing else unless there is a schema block.
     """
     told = alike.read(records, known, Reading().binlog).where(F.col("form").isNotNull())
     parsed = envelope.read(records, Reading())
@@ -98,10 +99,26 @@ def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[A
     for name in (*envelope.SAID, "reason"):
         if name != "held":
             same = same & F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}"))
-    lacks = left_out(F.col("one.value"), "before") | left_out(F.col("one.value"), "after")
-    same = same & (F.col("one.held") | ~lacks)
+    lacks = left_out(F.col("other.value"), "before") | left_out(F.col("other.value"), "after")
+    same = same & (F.col("one.held") | ~lacks) & is_same_image()
     wrong = both.where(~same).select(F.struct("one.*"), F.struct("other.*")).limit(3).collect()
     return told.count(), wrong
+
+
+def is_same_image() -> Column:
+    """Whether the value is the other's, cut down to the image, to the letter; whole where its schema is read."""
+    one, other = F.col("one.value"), F.col("other.value")
+    image = F.when(F.col("one.op") == "d", F.lit("before")).otherwise(F.lit("after"))
+    cut = F.regexp_extract(one, r'^\{"(after|before)":(.*)\}$', 2)
+    is_cut = one.startswith(F.concat(F.lit('{"'), image, F.lit('":'))) & F.contains(
+        other, F.concat(F.lit('"'), image, F.lit('":'), cut)
+    )
+    whole = F.get_json_object(one, "$.after").eqNullSafe(F.get_json_object(other, "$.after"))
+    whole = F.when(F.col("one.op") != "d", whole).otherwise(
+        F.get_json_object(one, "$.before").eqNullSafe(F.get_json_object(other, "$.before"))
+    )
+    keeps = F.col("one.wrapped") | other.isNull()
+    return F.when(keeps, one.eqNullSafe(other)).otherwise(is_cut & whole)
 
 
 def left_out(value: Column, image: str) -> Column:

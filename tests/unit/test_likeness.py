@@ -57,6 +57,17 @@ def without_held(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name != "held"} for row in rows]
 
 
+def images(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """The rows, of the first of which nothing but the image is left that is yet to be read."""
+
+    def image(row: dict[str, Any]) -> str | None:
+        name = "before" if row["op"] == "d" else "after"
+        told = row["value"] and {name: json.loads(row["value"])[name]}
+        return told and json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+    return [{**row, "value": image(row)} for row in rows[:count]] + rows[count:]
+
+
 LATER = {
     "alike": ([sent(5, "a"), sent(6, 'ä "quoted" \\ \n'), sent(7, None)], 0),
     "another value": ([sent(5, 7), sent(6, 1.5), sent(7, True)], 0),
@@ -87,7 +98,7 @@ def test_only_what_is_written_like_a_known_record_is_told_by_a_template(
     records, by_parsers = LATER[name]
     rows, unlike = described(exact, known, records)
     assert unlike == by_parsers
-    assert without_held(rows) == without_held(parsed(exact, records))
+    assert without_held(rows) == without_held(images(parsed(exact, records), len(records) - by_parsers))
 
 
 def test_a_driver_that_knows_no_record_yet_parses_all(exact: SparkSession, tmp_path: Path) -> None:
