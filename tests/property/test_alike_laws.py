@@ -117,7 +117,7 @@ def is_same_image() -> Column:
     whole = F.when(F.col("one.op") != "d", whole).otherwise(
         F.get_json_object(one, "$.before").eqNullSafe(F.get_json_object(other, "$.before"))
     )
-    keeps = F.col("one.wrapped") | other.isNull()
+    keeps = F.col("one.wrapped") | F.col("one.rule").isNotNull()  # a tombstone's value may be an empty text, too
     return F.when(keeps, one.eqNullSafe(other)).otherwise(is_cut & whole)
 
 

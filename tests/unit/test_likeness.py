@@ -63,7 +63,7 @@ def images(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     def image(row: dict[str, Any]) -> str | None:
         name = "before" if row["op"] == "d" else "after"
         told = row["value"] and {name: json.loads(row["value"])[name]}
-        return told and json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        return told and json.dumps(told, separators=(",", ":"))
 
     return [{**row, "value": image(row)} for row in rows[:count]] + rows[count:]
 
