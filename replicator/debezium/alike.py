@@ -93,8 +93,8 @@ class Templates:
 
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
-    say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): to keep the
-    rest of an envelope, most of its text, costs more than to tell it apart (decision 0059).
+    say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): the rest of
+    an envelope, most of its text, would only take memory (decision 0059).
     """
     captured = [name for name in CAPTURED if any(name in each.template.groups for each in templates)]
     parts = {name: _part(1 + place) for place, name in enumerate(captured)}
