@@ -104,12 +104,11 @@ class _Writer:
         self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
         self._groups: dict[str, int] = {}
         self._constants: dict[str, str | None] = {}
-        self._image = ""
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
         # behind a schema block all is kept: its example tells what the columns are
-        return Template(pattern, self._groups, self._constants, "" if wrapped else self._image)
+        return Template(pattern, self._groups, self._constants, "" if wrapped else self._image())
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -125,10 +124,10 @@ class _Writer:
         if name == "op":
             return self._op(raw, has_row=row != "null")
         if name == "after":
-            return "null" if row == "null" else self._kept(name, self._row(row))
+            return "null" if row == "null" else self._captured(name, f"({self._row(row)})")
         if name == "before":
             before = "null" if image == "null" else f"(?:null|{self._row(image)})"
-            return before if row != "null" else self._kept(name, before)
+            return before if row != "null" else self._captured(name, f"({before})")
         return _TRANSACTION if name == "transaction" else f"(?:null|{_NUMBER})"
 
     def _op(self, raw: str, *, has_row: bool) -> str:
@@ -137,10 +136,10 @@ class _Writer:
             raise _Unknown
         return self._captured("op", f'"({allowed})"')
 
-    def _kept(self, name: str, pattern: str) -> str:
-        captured = self._captured("image", f"({pattern})")
-        self._image = f'{{"{name}":${self._groups["image"]}}}'
-        return captured
+    def _image(self) -> str:
+        """An envelope with the image that was captured; '' where none was."""
+        of = (f'{{"{name}":${self._groups[name]}}}' for name in ("after", "before") if name in self._groups)
+        return next(of, "")
 
     def _row(self, text: str) -> str:
         """Each column a text, a number, a truth value, nothing, or a list of such."""

@@ -113,10 +113,10 @@ def is_same_image() -> Column:
     is_cut = one.startswith(F.concat(F.lit('{"'), image, F.lit('":'))) & F.contains(
         other, F.concat(F.lit('"'), image, F.lit('":'), cut)
     )
-    whole = F.get_json_object(one, "$.after").eqNullSafe(F.get_json_object(other, "$.after"))
-    whole = F.when(F.col("one.op") != "d", whole).otherwise(
-        F.get_json_object(one, "$.before").eqNullSafe(F.get_json_object(other, "$.before"))
+    before, after = (
+        F.get_json_object(one, path).eqNullSafe(F.get_json_object(other, path)) for path in ("$.before", "$.after")
     )
+    whole = F.when(F.col("one.op") == "d", before).otherwise(after)
     keeps = F.col("one.wrapped") | F.col("one.rule").isNotNull()  # a tombstone's value may be an empty text, too
     return F.when(keeps, one.eqNullSafe(other)).otherwise(is_cut & whole)
 
