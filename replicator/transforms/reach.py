@@ -29,8 +29,8 @@ def placed(records: DataFrame) -> DataFrame:
 
 def reached(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
-    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether some change
-    stands below an earlier one of its own transaction (Q12).
+    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major part
+    of some change is below that of an earlier one of its own transaction (Q12).
 
     ``known`` is the mark before these places, NULL where there is none.
     """
@@ -118,7 +118,9 @@ def _fell() -> Column:
 
 @cache
 def _split() -> Column:
-    return F.coalesce(_is_below() & (F.col("transaction") == F.col("top.tx")), F.lit(False)).alias("split")
+    place, top, epoch = F.col("place"), F.col("top.place"), len(position.FIRST_EPOCH)
+    is_same = (F.col("transaction") == F.col("top.tx")) & (F.substring(place, 1, epoch) == F.substring(top, 1, epoch))
+    return F.coalesce(_is_below() & is_same & (position.major(place) < position.major(top)), F.lit(False)).alias("split")
 
 
 @cache

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
+from replicator.debezium import envelope, position
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -19,6 +21,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.transforms import reach
 from tests.builders import Record, bronze, record
 
 pytestmark = pytest.mark.spark
@@ -78,6 +81,22 @@ def test_the_rest_of_a_transaction_stands_behind_its_beginning(exact: Any, tmp_p
         2: (21, place(900, 610)),
         3: (31, place(900, 630)),
     }
+
+
+def test_a_change_that_is_late_within_its_transaction_needs_no_other_place(exact: Any) -> None:
+    """A table is looked through for places to mend only where the major part fell (Q12): what a topic gives out of order
+    has its own, and to look through a table takes as long as to decode it.
+    """
+    first, late = change(0, "c", 1, 10, tx=2, commit=900, lsn=620), change(1, "u", 1, 11, tx=2, commit=900, lsn=610)
+    fallen = change(2, "u", 1, 12, tx=2, commit=None, lsn=630)
+
+    def is_split(records: Sequence[Record]) -> bool:
+        rows = envelope.read(bronze(exact, records)).withColumn("epoch", F.lit(position.FIRST_EPOCH))
+        [told] = reach.reached(reach.placed(rows), F.lit(None).cast(reach.MARK)).collect()
+        return bool(told["split"])
+
+    assert not is_split([first, late])
+    assert is_split([first, late, fallen])
 
 
 def test_explain_places_the_rest_of_a_transaction_as_silver_did(exact: Any, tmp_path: Path) -> None:
