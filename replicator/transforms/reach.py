@@ -29,8 +29,8 @@ def placed(records: DataFrame) -> DataFrame:
 
 def reached(places: DataFrame, known: Column) -> DataFrame:
     """One row per (topic, partition, stream, table): ``mark``; ``fell``: the first offset of a streamed change that
-    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major part
-    of some change is below that of an earlier one of its own transaction (Q12).
+    stands below the mark before it although its ``source.ts_ms`` is newer (NULL: none); ``split``: whether the major
+    part of some change is below that of an earlier one of its own transaction (Q12).
 
     ``known`` is the mark before these places, NULL where there is none.
     """
@@ -120,7 +120,8 @@ def _fell() -> Column:
 def _split() -> Column:
     place, top, epoch = F.col("place"), F.col("top.place"), len(position.FIRST_EPOCH)
     is_same = (F.col("transaction") == F.col("top.tx")) & (F.substring(place, 1, epoch) == F.substring(top, 1, epoch))
-    return F.coalesce(_is_below() & is_same & (position.major(place) < position.major(top)), F.lit(False)).alias("split")
+    fell = _is_below() & is_same & (position.major(place) < position.major(top))
+    return F.coalesce(fell, F.lit(False)).alias("split")
 
 
 @cache

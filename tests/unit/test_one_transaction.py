@@ -84,8 +84,8 @@ def test_the_rest_of_a_transaction_stands_behind_its_beginning(exact: Any, tmp_p
 
 
 def test_a_change_that_is_late_within_its_transaction_needs_no_other_place(exact: Any) -> None:
-    """A table is looked through for places to mend only where the major part fell (Q12): what a topic gives out of order
-    has its own, and to look through a table takes as long as to decode it.
+    """A table is looked through for places to mend only where the major part fell (Q12): to look through all takes half
+    as long as to decode it.
     """
     first, late = change(0, "c", 1, 10, tx=2, commit=900, lsn=620), change(1, "u", 1, 11, tx=2, commit=900, lsn=610)
     fallen = change(2, "u", 1, 12, tx=2, commit=None, lsn=630)
