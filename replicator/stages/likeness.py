@@ -44,11 +44,13 @@ def learn(at: Refinement, groups: Iterable[Row]) -> None:
     at.templates.learn([group.asDict() for group in groups], at.placeholder)
 
 
-def acquaint(at: Refinement, records: DataFrame, topics: Collection[str]) -> None:
-    """Learn from the first records of topics of which nothing is known yet, where there are many to come."""
+def acquaint(at: Refinement, records: DataFrame, topics: Collection[str], size: int) -> None:
+    """Learn from the first records of topics of which nothing is known yet, where so many bytes of bronze are to come
+    that it pays.
+    """
     unknown = at.templates.unknown(topics)[:_TOPICS]
     spark = records.sparkSession
-    if not unknown or tuning.is_small(spark):
+    if not unknown or not tuning.are_some(size):
         return
     beside = tuning.session_for_records(spark, 0, len(unknown))
     of_each = [gateway.moved(records, beside).where(F.col("topic") == topic).limit(_RECORDS) for topic in unknown]

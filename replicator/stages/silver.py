@@ -84,7 +84,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
     records = records if stood is None else cut.before(records, stood.cut)
-    records = tuning.laid_out(records)
+    records = tuning.laid_out(records, news.size)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     with ticks.ticking(watch, watch.in_epochs(records, news.after), routes) as tick:
         shared = ticks.shared(tick)

@@ -75,8 +75,8 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     records = news.records(spark, at.bronze, bronze)
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
         records = records.unionByName(waiting)
-    likeness.acquaint(at, records, news.after)
-    records = tuning.laid_out(records)
+    likeness.acquaint(at, records, news.after, news.size)
+    records = tuning.laid_out(records, news.size)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(records, news.after)
     passage = None
@@ -134,7 +134,7 @@ def ticking(watch: Watch, records: DataFrame, routes: Routes) -> Iterator[Tick]:
         shaping.described(watch.spark, watch.at, records, watch.news, routes, survey) as (described, groups, found),
         compaction.marked(watch, described) as told,
     ):
-        yield Tick(watch, told, (groups, found), routes)
+        yield Tick(watch, tuning.gathered(told), (groups, found), routes)
 
 
 def shared(tick: Tick) -> Shared:

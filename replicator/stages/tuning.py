@@ -24,6 +24,11 @@ Of larger work nothing is to be computed again as a whole where an executor is l
 FEW_OF_A_TOPIC = 2 << 20
 """Beyond so many bytes of each topic, on the average, records are worth compiling for (decision 0058)."""
 
+SOME_RECORDS = 1 << 20
+"""From so many bytes of bronze on, some ten thousand records, all cores describe small work, too, by what the first
+records of each topic tell (decision 0060).
+"""
+
 _SIZE = "spark.replicator.size"
 
 _MEDIUM = {
@@ -84,16 +89,26 @@ def is_large(spark: SparkSession) -> bool:
     return spark.conf.get(_SIZE, "large") == "large"
 
 
-def laid_out(rows: DataFrame) -> DataFrame:
-    """Records of bronze as their session works best on them: small ones in one task, without a shuffle in all that
-    follows; medium ones on all cores, also where they come from one file.
+def laid_out(rows: DataFrame, size: int) -> DataFrame:
+    """Records of so many bytes of bronze as their session describes them best: few in one task, others on all cores,
+    medium ones also where they come from one file.
     """
     spark = rows.sparkSession
-    if is_small(spark):
-        return rows.coalesce(1)
     cores = spark.sparkContext.defaultParallelism
+    if is_small(spark):
+        return rows.coalesce(cores if are_some(size) else 1)
     is_uneven = not is_large(spark) and rows.rdd.getNumPartitions() < cores
     return rows.repartition(cores, "offset") if is_uneven else rows
+
+
+def gathered(rows: DataFrame) -> DataFrame:
+    """Small rows that are kept, in one task for all that follows: no table's part of them is worth a shuffle."""
+    return rows.coalesce(1) if is_small(rows.sparkSession) else rows
+
+
+def are_some(size: int) -> bool:
+    """Whether so many bytes of bronze are worth more than the least that a job costs."""
+    return size >= SOME_RECORDS
 
 
 def is_small(spark: SparkSession) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from replicator.debezium import alike, envelope
 from replicator.debezium.unavailable import Placeholder
@@ -15,7 +16,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import likeness, silver
+from replicator.stages import likeness, silver, tuning
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, record, wrapped
 from tests.builders import envelope as change
@@ -105,6 +106,20 @@ def test_a_driver_that_knows_no_record_yet_parses_all(exact: SparkSession, tmp_p
     with likeness.described(at(tmp_path), bronze(exact, [sent(1, "a")]), [TOPIC]) as found:
         assert [row["table"] for row in found.collect()] == ["shop.orders"]
     assert at(tmp_path).templates.of([TOPIC]) == []
+
+
+def test_a_driver_that_has_just_started_looks_at_first_records_where_some_are_to_come(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """To look takes a job, as few records do; of what is known nothing is looked at again (decision 0060)."""
+    known, records = at(tmp_path), bronze(exact, [sent(1, "a"), sent(2, "b", "d"), sent(3, "c")])
+    likeness.acquaint(known, records, [TOPIC], tuning.SOME_RECORDS - 1)
+    assert known.templates.of([TOPIC]) == []
+    likeness.acquaint(known, records, [TOPIC], tuning.SOME_RECORDS)
+    assert {each.facts["table"] for each in known.templates.of([TOPIC])} == {"shop.orders"}
+    learned = known.templates.of([TOPIC])
+    likeness.acquaint(known, records.where(F.expr("assert_true(false) IS NULL")), [TOPIC], tuning.SOME_RECORDS)
+    assert known.templates.of([TOPIC]) == learned
 
 
 def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_stack(exact: SparkSession) -> None:

@@ -97,6 +97,17 @@ def test_records_are_worth_compiling_for_where_a_topic_has_many(spark: SparkSess
     ]
 
 
+@pytest.mark.parametrize(("size", "is_medium"), [(0, False), (tuning.SOME_RECORDS, False), (8 << 20, True)], ids=str)
+def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession, size: int, is_medium: bool) -> None:
+    """Decision 0060: few are described in one task, small work is in one behind that, and medium work never."""
+    session = tuning.session_for_records(spark, size, 1 if is_medium else 9)
+    cores = spark.sparkContext.defaultParallelism
+    rows = tuning.laid_out(made(session, [(n,) for n in range(20)], "offset INT").repartition(3 * cores), size)
+    wanted = 3 * cores if is_medium else cores if size else 1
+    assert (rows.rdd.getNumPartitions(), cores) == (wanted, 2)
+    assert tuning.gathered(rows).rdd.getNumPartitions() == (wanted if is_medium else 1)
+
+
 def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession) -> None:
     """A plan that reads them begins at what is kept, also where a union was cached, which Spark forgets in another."""
     session = tuning.session_for(spark, tuning.SMALL_BYTES + 1)
