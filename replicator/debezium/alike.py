@@ -34,12 +34,13 @@ _SHARED = {
     "table": "STRING",
     "wrapped": "BOOLEAN",
     "key_wrapped": "BOOLEAN",
-    "key_names": "ARRAY<STRING>",
-    "row_names": "ARRAY<STRING>",
     "form": "BIGINT",
     "held": "BOOLEAN",
 }
-"""What is the same of all records of a template."""
+"""What is the same of all records of a template, and asked of each of them."""
+
+EXAMPLE = {"key_names": "ARRAY<STRING>", "row_names": "ARRAY<STRING>", "value": "STRING", "key": "STRING"}
+"""What is asked of one record of a form alone."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Templates:
 
     def __init__(self) -> None:
         self._learned: dict[tuple[Any, ...], list[Known]] = {}
+        self._examples: dict[tuple[str, int], dict[str, Any]] = {}
 
     def learn(self, described: Iterable[Mapping[str, Any]], placeholder: Placeholder) -> None:
         """Take records for examples that are the first of their kind."""
@@ -79,6 +81,12 @@ class Templates:
             kind = tuple(record[name] for name in ("topic", "source_name", "table", "form", "rule", "reason"))
             if kind not in self._learned and len(self._learned) < _AT_MOST:
                 self._learned[kind] = known(record, placeholder)
+                form = record["topic"], record["form"]
+                self._examples.setdefault(form, {name: record[name] for name in EXAMPLE})
+
+    def example(self, topic: str, form: int) -> Mapping[str, Any]:
+        """EXAMPLE of a record of the form, of one of which a template told some record."""
+        return self._examples[topic, form]
 
     def of(self, topics: Collection[str]) -> list[Known]:
         """Those of some topics; none where they are so many that to choose one takes as long as to parse."""
@@ -94,7 +102,8 @@ class Templates:
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
     say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): the rest of
-    an envelope, most of its text, would only take memory (decision 0059).
+    an envelope, most of its text, would only take memory (decision 0059). The names of its columns are NULL, and
+    ``told`` is TRUE: ``Templates.example`` has them.
     """
     captured = [name for name in CAPTURED if any(name in each.template.groups for each in templates)]
     parts = {name: _part(1 + place) for place, name in enumerate(captured)}
@@ -125,7 +134,9 @@ def _said(binlog: str) -> list[Column]:
         "transaction": source["txId"],
         **{name: F.col(_FACTS)[name] for name in _SHARED},
         "rewritten": F.lit(False),
+        "told": F.lit(True),
         **dict.fromkeys(("shape", "reason"), F.lit(None).cast("string")),
+        **dict.fromkeys(("key_names", "row_names"), F.lit(None).cast("array<string>")),
     }
     return [told[name].alias(name) for name in (*envelope.SAID, "reason")]
 

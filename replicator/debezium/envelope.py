@@ -51,7 +51,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of one form are
     decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the topic has no
     envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of
-    it may be the placeholder, E2) and ``shape`` (it may be no plain record, and of which kind; NULL nearly always).
+    it may be the placeholder, E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly always) and
+    ``told`` (FALSE: by its own words, and not by those of others like it, see ``alike.read``).
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
@@ -61,7 +62,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
         if reading.shards and step is steps[3]:
             described = described.withColumn("table", _gathered(reading.shards))
     held = unavailable.in_record(F.col("value"), Placeholder(reading.placeholder))
-    return described.withColumn("held", held).select(*records.columns, *SAID, _kept_reason())
+    said = described.withColumn("held", held).withColumn("told", F.lit(False))
+    return said.select(*records.columns, *SAID, _kept_reason())
 
 
 SAID = (
@@ -84,6 +86,7 @@ SAID = (
     "held",
     "shape",
     "rule",
+    "told",
 )
 """What :func:`read` adds, beside ``reason``."""
 

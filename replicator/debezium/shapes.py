@@ -120,14 +120,14 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
 def unusual(source: SourceSpec, forms: Sequence[int] = ()) -> Column:
     """Whether a record that ``envelope.read`` described must be written anew. Never NULL.
 
-    ``forms`` are those of which an example showed it.
+    ``forms`` are those of which an example showed it: what a template matches has no unions.
     """
     shapes = of(source, {})
     routed = F.col("topic").isin(*shapes.routers)
     if shapes.any_router is not None:
         is_other = F.col("topic").startswith(_CONTROL) | F.col("topic").isin(*shapes.others)
         routed = routed | (~is_other & (F.size(F.split("topic", r"\.")) > 2))
-    return F.col("shape").isNotNull() | F.col("form").isin(*forms) | routed
+    return F.col("shape").isNotNull() | (F.col("form").isin(*forms) & ~F.col("told")) | routed
 
 
 def plain(records: DataFrame, shapes: Shapes) -> DataFrame:

@@ -54,7 +54,7 @@ class Template:
     """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the
     numbers of its groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
     ``image`` is what is left of a value once the rest is captured: an envelope with nothing but the row, or, of a
-    delete, with the row before. '' where all of it is to be kept, and where there is no value.
+    delete, with the row before, without its schema block. '' where there is no such row, and where there is no value.
     """
 
     pattern: str
@@ -107,8 +107,7 @@ class _Writer:
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
-        # behind a schema block all is kept: its example tells what the columns are
-        return Template(pattern, self._groups, self._constants, "" if wrapped else self._image())
+        return Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped))
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -136,10 +135,11 @@ class _Writer:
             raise _Unknown
         return self._captured("op", f'"({allowed})"')
 
-    def _image(self) -> str:
-        """An envelope with the image that was captured; '' where none was."""
+    def _image(self, *, wrapped: bool) -> str:
+        """An envelope with the image that was captured, where it was wrapped without its schema; '' where none was."""
         of = (f'{{"{name}":${self._groups[name]}}}' for name in ("after", "before") if name in self._groups)
-        return next(of, "")
+        image = next(of, "")
+        return f'{{"payload":{image}}}' if wrapped and image else image
 
     def _row(self, text: str) -> str:
         """Each column a text, a number, a truth value, nothing, or a list of such."""

@@ -39,9 +39,18 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
             yield told.where(~unlike).unionByName(others)
 
 
+def exampled(at: Refinement, groups: Iterable[Row]) -> list[Row]:
+    """Groups of a survey, each with an example, also where all its records are like known ones."""
+    return [group if group["exampled"] else _with_known(at, group) for group in groups]
+
+
+def _with_known(at: Refinement, group: Row) -> Row:
+    return Row(**{**group.asDict(), **at.templates.example(group["topic"], group["form"])})
+
+
 def learn(at: Refinement, groups: Iterable[Row]) -> None:
     """Take the examples of a survey for how records like them are written."""
-    at.templates.learn([group.asDict() for group in groups], at.placeholder)
+    at.templates.learn([group.asDict() for group in groups if group["exampled"]], at.placeholder)
 
 
 def acquaint(at: Refinement, records: DataFrame, topics: Collection[str], size: int) -> None:

@@ -149,7 +149,7 @@ def shared(tick: Tick) -> Shared:
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
     if nulls_delete or by_time or any(_may_be_read_otherwise(group) for group in groups):
         records = exempt.by_declaration(records, at.source)
-        groups = changes.survey(records).collect()
+        groups = likeness.exampled(at, changes.survey(records).collect())
         learned = _learned(learned, groups, news, at.source)
     by_table: dict[str | None, list[Row]] = defaultdict(list)
     for group in groups:
@@ -192,12 +192,13 @@ def _may_be_read_otherwise(group: Row) -> bool:
 
 def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:
     """The groups of the range and the marks of its partitions, in one job."""
-    groups = changes.survey(records).select(F.struct("*").alias("group"))
+    told = changes.survey(records).select(F.struct("*").alias("group"))
     marks = reach.reached(reach.placed(records), watch.at.reached.marks(watch.news.continued)).select(
         F.struct("*").alias("mark")
     )
-    rows = groups.unionByName(marks, allowMissingColumns=True).collect()
-    return [row["group"] for row in rows if row["group"]], [row["mark"] for row in rows if row["mark"]]
+    rows = told.unionByName(marks, allowMissingColumns=True).collect()
+    groups = likeness.exampled(watch.at, [row["group"] for row in rows if row["group"]])
+    return groups, [row["mark"] for row in rows if row["mark"]]
 
 
 def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:

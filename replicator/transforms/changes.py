@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
+from replicator.debezium.alike import EXAMPLE
 from replicator.debezium.envelope import TOMBSTONE
 from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
@@ -23,10 +24,11 @@ def survey(records: DataFrame) -> DataFrame:
     """What a range holds, one row per (topic, table, form, rule, reason): its ``count`` and what decides how to
     decode it.
 
-    ``value`` and ``key`` are one example of the form; ``keys`` says about how many there are.
+    ``value``, ``key`` and their names are those of one example, of a record that was described by its own words;
+    ``exampled`` says whether there was one. ``keys`` says about how many keys there are.
     """
-    examples = ("flat", "wrapped", "key_wrapped", "key_names", "row_names", "value", "key")
-    return records.groupBy("topic", "source_name", "table", "form", "rule", "reason").agg(
+    example = F.struct(F.lit(True).alias("exampled"), *EXAMPLE)
+    found = records.groupBy("topic", "source_name", "table", "form", "rule", "reason").agg(
         F.count("*").alias("count"),
         F.max("is_snapshot").alias("has_snapshot"),
         F.max("held").alias("has_placeholder"),
@@ -40,8 +42,10 @@ def survey(records: DataFrame) -> DataFrame:
         F.approx_count_distinct("key", _KEYS_ERROR).alias("keys"),
         F.max((F.col("op") == "d") & F.col("key").isNull()).alias("has_keyless_delete"),
         F.max(headers.is_key_change(F.col("headers"))).alias("has_key_change"),
-        *[F.first(name).alias(name) for name in examples],
+        *[F.first(name).alias(name) for name in ("flat", "wrapped", "key_wrapped")],
+        F.first(F.when(~F.col("told"), example), ignorenulls=True).alias("_example"),
     )
+    return found.select("*", "_example.*").drop("_example")
 
 
 def by_mode(
