@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from replicator import expressions
 from replicator.debezium import envelope, position, template
+from replicator.debezium.infer import slices
 from replicator.debezium.template import BETWEEN, CAPTURED, CONSTANT, MATCHED, SEPARATOR, Template
 from replicator.debezium.unavailable import Placeholder
 
@@ -39,7 +40,7 @@ _SHARED = {
 }
 """What is the same of all records of a template, and asked of each of them."""
 
-EXAMPLE = {"key_names": "ARRAY<STRING>", "row_names": "ARRAY<STRING>", "value": "STRING", "key": "STRING"}
+EXAMPLE = ("key_names", "row_names", "value", "key")
 """What is asked of one record of a form alone."""
 
 
@@ -81,11 +82,13 @@ class Templates:
             kind = tuple(record[name] for name in ("topic", "source_name", "table", "form", "rule", "reason"))
             if kind not in self._learned and len(self._learned) < _AT_MOST:
                 self._learned[kind] = known(record, placeholder)
-                form = record["topic"], record["form"]
-                self._examples.setdefault(form, {name: record[name] for name in EXAMPLE})
+                if self._learned[kind]:
+                    self._examples.setdefault((record["topic"], record["form"]), _example(record))
 
     def example(self, topic: str, form: int) -> Mapping[str, Any]:
-        """EXAMPLE of a record of the form, of one of which a template told some record."""
+        """EXAMPLE of a record of the form, of one of which a template told some record; of its value the schema block
+        alone.
+        """
         return self._examples[topic, form]
 
     def of(self, topics: Collection[str]) -> list[Known]:
@@ -97,6 +100,12 @@ class Templates:
         """Topics of which no record was seen."""
         seen = {kind[0] for kind in self._learned}
         return [topic for topic in topics if topic not in seen]
+
+
+def _example(record: Mapping[str, Any]) -> dict[str, Any]:
+    block = slices(record["value"], ())["schema"] if record["wrapped"] else None
+    value = None if block is None else f'{{"schema":{block},"payload":{{}}}}'
+    return {**{name: record[name] for name in EXAMPLE}, "value": value}
 
 
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
