@@ -134,7 +134,7 @@ def ticking(watch: Watch, records: DataFrame, routes: Routes) -> Iterator[Tick]:
         shaping.described(watch.spark, watch.at, records, watch.news, routes, survey) as (described, groups, found),
         compaction.marked(watch, described) as told,
     ):
-        yield Tick(watch, tuning.gathered(told), (groups, found), routes)
+        yield Tick(watch, tuning.gathered(told, watch.news.size), (groups, found), routes)
 
 
 def shared(tick: Tick) -> Shared:

@@ -101,9 +101,11 @@ def laid_out(rows: DataFrame, size: int) -> DataFrame:
     return rows.repartition(cores, "offset") if is_uneven else rows
 
 
-def gathered(rows: DataFrame) -> DataFrame:
-    """Small rows that are kept, in one task for all that follows: no table's part of them is worth a shuffle."""
-    return rows.coalesce(1) if is_small(rows.sparkSession) else rows
+def gathered(rows: DataFrame, size: int) -> DataFrame:
+    """Records that were :func:`laid_out`, described and kept: small ones in one task for all that follows, since no
+    table's part of them is worth a shuffle.
+    """
+    return rows.coalesce(1) if is_small(rows.sparkSession) and are_some(size) else rows
 
 
 def are_some(size: int) -> bool:

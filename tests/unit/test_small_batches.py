@@ -105,7 +105,7 @@ def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession,
     rows = tuning.laid_out(made(session, [(n,) for n in range(20)], "offset INT").repartition(3 * cores), size)
     wanted = 3 * cores if is_medium else cores if size else 1
     assert (rows.rdd.getNumPartitions(), cores) == (wanted, 2)
-    assert tuning.gathered(rows).rdd.getNumPartitions() == (wanted if is_medium else 1)
+    assert tuning.gathered(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
 
 
 def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession) -> None:
