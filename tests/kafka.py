@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,10 @@ def create(servers: str, *topics: str, partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": servers})
     for each in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
         each.result(timeout=30)
+    latest = time.monotonic() + 30
+    while missing := set(topics) - admin.list_topics(timeout=30).topics.keys():  # the controller knows before a broker
+        assert time.monotonic() < latest, missing
+        time.sleep(0.05)
 
 
 def produce(
