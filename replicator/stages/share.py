@@ -99,6 +99,11 @@ class Share:
         """Groups of records that may change a row."""
         return [group for group in self.groups if group["rule"] is None and group["reason"] is None]
 
+    @property
+    def count(self) -> int:
+        """How many records those are."""
+        return sum(group["count"] for group in self.rows)
+
     def described(self, records: DataFrame) -> AbstractContextManager[DataFrame]:
         """Bronze records of the table's topics with what they say about themselves, and their epoch; kept for the time
         of the block.

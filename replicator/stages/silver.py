@@ -130,6 +130,7 @@ def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]
     A large batch keeps all cores busy with one table, and its rows in memory.
     """
     threads = 1 if tuning.is_large(watch.spark) else min(watch.at.tables_at_once, len(shared.shares))
+    tuning.divided(watch.spark)
     free = SimpleQueue[SparkSession]()
     for spark in (watch.spark, *(gateway.beside(watch.spark) for _ in range(1, threads))):
         free.put(spark)
@@ -143,8 +144,10 @@ def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]
         finally:
             free.put(spark)
 
-    accounts = side_by_side.each(account, shared.shares, threads, "silver")
-    return {share.name: account for share, account in zip(shared.shares, accounts, strict=True)}
+    longest_first = sorted(shared.shares, key=lambda share: -share.count)
+    accounts = side_by_side.each(account, longest_first, threads, "silver")
+    done = {share.name: account for share, account in zip(longest_first, accounts, strict=True)}
+    return {share.name: done[share.name] for share in shared.shares}
 
 
 def _taken(share: Share, records: DataFrame) -> Account:

@@ -19,6 +19,7 @@ from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt, reach, ties
+from replicator.transforms.compaction import compacted
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,12 @@ def shared(tick: Tick) -> Shared:
     orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
     by_time = [table for table, order in orders.items() if order == BY_TIME]
     scattered = _scattered(watch, found, learned)
-    records = routing.as_routed(tick.records, learned, at.source, by_time=by_time, scattered=scattered)
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
-    if nulls_delete or by_time or any(_may_be_read_otherwise(group) for group in groups):
+    is_otherwise = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
+    records = tick.records
+    if is_otherwise or learned.by_offset or compacted(at.source) is not None:
+        records = routing.as_routed(records, learned, at.source, by_time=by_time, scattered=scattered)
+    if is_otherwise:
         records = exempt.by_declaration(records, at.source)
         groups = likeness.exampled(at, changes.survey(records).collect())
         learned = _learned(learned, groups, news, at.source)

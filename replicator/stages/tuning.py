@@ -26,7 +26,8 @@ FEW_OF_A_TOPIC = 2 << 20
 
 SOME_RECORDS = 1 << 20
 """From so many bytes of bronze on, some ten thousand records, all cores describe small work, too, by what the first
-records of each topic tell (decision 0060).
+records of each topic tell (decision 0060), and what is done with all of them is compiled: plans of that are the same in
+each tick, to the letter, so that a driver that goes on compiles them once (decision 0061).
 """
 
 _SIZE = "spark.replicator.size"
@@ -42,17 +43,20 @@ _MEDIUM = {
     "spark.sql.constraintPropagation.enabled": "false",
     _SIZE: "medium",
 }
-_SMALL = {
-    **_MEDIUM,
+_INTERPRETED = {
     # plans differ from batch to batch, and compiling one costs more than running it (B10)
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # an interpreted projection keeps what its expressions have in common in a cache that it empties for every row
     "spark.sql.subexpressionElimination.enabled": "false",
+}
+_SOME = {
+    **_MEDIUM,
     "spark.sql.shuffle.partitions": "1",
     # the source of a small MERGE is checkpointed already, see `kept`
     "spark.databricks.delta.merge.materializeSource": "none",
     _SIZE: "small",
 }
+_SMALL = {**_SOME, **_INTERPRETED}
 
 
 def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) -> SparkSession:
@@ -71,8 +75,15 @@ def session_for_models(spark: SparkSession, size: int) -> SparkSession:
 def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSession:
     """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
     few = min(FEW_RECORDS, topics * FEW_OF_A_TOPIC)
-    fit = _SMALL if size <= few else _MEDIUM if size <= MANY_RECORDS else {}
+    small = _SOME if are_some(size) else _SMALL
+    fit = small if size <= few else _MEDIUM if size <= MANY_RECORDS else {}
     return _session(spark, fit, exact_names=True)
+
+
+def divided(spark: SparkSession) -> None:
+    """From now on the session is for a table's share of the records: of small work that is never worth compiling."""
+    for key, value in _INTERPRETED.items() if is_small(spark) else ():
+        spark.conf.set(key, value)
 
 
 def _session(spark: SparkSession, settings: Mapping[str, str], *, exact_names: bool) -> SparkSession:

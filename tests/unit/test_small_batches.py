@@ -11,11 +11,12 @@ from pyspark.sql import functions as F
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver, tuning
+from replicator.spec import BY_TIME, Column, Declaration, SourceSpec
+from replicator.stages import routing, silver, ticks, tuning
 from replicator.stages.refinement import Refinement
-from tests.builders import UNSENT, bronze, envelope, made, record
+from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark
 
@@ -106,6 +107,59 @@ def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession,
     wanted = 3 * cores if is_medium else cores if size else 1
     assert (rows.rdd.getNumPartitions(), cores) == (wanted, 2)
     assert tuning.gathered(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
+
+
+def test_what_is_done_with_some_records_is_compiled(spark: SparkSession) -> None:
+    """Decision 0061: with all of them, from a megabyte on; never with a table's share of small work."""
+    mode, told = "spark.sql.codegen.factoryMode", []
+    for size in (0, tuning.SOME_RECORDS, 8 << 20, (8 << 20) + 1):
+        session = tuning.session_for_records(spark, size, 9)
+        before = session.conf.get(mode)
+        tuning.divided(session)
+        told.append((tuning.is_small(session), before, session.conf.get(mode)))
+    assert told == [
+        (True, "NO_CODEGEN", "NO_CODEGEN"),
+        (True, "FALLBACK", "NO_CODEGEN"),
+        (True, "FALLBACK", "NO_CODEGEN"),
+        (False, "FALLBACK", "FALLBACK"),
+    ]
+
+
+PLAIN = record("s.shop.orders", 1, {"id": 1}, envelope("u", {"id": 1, "v": "a"}, pos=9))
+FLAT = {"id": 2, "v": "b"}
+
+
+@pytest.mark.parametrize(
+    ("others", "declared", "is_plain"),
+    [
+        ([record("s.shop.orders", 2, {"id": 1}, None)], {}, True),
+        ([record("s.shop.orders", 2, {"id": 2}, FLAT)], {}, False),
+        ([record("s.shop.orders", 2, None, envelope("t", None, pos=12))], {}, False),
+        ([record("s.shop.flat", 2, {"id": 2}, FLAT), record("s.shop.flat", 3, {"id": 2}, None)], {}, False),
+        ([record("s.shop.flat", 2, {"id": 2}, FLAT | {"__deleted": "false"})], {}, False),
+        ([], {"sequence_by": BY_TIME}, False),
+        ([record("s.shop.orders", 2, {"id": 1}, None)], {"compacted_topic": True}, False),
+    ],
+    ids=["tombstone", "bare", "truncate", "nulls that delete", "by offset", "by time", "compacted"],
+)
+def test_records_that_no_mode_changes_are_taken_as_they_were_described(
+    exact: SparkSession, tmp_path: Path, others: list[Record], declared: dict[str, Any], is_plain: bool
+) -> None:
+    """Q7 to Q9, B5, F2, T4: plain envelopes are what their topic's mode makes of them; where one record is not, or a
+    table is declared to be read in another way, all of the batch are read by their modes.
+    """
+    memory = MemoryFormat()
+    table = Declaration("shop.orders", (Column("id", "int"), Column("v", "string")), **declared)
+    source = SourceSpec("s", ".*", tables=(table,))
+    at = Refinement(source, memory, memory, MemoryControl(), Lake(str(tmp_path)), 1.0)
+    at.bronze.append(bronze(exact, [PLAIN, *others]), at.lake.bronze("s"), None)
+    with ticks.unread(exact, at) as tick:
+        assert tick is not None
+        shared = ticks.shared(tick)
+        assert (shared.records is tick.records) == is_plain
+        read = routing.as_routed(tick.records, shared.routes, source)
+        same = read.select(*tick.records.columns).exceptAll(tick.records)
+        assert not is_plain or same.isEmpty()
 
 
 def test_large_rows_that_are_kept_together_are_computed_once(spark: SparkSession) -> None:

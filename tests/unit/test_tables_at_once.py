@@ -57,6 +57,18 @@ class Met(MemoryFormat):
                 self._busy -= 1
 
 
+class Noting(MemoryFormat):
+    """Knows in which order tables were written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
+        self.written.append(table.name)
+        return super().apply(changes, table, progress)
+
+
 class Leased:
     """A lease that nobody takes."""
 
@@ -83,6 +95,16 @@ def take(spark: SparkSession, at: Refinement, *records: Record) -> dict[str, Acc
 
 def rows(spark: SparkSession, at: Refinement, name: str) -> dict[int, int]:
     return {row["id"]: row["v"] for row in at.silver.read(spark, at.lake.silver("s", f"shop.{name}")).collect()}
+
+
+@pytest.mark.spark
+def test_the_table_with_the_most_records_is_taken_first(exact: SparkSession, tmp_path: Path) -> None:
+    """None waits in the end for one that began late; the accounts are in the order of the names."""
+    noting = Noting()
+    at = world(tmp_path, noting, at_once=1)
+    done = take(exact, at, change("a", 1), *(change("b", n) for n in range(3)), *(change("c", n) for n in range(2)))
+    assert noting.written == ["s/shop.b", "s/shop.c", "s/shop.a"]
+    assert list(done) == [f"s/shop.{name}" for name in NAMES]
 
 
 @pytest.mark.spark
