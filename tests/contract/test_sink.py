@@ -23,7 +23,18 @@ from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
 from replicator.spec import Applied, ModelColumn, Progress, Token
 from tests.builders import made
 from tests.contract.commit_proxy import CommitProxy
-from tests.contract.serving import CUSTOMERS, ORDERS, QUICK, Served, ann, customers, difference, model, orders
+from tests.contract.serving import (
+    CUSTOMERS,
+    ORDERS,
+    QUICK,
+    Served,
+    ann,
+    customers,
+    difference,
+    execute,
+    model,
+    orders,
+)
 
 
 @pytest.fixture(
@@ -425,6 +436,27 @@ def test_rows_of_many_tasks_and_pieces_all_arrive(spark, postgres: Served) -> No
     batch = Difference(of, rows.where("id < 23456"), Progress("g", 1), complete=True)
     assert postgres.sink.publish([batch]) == {of.name: Applied(23_456, 0, 0, 1)}
     assert postgres.rows(of) == [(key, f"ü {key}") for key in range(23_456)]
+
+
+@pytest.mark.spark
+@pytest.mark.stack
+def test_a_row_that_changes_stays_in_its_page(spark, postgres: Served) -> None:
+    """Decision 0062: in a table that the sink makes a page has room for changed rows, a tenth of it, so that no index
+    learns of them; what its owner sets instead stays.
+    """
+    of = model(postgres.schema, "pages", {"id": "integer", "name": "text"})
+    rows = spark.range(0, 3_000, 1, 1).selectExpr("CAST(id AS INT) id", "concat('name ', id) name", "'upsert' _op")
+    pages = "SELECT id, (ctid::text::point)[0] FROM $.pages ORDER BY id"
+    told = "SELECT reloptions FROM pg_class WHERE oid = '$.pages'::regclass"
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    before = execute(postgres, pages)
+    assert (len({page for _, page in before}) > 5, execute(postgres, told)) == (True, [(["fillfactor=90"],)])
+    changed = rows.where("id % 20 = 0").withColumn("name", F.lit("other"))
+    assert postgres.sink.publish([Difference(of, changed, Progress("g", 2))])[of.name].updated == 150
+    assert execute(postgres, pages) == before
+    execute(postgres, "ALTER TABLE $.pages SET (fillfactor = 70)")
+    postgres.sink.publish([Difference(of, changed.withColumn("name", F.lit("third")), Progress("g", 3))])
+    assert execute(postgres, told) == [(["fillfactor=70"],)]
 
 
 @pytest.mark.spark
