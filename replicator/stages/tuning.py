@@ -26,8 +26,12 @@ FEW_OF_A_TOPIC = 2 << 20
 
 SOME_RECORDS = 1 << 20
 """From so many bytes of bronze on, some ten thousand records, all cores describe small work, too, by what the first
-records of each topic tell (decision 0060), and what is done with all of them is compiled: plans of that are the same in
-each tick, to the letter, so that a driver that goes on compiles them once (decision 0061).
+records of each topic tell (decision 0060).
+"""
+
+COMPILED_RECORDS = 4 << 20
+"""From here on what is done with all records of small work is compiled: its plans are the same in each tick, to the
+letter, so that a driver that goes on compiles them once, and one that ends has lost nothing (decision 0061).
 """
 
 _SIZE = "spark.replicator.size"
@@ -49,14 +53,14 @@ _INTERPRETED = {
     # an interpreted projection keeps what its expressions have in common in a cache that it empties for every row
     "spark.sql.subexpressionElimination.enabled": "false",
 }
-_SOME = {
+_COMPILED = {
     **_MEDIUM,
     "spark.sql.shuffle.partitions": "1",
     # the source of a small MERGE is checkpointed already, see `kept`
     "spark.databricks.delta.merge.materializeSource": "none",
     _SIZE: "small",
 }
-_SMALL = {**_SOME, **_INTERPRETED}
+_SMALL = {**_COMPILED, **_INTERPRETED}
 
 
 def session_for(spark: SparkSession, size: int, *, exact_names: bool = False) -> SparkSession:
@@ -75,7 +79,7 @@ def session_for_models(spark: SparkSession, size: int) -> SparkSession:
 def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSession:
     """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
     few = min(FEW_RECORDS, topics * FEW_OF_A_TOPIC)
-    small = _SOME if are_some(size) else _SMALL
+    small = _COMPILED if size >= COMPILED_RECORDS else _SMALL
     fit = small if size <= few else _MEDIUM if size <= MANY_RECORDS else {}
     return _session(spark, fit, exact_names=True)
 

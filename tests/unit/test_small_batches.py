@@ -109,10 +109,10 @@ def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession,
     assert tuning.gathered(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
 
 
-def test_what_is_done_with_some_records_is_compiled(spark: SparkSession) -> None:
-    """Decision 0061: with all of them, from a megabyte on; never with a table's share of small work."""
+def test_what_is_done_with_all_records_is_compiled_where_they_are_many(spark: SparkSession) -> None:
+    """Decision 0061: not with a few megabytes, and never with a table's share of small work."""
     mode, told = "spark.sql.codegen.factoryMode", []
-    for size in (0, tuning.SOME_RECORDS, 8 << 20, (8 << 20) + 1):
+    for size in (tuning.COMPILED_RECORDS - 1, tuning.COMPILED_RECORDS, 8 << 20, (8 << 20) + 1):
         session = tuning.session_for_records(spark, size, 9)
         before = session.conf.get(mode)
         tuning.divided(session)
