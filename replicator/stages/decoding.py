@@ -88,8 +88,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
         made, told = _made(lambda: transform.made(typed()), quick, kept)
-        records_read = sum(group["count"] for group in share.rows)
-        replaced = 0 if newest is None else records_read - told["good"] - told["rejected"]
+        replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
         tally: Mapping[str, int] | None = told
         swaps = 0
         if needs.key_changes:
@@ -129,8 +128,8 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     in_key = all({stored_name(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
     is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or share.declaration.transform)
     is_apart = any(map(share.any, ("truncates", "has_null_key"))) or share.declaration.has_history
-    records, keys = (sum(group[name] for group in share.rows) for name in ("count", "keys"))
-    return bool(layout.keys) and in_key and is_plain and not is_apart and records >= _WORTH_IT * keys
+    keys = sum(group["keys"] for group in share.rows)
+    return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
 
 def _needs(share: Share) -> Needs:

@@ -19,7 +19,6 @@ from replicator.stages.rewind import Watch
 from replicator.stages.routing import News, Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt, reach, ties
-from replicator.transforms.compaction import compacted
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def shared(tick: Tick) -> Shared:
     nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
     is_otherwise = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
     records = tick.records
-    if is_otherwise or learned.by_offset or compacted(at.source) is not None:
+    if is_otherwise or learned.by_offset or at.source.has_compacted_topics:
         records = routing.as_routed(records, learned, at.source, by_time=by_time, scattered=scattered)
     if is_otherwise:
         records = exempt.by_declaration(records, at.source)
