@@ -259,3 +259,13 @@ def test_the_value_that_a_server_cannot_read_is_found_by_its_place(
 ) -> None:
     """U+0000, a character that the server's encoding lacks, bytes that are no text; of several the first."""
     assert copytext.unreadable(memoryview(lines), copytext.codec(encoding)) == place
+
+
+@pytest.mark.parametrize("sizes", [[], [7], [300_000] * 9, [3 << 20, 5], [1 << 20] * 2])
+def test_lines_go_to_the_server_in_pieces_of_a_mebibyte(sizes: list[int]) -> None:
+    """Each line once, in its place; only the last piece is smaller."""
+    lines = [memoryview(bytes([number]) * (size - 1) + b"\n") for number, size in enumerate(sizes)]
+    sent = list(copytext.pieces(lines))
+    assert b"".join(sent) == b"".join(lines)
+    assert all(len(piece) >= 1 << 20 for piece in sent[:-1])
+    assert len(sent) <= sum(sizes) // (1 << 20) + 1

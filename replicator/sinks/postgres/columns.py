@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.errors import TargetRefused
+from replicator.sinks.postgres.copytext import Form
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import Model
 
@@ -26,17 +27,21 @@ _NATIVE: dict[type[T.DataType], str] = {
 }
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
+_PLAIN = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A column on its way: its name in the target, in staging, both types, and the expression that is handed over."""
+    """A column on its way: its name in the target, in staging, both types, and the expression that is handed over, in
+    which form.
+    """
 
     name: str
     staged_as: str
     staged_type: str
     type: PostgresType
     value: Column
+    form: Form
 
 
 def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
@@ -60,7 +65,8 @@ def carry(model: Model, schema: T.StructType) -> tuple[Carried, ...]:
             kinds = f"is {field.dataType.simpleString()} in gold, for which {target} in Postgres has no form"
             raise _refused(model, column.name, kinds)
         value, kind = _travelling(F.col(names.spark(column.name)), field.dataType, target)
-        carried.append(Carried(column.name, f"c{index}", kind, target, value.alias(f"c{index}")))
+        named = value.alias(f"c{index}")
+        carried.append(Carried(column.name, f"c{index}", kind, target, named, _form(field.dataType)))
     return tuple(carried)
 
 
@@ -87,6 +93,13 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
     if isinstance(gold, T.DoubleType):
         return target.name != "double precision" and not target.is_text
     return isinstance(gold, T.FloatType) and target.name not in ("real", "double precision") and not target.is_text
+
+
+def _form(gold: T.DataType) -> Form:
+    """Numbers and times never hold a character that COPY reads as something else."""
+    if isinstance(gold, T.BinaryType):
+        return "bytes"
+    return "plain" if isinstance(gold, _PLAIN) else "free"
 
 
 def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[Column, str]:

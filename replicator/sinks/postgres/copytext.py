@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from psycopg2.extensions import encodings
 from pyspark.sql import Column
@@ -12,12 +13,28 @@ from pyspark.sql import functions as F
 _ESCAPED = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _NULL = r"\N"
 _ANY = "utf_8"
+_PIECE_BYTES = 1 << 20
+
+Form = Literal["plain", "free", "bytes"]
+"""What a value is for COPY: a text with nothing to escape, as of a number or a time; one of any characters; bytes."""
 
 
-def line(values: Iterable[tuple[Column, str]]) -> Column:
-    """A row as one line, with its end: each value with the type of its staging column, as Postgres calls it."""
-    fields = [F.coalesce(_field(value, kind), F.lit(_NULL)) for value, kind in values]
+def line(values: Iterable[tuple[Column, Form]]) -> Column:
+    """A row as one line, with its end."""
+    fields = [F.coalesce(_field(value, form), F.lit(_NULL)) for value, form in values]
     return F.concat(F.concat_ws("\t", *fields), F.lit("\n"))
+
+
+def pieces(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """The same lines in pieces of a mebibyte and more: each COPY has a price, and so has the wait for a next piece."""
+    held = bytearray()
+    for each in lines:
+        held += each
+        if len(held) >= _PIECE_BYTES:
+            yield bytes(held)
+            held.clear()
+    if held:
+        yield bytes(held)
 
 
 def codec(encoding: str | None) -> str:
@@ -44,12 +61,12 @@ def _is_readable(value: bytes, codec: str) -> bool:
     return b"\0" not in value
 
 
-def _field(value: Column, kind: str) -> Column:
-    """The text that Postgres reads as the value; NULL of NULL. Numbers and booleans have nothing to escape."""
-    if kind == "bytea":
+def _field(value: Column, form: Form) -> Column:
+    """The text that Postgres reads as the value; NULL of NULL."""
+    if form == "bytes":
         return F.concat(F.lit(r"\\x"), F.hex(value))
     text = value.cast("string")
-    return _escaped(text) if kind == "text" else text
+    return _escaped(text) if form == "free" else text
 
 
 def _escaped(text: Column) -> Column:

@@ -64,8 +64,8 @@ class Staged:
         """Hand the rows over, a piece as soon as Spark has it; between pieces the session stays awake, for which the
         server's limit is ``limit`` seconds.
         """
-        values = [*((each.value, each.staged_type) for each in self.columns), (F.col("_op"), "text")]
-        pieces = gateway.texts(self.difference.rows.select(copytext.line(values)))
+        lines = copytext.line([*((each.value, each.form) for each in self.columns), (F.col("_op"), "plain")])
+        pieces = copytext.pieces(gateway.texts(self.difference.rows.select(lines)))
         while True:
             with wakeful(session, limit), computing(self.model):
                 piece = next(pieces, None)
@@ -77,7 +77,7 @@ class Staged:
     def unreadable(self, session: Session, limit: float) -> str | None:
         """The first column with a text that COPY cannot read, of rows computed once more; for naming it in an error."""
         codec = copytext.codec(session.info.parameter_status("server_encoding"))
-        lines = self.difference.rows.select(copytext.line((each.value, each.staged_type) for each in self.columns))
+        lines = self.difference.rows.select(copytext.line((each.value, each.form) for each in self.columns))
         with wakeful(session, limit), computing(self.model):
             places = (copytext.unreadable(piece, codec) for piece in gateway.texts(lines))
             place = next((each for each in places if each is not None), None)
