@@ -133,14 +133,14 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
     keys = task.touched.select(*map(names.spark, model.key)).distinct()
-    [lie] = refresh_plan.where(work, [(task.touched, model.key)])
+    lines, columns, lie = keys, task.touched.columns, task.lie
     reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
-    had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
+    stored = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
     with ExitStack() as kept:
-        stored = kept.enter_context(tuning.kept(had))
-        columns = affected.line(task.uses, model.key)
-        lines = kept.enter_context(tuning.together(task.touched, stored.select(*map(names.spark, columns))))
-        [lie] = refresh_plan.where(work, [(lines, columns)])
+        if not set(columns).issubset(model.key):  # else the table's rows lead to no others
+            stored = kept.enter_context(tuning.kept(stored))
+            lines = kept.enter_context(tuning.together(task.touched, stored.select(*map(names.spark, columns))))
+            [lie] = refresh_plan.where(work, [(lines, columns)])
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)

@@ -69,7 +69,8 @@ class Task:
 
     ``changed`` counts the changed keys by placeholder, where somebody had to count; ``rows`` are those that the table
     has, ``affected`` those whose key a change touches, and ``broken`` such keys with a NULL in them. ``uses`` and
-    ``touched`` (``transforms/affected.py``) are there where only affected rows are to be computed.
+    ``touched`` (``transforms/affected.py``) are there where only affected rows are to be computed; ``lie`` tells where
+    the keys of those are.
     """
 
     action: str
@@ -81,6 +82,7 @@ class Task:
     broken: int = 0
     uses: Mapping[str, Use] = field(default_factory=dict, repr=False)
     touched: DataFrame | None = field(default=None, repr=False)
+    lie: Spans = field(default_factory=dict, repr=False)
 
 
 Keys = Mapping[str, tuple[str, ...]]
@@ -217,7 +219,8 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
         return task
     own = affected.by_key(task.uses, model.key)
     if own is not None:
-        return replace(task, affected=max(task.changed.values()), touched=own)
+        keys, lie = own
+        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie)
     touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
     key = [names.spark(column) for column in model.key]
     incomplete = F.lit(False)
@@ -225,7 +228,8 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
         incomplete = incomplete | F.col(column).isNull()
     row = touched.select(*key).distinct().agg(F.count("*"), F.count(F.when(incomplete, 1))).first()
     count, broken = (0, 0) if row is None else tuple(row)
-    return replace(task, affected=count, broken=broken, touched=touched)
+    [lie] = where(work, [(touched, model.key)])
+    return replace(task, affected=count, broken=broken, touched=touched, lie=lie)
 
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:

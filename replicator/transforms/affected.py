@@ -58,15 +58,18 @@ def touched(query: Query, stored: DataFrame, uses: Mapping[str, Use], key: Seque
     return reduce(DataFrame.unionByName, sides)
 
 
-def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> DataFrame | None:
-    """What :func:`touched` finds, and nobody has to look for, where the model's only input has the model's own key: the
-    changed keys, also those without a row. None for all other models.
+def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> tuple[DataFrame, Spans] | None:
+    """What :func:`touched` finds, and nobody has to look for, where all that changed is one input, used once, that has
+    the model's own key: the changed keys, also those without a row, and no other lineage; and where those are. None for
+    all else.
     """
-    [use, *others] = uses.values()
-    if others or use.changed is None or sorted(use.lineage) != sorted(key):
+    moved = [(use, use.changed) for use in uses.values() if use.changed is not None]
+    if len(moved) != 1 or sorted(moved[0][0].lineage) != sorted(key):
         return None
+    [(use, changed)] = moved
     named = dict(zip(use.lineage, use.keys, strict=True))
-    return use.changed.select(*[F.col(names.spark(named[column])).alias(column) for column in key])
+    lie = {column: use.lie[name] for column, name in named.items() if name in use.lie}
+    return changed.select(*[F.col(names.spark(named[column])).alias(column) for column in key]), lie
 
 
 def line(uses: Mapping[str, Use], key: Sequence[str]) -> list[str]:
@@ -88,10 +91,15 @@ def fresh(
 
     ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
     and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
-    ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the values of lines are.
+    Of :func:`by_key` they have the key alone: what they lead to in other inputs nobody has looked for, and those are
+    taken whole. ``near``: the keys are few enough to be sent to every task. ``lie`` tells where the values of lines
+    are.
     """
     parts = {}
     for name, use in uses.items():
+        if not set(use.lineage).issubset(lines.columns):
+            parts[name] = use.rows
+            continue
         used = lines.select(*map(names.spark, use.lineage))
         rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
         parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)

@@ -22,6 +22,8 @@ from replicator.stages import gold, refresh_reasons, tuning
 from replicator.stages.gold import Built
 from replicator.stages.publish import publish
 from replicator.stages.warehouse import Warehouse
+from replicator.transforms import affected
+from replicator.transforms.affected import Use
 
 pytestmark = pytest.mark.spark
 
@@ -315,8 +317,8 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
 
 
 def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
-    """Decision 0050: keys are counted and rows compared in the job that computes them; a model of one input, under its
-    key, looks up nothing; what has not moved takes no job.
+    """Decisions 0050 and 0063: keys are counted and rows compared in the job that computes them; where only the grain
+    changed nobody looks for rows; what has not moved takes no job.
     """
     tables = DeltaFormat()
     shop = Shop(tuning.session_for(spark, 0), Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0))
@@ -335,10 +337,39 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
     shop.take("lines", (2, 20, 9), (4, 10, 1), (3,))
     assert jobs(FACT, "full") == len(["looked up", "compared", "any", "merged", "written"])
     shop.at = replace(shop.at, full_bytes=0)
-    counted = ["changed", "rows", "sent to rows", "sent to inputs"]
-    assert jobs(own, "incremental") == len([*counted, "had", "sent to had", "compared", "any", "merged", "written"])
+    done = ["changed", "rows", "sent to all", "compared", "any", "merged", "written"]
+    assert jobs(own, "incremental") == len(done)
     assert (jobs(FACT, ""), jobs(own, "")) == (0, 0)
     assert shop.rows(own) == [(1, 5), (2, 9), (4, 1)]
+    shop.take("lines", (1, 20, 5), (4,), (5, 10, 2))
+    assert jobs(FACT, "incremental") == len([*done, "looked up"])
+    shop.take("lines", (2, 10, 9))
+    shop.take("products", (20, "twenty", False))
+    assert jobs(FACT, "incremental") > len([*done, "looked up", "changed products", "touched", "touched keys"])
+    assert shop.rows() == [(1, 20, "twenty", 5), (2, 10, "ten", 9), (5, 10, "ten", 2)]
+
+
+@pytest.mark.parametrize(
+    ("moved", "key", "found"),
+    [
+        ({"lines"}, ("id",), {"id": [(1, 2)]}),
+        ({"products"}, ("id",), None),
+        ({"lines", "products"}, ("id",), None),
+        ({"products"}, ("product",), {}),
+        (set(), ("id",), None),
+    ],
+    ids=["the grain", "a look-up", "both", "a grain of which nobody knows where it lies", "nothing"],
+)
+def test_changed_keys_are_the_touched_rows_where_only_the_grain_changed(spark, moved, key, found) -> None:
+    """Decision 0063: and then alone; they have the model's name for the key, and lie where the input's keys do."""
+    lines, products = spark.range(3).toDF("line"), spark.range(2).toDF("code")
+    uses = {
+        "lines": Use(lines, ("line",), ("id",), lines if "lines" in moved else None, {"line": [(1, 2)]}),
+        "products": Use(products, ("code",), ("product",), products if "products" in moved else None),
+    }
+    own = affected.by_key(uses, key)
+    assert (own and own[1]) == found
+    assert own is None or own[0].columns == list(key)
 
 
 def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop) -> None:
