@@ -27,6 +27,7 @@ from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected, spans
 from replicator.transforms import model as transform
 from replicator.transforms.reshape import reshaped
+from replicator.transforms.spans import Spans
 
 _SIDE_BY_SIDE = 2
 
@@ -133,14 +134,12 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
     keys = task.touched.select(*map(names.spark, model.key)).distinct()
-    lines, columns, lie = keys, task.touched.columns, task.lie
-    reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
-    stored = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
+    reached = work.stored.where(spans.within(work.stored, model.key, task.lie, model.key))
+    had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
     with ExitStack() as kept:
-        if not set(columns).issubset(model.key):  # else the table's rows lead to no others
-            stored = kept.enter_context(tuning.kept(stored))
-            lines = kept.enter_context(tuning.together(task.touched, stored.select(*map(names.spark, columns))))
-            [lie] = refresh_plan.where(work, [(lines, columns)])
+        stored, lines, lie = had, keys, task.lie
+        if not set(task.touched.columns).issubset(model.key):  # else rows of the table lead to no others
+            stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)
@@ -148,6 +147,17 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         difference = kept.enter_context(_differing(model, stored, rows))
         built = _commit(model, at, work, work.stored, difference)
     return replace(built, affected=task.affected)
+
+
+@contextmanager
+def _led_to(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
+    """The rows that the table ``had`` under touched keys, kept; those and the ``touched`` ones with all that they lead
+    to, and where that is.
+    """
+    columns = touched.columns
+    with tuning.kept(had) as stored, tuning.together(touched, stored.select(*map(names.spark, columns))) as lines:
+        [lie] = refresh_plan.where(work, [(lines, columns)])
+        yield stored, lines, lie
 
 
 @dataclass(frozen=True)
