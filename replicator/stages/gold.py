@@ -134,10 +134,11 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     _refuse(model, task.broken)
     near = (task.affected or 0) <= NEAR_ROWS
     keys = task.touched.select(*map(names.spark, model.key)).distinct()
-    reached = work.stored.where(spans.within(work.stored, model.key, task.lie, model.key))
+    lie = refresh_plan.where(work, [(task.touched, model.key)])[0] if task.lie is None else task.lie
+    reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
     had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
     with ExitStack() as kept:
-        stored, lines, lie = had, keys, task.lie
+        stored, lines = had, keys
         if not set(task.touched.columns).issubset(model.key):  # else rows of the table lead to no others
             stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie)

@@ -70,7 +70,7 @@ class Task:
     ``changed`` counts the changed keys by placeholder, where somebody had to count; ``rows`` are those that the table
     has, ``affected`` those whose key a change touches, and ``broken`` such keys with a NULL in them. ``uses`` and
     ``touched`` (``transforms/affected.py``) are there where only affected rows are to be computed; ``lie`` tells where
-    the keys of those are.
+    the keys of those are, where nobody has to ask (None: not yet known).
     """
 
     action: str
@@ -82,7 +82,7 @@ class Task:
     broken: int = 0
     uses: Mapping[str, Use] = field(default_factory=dict, repr=False)
     touched: DataFrame | None = field(default=None, repr=False)
-    lie: Spans = field(default_factory=dict, repr=False)
+    lie: Spans | None = field(default=None, repr=False)
 
 
 Keys = Mapping[str, tuple[str, ...]]
@@ -228,8 +228,7 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
         incomplete = incomplete | F.col(column).isNull()
     row = touched.select(*key).distinct().agg(F.count("*"), F.count(F.when(incomplete, 1))).first()
     count, broken = (0, 0) if row is None else tuple(row)
-    [lie] = where(work, [(touched, model.key)])
-    return replace(task, affected=count, broken=broken, touched=touched, lie=lie)
+    return replace(task, affected=count, broken=broken, touched=touched)
 
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:

@@ -64,9 +64,11 @@ def by_key(uses: Mapping[str, Use], key: Sequence[str]) -> tuple[DataFrame, Span
     all else.
     """
     moved = [(use, use.changed) for use in uses.values() if use.changed is not None]
-    if len(moved) != 1 or sorted(moved[0][0].lineage) != sorted(key):
+    if len(moved) != 1:
         return None
     [(use, changed)] = moved
+    if sorted(use.lineage) != sorted(key):
+        return None
     named = dict(zip(use.lineage, use.keys, strict=True))
     lie = {column: use.lie[name] for column, name in named.items() if name in use.lie}
     return changed.select(*[F.col(names.spark(named[column])).alias(column) for column in key]), lie
