@@ -67,7 +67,11 @@ def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason
     obstacle = shape.obstacle(query(views))
     if obstacle is not None:
         return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
-    probe = query({name: shape.never_null(rows) for name, rows in views.items()})
+    inputs = {name: shape.never_null(rows) for name, rows in views.items()}
+    probe = query(inputs)
+    twice = shape.read_twice(probe, inputs)
+    if twice:
+        return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
     if shape.loses_track(probe, {*sum(model.lineage.values(), ())}, model.key):
         return Reason(
             "loose lineage",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from operator import and_
 from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
@@ -91,6 +92,8 @@ def fresh(
 ) -> DataFrame:
     """Step 4: the rows that the model has now under ``keys``, computed from the input rows that ``lines`` lead to.
 
+    A row that leads elsewhere than any of the lines is none: its filter dropped it, and let it pass where a part of an
+    input had no match for it. Each row of the model has a line, as it is now or as the table has it.
     ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
     and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
     Of :func:`by_key` they have the key alone: what they lead to in other inputs nobody has looked for, and those are
@@ -105,7 +108,11 @@ def fresh(
         used = lines.select(*map(names.spark, use.lineage))
         rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
         parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
-    return within(query(parts), key, F.broadcast(keys) if near else keys, key)
+    columns = line(uses, key)
+    if set(columns) == set(key) or not set(lines.columns).issuperset(columns):
+        return within(query(parts), key, F.broadcast(keys) if near else keys, key)
+    known = _named(lines, columns)
+    return query(parts).join(F.broadcast(known) if near else known, _same(columns, or_null=True), how="left_semi")
 
 
 def within(rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str]) -> DataFrame:
@@ -135,9 +142,7 @@ def _marks(key: Sequence[str]) -> list[str]:
     return [f"__key_{number}" for number in range(len(key))]
 
 
-def _same(columns: Sequence[str]) -> Column:
-    pairs = zip(columns, _marks(columns), strict=True)
-    condition = F.lit(True)
-    for column, mark in pairs:
-        condition = condition & (F.col(names.spark(column)) == F.col(mark))
-    return condition
+def _same(columns: Sequence[str], *, or_null: bool = False) -> Column:
+    pairs = [(F.col(names.spark(column)), F.col(mark)) for column, mark in zip(columns, _marks(columns), strict=True)]
+    equal = [one.eqNullSafe(other) if or_null else one == other for one, other in pairs]
+    return reduce(and_, equal, F.lit(True))

@@ -1,15 +1,17 @@
 """Whether a model's SQL is one that ``affected.py`` holds for: told from the plan that Spark makes of it.
 
-Two things are looked for. Operators by which a row of the model depends on other rows, or on rows that no lineage can
+Three things are looked for. Operators by which a row of the model depends on other rows, or on rows that no lineage can
 name (aggregates, windows, set operations, sub-queries, other joins than inner and left ones). And a lineage that is
 taken from the looked-up side of a left join, NULL once that row is gone, while that loss can do more than empty
 columns: let a row through a filter, lead to another row of a later join, or give the row another key. What comes so is
-in nobody's lineage, before or after, and would be missed. The referencing column names it.
+in nobody's lineage, before or after, and would be missed. The referencing column names it. And an input that the SQL
+reads more than once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -51,6 +53,15 @@ def never_null(rows: DataFrame) -> DataFrame:
     return gateway.frame(rows.sparkSession, (), StructType(fields))
 
 
+def read_twice(probe: DataFrame, inputs: Mapping[str, DataFrame]) -> list[str]:
+    """Inputs that the SQL of *probe*, the model over these *inputs*, reads more than once: changed keys of such a one
+    have one lineage for several rows.
+    """
+    plan = _plan(probe)
+    reads = _reads(plan, _common(plan))
+    return [name for name, rows in inputs.items() if any(reads[each] > 1 for each in _reads(_plan(rows), {}))]
+
+
 def loses_track(probe: DataFrame, lineage: Collection[str], key: Collection[str]) -> bool:
     """Whether a lineage column comes from the far side of a left join, and which rows there are or their key depends on
     that side in another way than by being dropped with it. *probe*: the model over :func:`never_null` inputs. True
@@ -60,54 +71,95 @@ def loses_track(probe: DataFrame, lineage: Collection[str], key: Collection[str]
     top = _top(plan)
     if top is None:
         return True
+    losses = _Losses(plan)
     selected = {str(each.name()): each for each in gateway.each(top.projectList())}
-    if not any(name not in selected or _may_be_null(selected[name]) for name in lineage):
+    if not any(name not in selected or losses.reach(selected[name]) for name in lineage):
         return False
     keys = [selected[name] for name in key if name in selected]
     below = [node for node in _nodes(plan) if not node.equals(top)]
-    return (
-        len(keys) < len(key)
-        or any(_may_be_null(each) and not _is_null_with_its_parts(_unnamed(each)) for each in keys)
-        or any(map(_hides_a_loss, below))
-    )
+    return len(keys) < len(key) or any(map(losses.reach, keys)) or any(map(losses.are_hidden_by, below))
 
 
-def _hides_a_loss(node: Any) -> bool:
-    """Whether an operator could act otherwise than by dropping the row when some column is NULL by a left join."""
-    name = str(node.nodeName())
-    if name == "Project":
-        return any(_may_be_null(each) and not each.nullable() for each in gateway.each(node.projectList()))
-    if name == "Generate":
-        return _may_be_null(node.generator())
-    if name == "Filter":
-        return _passes_null(node.condition())
-    if name == "Join":
-        return bool(node.condition().isDefined()) and _passes_null(node.condition().get())
-    return False
+class _Losses:
+    """What becomes of the NULLs that left joins of a plan make. Columns are looked at as what they were made of, in
+    whichever sub-select.
+    """
 
+    def __init__(self, plan: Any) -> None:
+        self._origins = dict(_origins(plan, _common(plan)))
 
-def _passes_null(condition: Any) -> bool:
-    if str(condition.getClass().getSimpleName()) == "And":
-        return any(_passes_null(each) for each in gateway.each(condition.children()))
-    if not _may_be_null(condition) or str(condition.getClass().getSimpleName()) == "IsNotNull":
+    def reach(self, expression: Any) -> bool:
+        """Whether some part is NULL where a left join found nothing."""
+        references = list(gateway.each(expression.references()))
+        return any(bool(each.nullable()) for each in references) or any(map(self.reach, self._made_of(references)))
+
+    def are_hidden_by(self, node: Any) -> bool:
+        """Whether an operator could act otherwise than by dropping the row when some column is NULL by a left join."""
+        name = str(node.nodeName())
+        if name == "Generate":
+            return self.reach(node.generator())
+        if name == "Filter":
+            return self._pass(node.condition())
+        if name == "Join":
+            return bool(node.condition().isDefined()) and self._pass(node.condition().get())
         return False
-    return not _is_null_with_its_parts(condition)
+
+    def _pass(self, condition: Any) -> bool:
+        kind = _kind(condition)
+        if kind == "And":
+            return any(map(self._pass, gateway.each(condition.children())))
+        if not self.reach(condition):
+            return False
+        return not self._make_null(condition.child() if kind == "IsNotNull" else condition)
+
+    def _make_null(self, expression: Any) -> bool:
+        """Whether a NULL in any part makes the whole NULL."""
+        parts = list(gateway.each(expression.children()))
+        if not parts:
+            return all(map(self._make_null, self._made_of(gateway.each(expression.references()))))
+        return _kind(expression) in _STRICT and all(map(self._make_null, parts))
+
+    def _made_of(self, attributes: Iterable[Any]) -> list[Any]:
+        ids = [int(each.exprId().id()) for each in attributes]
+        return [made for each in ids for made in self._origins.get(each, ())]
 
 
-def _is_null_with_its_parts(expression: Any) -> bool:
-    """Whether a NULL in any part makes the whole NULL."""
-    parts = list(gateway.each(expression.children()))
-    if not parts:
-        return True
-    return str(expression.getClass().getSimpleName()) in _STRICT and all(map(_is_null_with_its_parts, parts))
+def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Of each column that an operator makes, by the number of its attribute, the expressions that it is made of."""
+    for node in _nodes(plan):
+        name = str(node.nodeName())
+        if name == "Project":
+            made = [each for each in gateway.each(node.projectList()) if _kind(each) == "Alias"]
+            yield from ((int(each.exprId().id()), [each.child()]) for each in made)
+        elif name == "Generate":
+            yield from ((int(each.exprId().id()), [node.generator()]) for each in gateway.each(node.generatorOutput()))
+        elif name == "CTERelationRef":
+            own, of_common = gateway.each(node.output()), gateway.each(common[int(node.cteId())].output())
+            pairs = [(int(one.exprId().id()), other) for one, other in zip(own, of_common, strict=True)]
+            # a reference may have the very columns of what it refers to
+            yield from ((number, [other]) for number, other in pairs if number != int(other.exprId().id()))
 
 
-def _may_be_null(expression: Any) -> bool:
-    return any(bool(attribute.nullable()) for attribute in gateway.each(expression.references()))
+def _common(plan: Any) -> dict[int, Any]:
+    """Common table expressions by their numbers."""
+    return {int(node.id()): node.child() for node in _nodes(plan) if str(node.nodeName()) == "CTERelationDef"}
 
 
-def _unnamed(expression: Any) -> Any:
-    return expression.child() if str(expression.getClass().getSimpleName()) == "Alias" else expression
+def _reads(plan: Any, common: Mapping[int, Any]) -> Counter[int]:
+    """How often each RDD is read."""
+    name = str(plan.nodeName())
+    if name == "LogicalRDD":
+        return Counter([int(plan.rdd().id())])
+    if name == "CTERelationRef":
+        return _reads(common[int(plan.cteId())], common)
+    read = list(gateway.each(plan.children()))
+    if name == "WithCTE":
+        read = read[-1:]
+    return sum((_reads(each, common) for each in read), Counter[int]())
+
+
+def _kind(expression: Any) -> str:
+    return str(expression.getClass().getSimpleName())
 
 
 def _top(plan: Any) -> Any | None:
