@@ -174,10 +174,15 @@ def with_running_maximum(own: Column, is_snapshot: Column, before: Column, folde
     ``before`` is the maximum of the partition and epoch below the range that is being read, LOWEST if none. Lines of
     objects are known to have come before each other in one ``folder`` only, which is where a row's other changes are.
     """
+    running = F.greatest(passed(own, folder), before)
+    return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
+
+
+def passed(own: Column, folder: Column | None = None) -> Column:
+    """The greatest position before a record in its partition and epoch, of the records at hand; LOWEST if none."""
     places = Window.partitionBy("topic", "partition", "epoch", *([] if folder is None else [folder]))
     lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
-    running = F.greatest(F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST)), before)
-    return F.when(is_snapshot, F.greatest(F.coalesce(own, F.lit(LOWEST)), running)).otherwise(own)
+    return F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST))
 
 
 def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:

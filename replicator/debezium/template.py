@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.debezium.infer import slices
+from replicator.debezium.unavailable import in_json
 
 _PLACES = ("file", "pos", "row", "gtid", "lsn", "commit", "flushed", "commit_lsn", "change_lsn", "scn", "commit_scn")
 CAPTURED = ("op", "ts_ms", "snapshot", "txId", *_PLACES)
@@ -28,6 +29,9 @@ SEPARATOR, BETWEEN, MATCHED = "\x1f", "\x1e", "\x02"
 """Between what was captured; before the key and before the value; before what was captured. None stands in JSON."""
 
 _NUMBERS = ("ts_ms", "pos", "row", "lsn")
+_ELSEWHERE = ("op", "before", "after", "commit", "flushed")
+"""Names of what is captured outside of ``source``, or inside of its ``sequence``: no connector has such a field."""
+
 _ENOUGH = 8
 """So many characters of a text tell it from nearly all others: Spark compares the expression for each record."""
 
@@ -43,7 +47,7 @@ _NUMBER = r"-?+(?:0|[1-9][0-9]{0,99}+)(?:\.[0-9]{1,99}+)?+(?:[eE][+-]?+[0-9]{1,9
 _SCALAR = f"(?:{_STRING}|{_NUMBER}|null|true|false)"
 # no escapes and no brace: a brace inside a key may be a union (A5)
 _KEY_SCALAR = rf'(?:"[^"\\\x00-\x1f{{]*+"|{_NUMBER}|true|false)'
-_BIGINT = "-?+(?:0|[1-9][0-9]{0,17}+)"
+_BIGINT = "(?:0|-?+[1-9][0-9]{0,17}+)"
 _PLAIN = r'[^"\\\x00-\x1f]++'
 _LSN = r'\\"([0-9]{1,18}+)\\"'
 _TRANSACTION = rf'(?:null|\{{"id":{_STRING},"total_order":{_NUMBER},"data_collection_order":{_NUMBER}\}})'
@@ -73,7 +77,7 @@ class Template:
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
     """The template of a key without a value."""
     try:
-        return None if key is None else Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {})
+        return None if key is None else _sent(Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {}))
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -98,7 +102,7 @@ class _Writer:
     """Takes an example apart, from the outside to the inside."""
 
     def __init__(self, without: Sequence[str]) -> None:
-        texts = [json.dumps(text[:_ENOUGH], ensure_ascii=False)[1:-1] for text in without]
+        texts = [in_json(text[:_ENOUGH]) for text in without]
         string, no = (_string_without(texts), f"(?!{_any_of(texts)})") if texts else (_STRING, "")
         self._column = f"(?:{string}|{_NUMBER}|null|true|false)"
         self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
@@ -107,7 +111,7 @@ class _Writer:
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
-        return Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped))
+        return _sent(Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped)))
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -152,11 +156,13 @@ class _Writer:
     def _origin(self, name: str, raw: str) -> str:
         """One field of ``source``. What is not captured must be no object: none is."""
         if name in CONSTANT:
-            self._constants[name] = None if raw == "null" else str(json.loads(raw))
+            self._constants[name] = _text(raw)
             return re.escape(raw)
         if name == "sequence":
             commit, flushed = (self._captured(part, _LSN) for part in ("commit", "flushed"))
             return rf'(?:null|"\[(?:null|{commit}),{flushed}\]")'
+        if name in _ELSEWHERE:
+            raise _Unknown
         if name not in CAPTURED:
             return _SCALAR
         is_number = name in _NUMBERS or re.match("-?[0-9]", raw) or (raw == "null" and name == "txId")
@@ -165,6 +171,23 @@ class _Writer:
     def _captured(self, name: str, pattern: str) -> str:
         self._groups[name] = len(self._groups) + 1
         return pattern
+
+
+def _text(raw: str) -> str | None:
+    """A text or null: a parser spells numbers in its own way."""
+    told = json.loads(raw)
+    if told is not None and not isinstance(told, str):
+        raise _Unknown
+    return told
+
+
+def _sent(made: Template) -> Template:
+    """The template, of which every text can be sent to the JVM. Raises ValueError: half a surrogate pair cannot, which
+    JSON may name.
+    """
+    for text in (made.pattern, *made.constants.values()):
+        (text or "").encode()
+    return made
 
 
 def _pattern(in_key: str, in_value: str) -> str:

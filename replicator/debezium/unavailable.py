@@ -41,16 +41,23 @@ class Placeholder:
         return (text, encoded, *(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values))
 
     def marks(self) -> tuple[str, ...]:
-        """Short texts of which one occurs in every record that holds a placeholder: a cheap first test."""
+        """Short texts of which one occurs in every record that holds a placeholder, as JSON writes texts: a cheap first
+        test. A list or a map within a text is written so twice.
+        """
         codes = ",".join(str(code) for code in self.raw[:8])
         text, encoded, _, _, _, named, _ = self.spellings()
-        return (text, encoded, codes, json.loads(named)[0])
+        return tuple(dict.fromkeys((text, in_json(text), encoded, codes, json.loads(named)[0])))
+
+
+def in_json(text: str) -> str:
+    """A text as it stands between its quotes in JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
 def in_record(value: Column, placeholder: Placeholder) -> Column:
     """Whether a record's text may hold a placeholder at all."""
     found = F.lit(False)
-    for mark in placeholder.marks():
+    for mark in map(in_json, placeholder.marks()):
         found = found | F.coalesce(value.contains(mark), F.lit(False))
     return found
 

@@ -17,7 +17,7 @@ from replicator.stages import routing, shaping
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, News, Routes
-from replicator.transforms import changes
+from replicator.transforms import changes, reach
 from replicator.transforms.layout import Layout, stored_name
 
 
@@ -123,11 +123,12 @@ class Share:
         return any(group[flag] for group in self.rows)
 
     def changes_in(self, records: DataFrame) -> DataFrame:
-        """Records that may change a row of this table."""
+        """Records that may change a row of this table, of all records of its topics."""
+        topics = self.routes.topics(self.name)
+        if self.any("has_snapshot") and any(len(self.routes.tables.get(topic, ())) > 1 for topic in topics):
+            records = changes.passed(records)
         usable = F.col("rule").isNull() & F.col("reason").isNull()
-        return records.where(
-            F.col("topic").isin(*self.routes.topics(self.name)) & usable & (F.col("table") == self.name)
-        )
+        return records.where(F.col("topic").isin(*topics) & usable & (F.col("table") == self.name))
 
     def rejects_in(self, records: DataFrame) -> DataFrame:
         """Records that cannot be applied to any table and that this one answers for."""
@@ -161,5 +162,7 @@ class Share:
             F.col("offset") < F.col("lowest")
         )
         with self.described(before.drop("lowest")) as placed:
-            highest = placed.groupBy("topic", "partition", "epoch", "folder").agg(F.max("position").alias("maximum"))
+            # what had to be lifted before the range stands where it was lifted to (Q12)
+            lifted = reach.of_one_transaction(placed, F.lit(None).cast(reach.MARK))
+            highest = lifted.groupBy("topic", "partition", "epoch", "folder").agg(F.max("position").alias("maximum"))
             return highest.localCheckpoint()

@@ -18,6 +18,8 @@ from replicator.transforms import compaction, reach
 from replicator.transforms.letters import letter
 
 _KEYS_ERROR = 0.05
+PASSED = "_passed"
+"""Of a record the greatest position before it, where other tables' records tell, too: see :func:`passed`."""
 
 
 def survey(records: DataFrame) -> DataFrame:
@@ -107,8 +109,9 @@ def ordered(
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
     greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum``; None when the
-    range starts with the topic. ``marks`` is given where some change stands below an earlier one of its own transaction
-    (Q12): a record's mark before the range (``reach.MARK``), NULL where there is none.
+    range starts with the topic. Where records of other tables came between, these have PASSED. ``marks`` is given where
+    some change stands below an earlier one of its own transaction (Q12): a record's mark before the range
+    (``reach.MARK``), NULL where there is none.
     """
     if marks is not None:
         records = reach.of_one_transaction(records, marks)
@@ -118,9 +121,18 @@ def ordered(
             records = records.withColumn("folder", folder)
             records = records.join(F.broadcast(running), ["topic", "partition", "epoch", "folder"], how="left")
             before = F.coalesce(F.col("maximum"), before)
+        if PASSED in records.columns:
+            before = F.greatest(before, F.col(PASSED))
         place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before, folder)
         records = records.withColumn("position", place)
     return records.withColumn("_seq", position.seq(F.col("position"), F.col("offset"), F.col("epoch")))
+
+
+def passed(records: DataFrame) -> DataFrame:
+    """Described records of whole topics with what their partition had passed before each (Q5), for the time when those
+    of other tables are gone.
+    """
+    return records.withColumn(PASSED, position.passed(F.col("position"), headers.folder(F.col("headers"))))
 
 
 def rejects(records: DataFrame, table: str | None) -> DataFrame:

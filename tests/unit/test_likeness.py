@@ -174,6 +174,42 @@ def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_sta
     assert told.where("form IS NULL").count() == 0
 
 
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ({"v\ud800": "a"}, {}),
+        ({}, {"name": "s\ud800"}),
+        ({}, {"name": 1e-5}),
+        ({}, {"commit": 77, "flushed": 78}),
+    ],
+    ids=["half a pair in a name", "half a pair in the source", "a number", "a position's part"],
+)
+def test_what_no_connector_writes_teaches_nothing(
+    exact: SparkSession, tmp_path: Path, first: dict[str, Any], later: dict[str, Any]
+) -> None:
+    """Half a surrogate pair cannot be sent to the JVM, and parsers spell numbers in their own way: such records are
+    parsed, and so are those behind them.
+    """
+    odd = [record(TOPIC, n, {"id": n}, change("u", {"id": n, "v": "a", **first}, pos=n, **later)) for n in (1, 2, 3)]
+    odd = [replace(each, value=json.dumps(json.loads(each.value or ""), separators=(",", ":"))) for each in odd]
+    known = at(tmp_path)
+    for each in odd:
+        known.bronze.append(bronze(exact, [each]), known.lake.bronze("s"), None)
+        assert [(account.error, account.residue) for account in silver.refine(exact, known)] == [(None, 0)]
+    assert known.templates.of([TOPIC]) == []
+
+
+def test_no_number_of_a_transaction_is_less_than_none(exact: SparkSession, tmp_path: Path) -> None:
+    """What a parser says of -0 is 0."""
+    known = at(tmp_path)
+    known.bronze.append(bronze(exact, [sent(1, "a", txId=7)]), known.lake.bronze("s"), None)
+    silver.refine(exact, known)
+    odd = sent(2, "a", txId=7)
+    rows, unlike = described(exact, known, [replace(odd, value=(odd.value or "").replace('"txId":7', '"txId":-0'))])
+    assert unlike == 1
+    assert [row["transaction"] for row in rows] == ["0"]
+
+
 def test_a_batch_of_very_many_topics_is_parsed() -> None:
     """To look through hundreds of templates for each record takes longer."""
     templates = alike.Templates()

@@ -71,6 +71,17 @@ def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("configured", ['<"n/a">', "n\\a", "n\ta"])
+def test_a_placeholder_that_json_escapes_is_found_in_records(spark, configured: str) -> None:
+    """E1: any text may be configured; in a record it stands as JSON writes it, in a map as text so twice."""
+    placeholder = Placeholder(configured)
+    values = [configured, [configured], json.dumps({configured: configured}, separators=(",", ":"))]
+    told = [(json.dumps({"v": value}, separators=(",", ":"), ensure_ascii=False),) for value in values]
+    found = made(exact_session(spark), told, "value STRING").where(in_record(F.col("value"), placeholder))
+    assert found.count() == len(values)
+
+
+@pytest.mark.spark
 def test_a_record_without_value_holds_no_placeholder(spark) -> None:
     """The cheap first test never answers NULL."""
     row = made(exact_session(spark), [(None,)], "value STRING").select(in_record(F.col("value"), Placeholder()))
