@@ -80,6 +80,12 @@ def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason
     return None
 
 
+def firm(model: Model, query: Query, views: Mapping[str, View]) -> set[str]:
+    """Columns of the model's lineage that are those of the referencing side."""
+    probe = query({name: shape.never_null(each.rows) for name, each in views.items()})
+    return shape.firm(probe, {*sum(model.lineage.values(), ())})
+
+
 def parents_moved(parents: Iterable[str]) -> Reason:
     """Nothing is computed: rows at rest are held to what its checks look up elsewhere."""
     return Reason("parents moved", f"only what its checks look up changed: {', '.join(sorted(parents))}")

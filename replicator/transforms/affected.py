@@ -9,7 +9,7 @@ input's key as Spark compares the two types; the caller sees to it that it can h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
@@ -89,11 +89,13 @@ def fresh(
     *,
     near: bool,
     lie: Spans = MappingProxyType({}),
+    firm: Collection[str] = (),
 ) -> DataFrame:
     """Step 4: the rows that the model has now under ``keys``, computed from the input rows that ``lines`` lead to.
 
-    A row that leads elsewhere than any of the lines is none: its filter dropped it, and let it pass where a part of an
-    input had no match for it. Each row of the model has a line, as it is now or as the table has it.
+    A row whose references, the ``firm`` columns of its lineage, are those of none of the lines is none: its filter
+    dropped it, and let it pass where a part of an input had no match for it. Each row of the model has a line with its
+    references, as it is now or as the table has it; what it found by them it may have lost.
     ``lines`` are rows of :func:`touched`, and those of the table under the same keys: a row there that nothing touched
     and that has a key of a touched one is computed as well, so that the two meet here and not unseen in the table.
     Of :func:`by_key` they have the key alone: what they lead to in other inputs nobody has looked for, and those are
@@ -108,7 +110,7 @@ def fresh(
         used = lines.select(*map(names.spark, use.lineage))
         rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
         parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
-    columns = line(uses, key)
+    columns = [column for column in line(uses, key) if column in {*key, *firm}]
     if set(columns) == set(key) or not set(lines.columns).issuperset(columns):
         return within(query(parts), key, F.broadcast(keys) if near else keys, key)
     known = _named(lines, columns)

@@ -80,6 +80,17 @@ def loses_track(probe: DataFrame, lineage: Collection[str], key: Collection[str]
     return len(keys) < len(key) or any(map(losses.reach, keys)) or any(map(losses.are_hidden_by, below))
 
 
+def firm(probe: DataFrame, lineage: Collection[str]) -> set[str]:
+    """Of the columns of a lineage those of the referencing side: they stay as they are where a left join finds nothing
+    any more. *probe* as above.
+    """
+    plan = _plan(probe)
+    top = _top(plan)
+    selected = {} if top is None else {str(each.name()): each for each in gateway.each(top.projectList())}
+    losses = _Losses(plan)
+    return {name for name in lineage if name in selected and not losses.reach(selected[name])}
+
+
 class _Losses:
     """What becomes of the NULLs that left joins of a plan make. Columns are looked at as what they were made of, in
     whichever sub-select.
