@@ -59,12 +59,17 @@ class Template:
     numbers of its groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
     ``image`` is what is left of a value once the rest is captured: an envelope with nothing but the row, or, of a
     delete, with the row before, without its schema block. '' where there is no such row, and where there is no value.
+    Raises ValueError for what cannot be sent to the JVM: JSON may name half a surrogate pair.
     """
 
     pattern: str
     groups: Mapping[str, int]
     constants: Mapping[str, str | None]
     image: str = ""
+
+    def __post_init__(self) -> None:
+        for text in (self.pattern, *self.constants.values()):
+            (text or "").encode()
 
     def captured(self, names: Iterable[str]) -> str:
         """What takes the place of a text that matches: each of some of CAPTURED, empty where it is NULL; then the
@@ -77,7 +82,7 @@ class Template:
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
     """The template of a key without a value."""
     try:
-        return None if key is None else _sent(Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {}))
+        return None if key is None else Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {})
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -111,7 +116,7 @@ class _Writer:
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
-        return _sent(Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped)))
+        return Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped))
 
     def _envelope(self, text: str) -> str:
         fields = slices(text, ())
@@ -179,15 +184,6 @@ def _text(raw: str) -> str | None:
     if told is not None and not isinstance(told, str):
         raise _Unknown
     return told
-
-
-def _sent(made: Template) -> Template:
-    """The template, of which every text can be sent to the JVM. Raises ValueError: half a surrogate pair cannot, which
-    JSON may name.
-    """
-    for text in (made.pattern, *made.constants.values()):
-        (text or "").encode()
-    return made
 
 
 def _pattern(in_key: str, in_value: str) -> str:

@@ -91,7 +91,7 @@ def _befores(share: Share, decoded: Decoded, layout: Layout) -> DataFrame | None
     """The images before updates and deletes, of records that have them; None where none can, and behind a transform."""
     if share.declaration.transform is not None:
         return None
-    forms, _ = forms_of.read(share.rows, share.changes_in(decoded.ordered), share.declaration, decoded.stored)
+    forms, _ = forms_of.read(share.rows, decoded.ordered, share.declaration, decoded.stored)
     if all(form.is_flat for form in forms):
         return None
     held = share.at.placeholder if share.declaration.unavailable else None

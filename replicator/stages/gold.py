@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import cut, engine, model_checks, refresh_plan, refresh_reasons, side_by_side, tuning
+from replicator.stages import cut, engine, model_checks, refresh_plan, side_by_side, tuning
 from replicator.stages.cut import Standing
 from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
@@ -141,7 +141,7 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         stored, lines, firm = had, keys, set[str]()
         if not set(task.touched.columns).issubset(model.key):  # else rows of the table lead to no others
             stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
-            firm = refresh_reasons.firm(model, work.query, work.views)
+            firm = work.probe.firm({*sum(model.lineage.values(), ())})
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie, firm=firm)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)

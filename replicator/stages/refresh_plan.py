@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -27,6 +27,7 @@ from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
 from replicator.transforms.affected import Query, Use
+from replicator.transforms.shape import Probe
 from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
 
@@ -57,6 +58,11 @@ class Work:
     rekeyed: bool
     parents: Parents
     size: int
+
+    @cached_property
+    def probe(self) -> Probe:
+        """What the plan of its SQL tells."""
+        return Probe(self.query, {name: each.rows for name, each in self.views.items()})
 
     def whole(self) -> DataFrame:
         """All rows of the model as they are to be."""
@@ -110,7 +116,9 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
         yield Task(INCREMENTAL, refresh_reasons.parents_moved(work.parents.moved), work, affected=0)
         return
     is_small = known.size <= at.full_bytes
-    found = Found(inputs, work.views, last, work.control, work.query, work.whole(), work.stored, is_small=is_small)
+    found = Found(
+        inputs, work.views, last, work.control, work.whole(), work.stored, lambda: work.probe, is_small=is_small
+    )
     reason = refresh_reasons.to_compute_all(model, found)
     with ExitStack() as kept:
         yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at.full_share, kept)

@@ -4,7 +4,7 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from replicator.errors import ConfigError
 from replicator.spec import FULL, Model
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.transforms import shape
-from replicator.transforms.affected import Query
 from replicator.transforms.layout import normal
+from replicator.transforms.shape import Probe
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,17 @@ _PARTS = {
 @dataclass(frozen=True)
 class Found:
     """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
-    and of this one, its SQL as a function of its inputs, and its rows as they are to be and as its
-    table has them. ``is_small``: to find out what changed costs more than to compute everything.
+    and of this one, its rows as they are to be and as its table has them, and, for who asks, what the plan of its SQL
+    tells. ``is_small``: to find out what changed costs more than to compute everything.
     """
 
     inputs: Mapping[str, ModelInput]
     views: Mapping[str, View]
     last: Mapping[str, Any] | None
     control: Mapping[str, Any]
-    query: Query
     whole: DataFrame
     stored: DataFrame
+    probe: Callable[[], Probe]
     is_small: bool
 
 
@@ -62,28 +62,20 @@ def to_compute_all(model: Model, found: Found) -> Reason | None:
     return next(_whys(model, found), None)
 
 
-def of_sql(model: Model, query: Query, views: Mapping[str, DataFrame]) -> Reason | None:
-    """Why the SQL, over inputs with these columns, is none that changed keys hold for; None where it is one."""
-    obstacle = shape.obstacle(query(views))
+def of_sql(model: Model, whole: DataFrame, probe: Callable[[], Probe]) -> Reason | None:
+    """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one."""
+    obstacle = shape.obstacle(whole)
     if obstacle is not None:
         return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
-    inputs = {name: shape.never_null(rows) for name, rows in views.items()}
-    probe = query(inputs)
-    twice = shape.read_twice(probe, inputs)
+    twice = probe().read_twice()
     if twice:
         return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
-    if shape.loses_track(probe, {*sum(model.lineage.values(), ())}, model.key):
+    if probe().loses_track({*sum(model.lineage.values(), ())}, model.key):
         return Reason(
             "loose lineage",
             "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
         )
     return None
-
-
-def firm(model: Model, query: Query, views: Mapping[str, View]) -> set[str]:
-    """Columns of the model's lineage that are those of the referencing side."""
-    probe = query({name: shape.never_null(each.rows) for name, each in views.items()})
-    return shape.firm(probe, {*sum(model.lineage.values(), ())})
 
 
 def parents_moved(parents: Iterable[str]) -> Reason:
@@ -123,7 +115,7 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     yield from _of_inputs(found)
     if dict(found.whole.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
-    reason = of_sql(model, found.query, {name: each.rows for name, each in found.views.items()})
+    reason = of_sql(model, found.whole, found.probe)
     if reason is not None:
         yield reason
 

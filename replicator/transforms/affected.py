@@ -110,16 +110,19 @@ def fresh(
         used = lines.select(*map(names.spark, use.lineage))
         rows = use.rows.where(spans.within(use.rows, use.keys, lie, use.lineage))
         parts[name] = within(rows, use.keys, F.broadcast(used) if near else used, use.lineage)
-    columns = [column for column in line(uses, key) if column in {*key, *firm}]
-    if set(columns) == set(key) or not set(lines.columns).issuperset(columns):
+    columns = list(dict.fromkeys([*key, *firm]))
+    if len(columns) == len(key):
         return within(query(parts), key, F.broadcast(keys) if near else keys, key)
-    known = _named(lines, columns)
-    return query(parts).join(F.broadcast(known) if near else known, _same(columns, or_null=True), how="left_semi")
+    return within(query(parts), columns, F.broadcast(lines) if near else lines, columns, or_null=True)
 
 
-def within(rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str]) -> DataFrame:
-    """The rows whose ``columns`` are among ``keys``, which has them in the columns ``key``; NULL is in no key."""
-    return rows.join(_named(keys, key), _same(columns), how="left_semi")
+def within(
+    rows: DataFrame, columns: Sequence[str], keys: DataFrame, key: Sequence[str], *, or_null: bool = False
+) -> DataFrame:
+    """The rows whose ``columns`` are among ``keys``, which has them in the columns ``key``; NULL is in no key, or
+    (``or_null``) a value as any other.
+    """
+    return rows.join(_named(keys, key), _same(columns, or_null=or_null), how="left_semi")
 
 
 def _old_side(stored: DataFrame, uses: Mapping[str, Use]) -> DataFrame:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from replicator import gateway
+from replicator.transforms.affected import Query
 
 _ACROSS_ROWS = frozenset(
     {"Aggregate", "Window", "Distinct", "Deduplicate", "Union", "Except", "Intersect", "GlobalLimit", "LocalLimit",
@@ -45,110 +46,103 @@ def obstacle(rows: DataFrame) -> str | None:
     return None
 
 
-def never_null(rows: DataFrame) -> DataFrame:
-    """No row, in the columns of *rows*, of which none can be NULL: in a model over such inputs only a left join makes
-    NULLs (and functions that may give one).
+class Probe:
+    """What the plan of a model's SQL tells of its joins: over inputs with the columns of these ``views`` of which none
+    can be NULL, so that only a left join makes NULLs (and functions that may give one). Columns are looked at as what
+    they were made of, in whichever sub-select.
     """
+
+    def __init__(self, query: Query, views: Mapping[str, DataFrame]) -> None:
+        self._inputs = {name: _never_null(rows) for name, rows in views.items()}
+        self._plan = _plan(query(self._inputs))
+        self._common = _common(self._plan)
+        self._origins = dict(_origins(self._plan, self._common))
+        self._top = _top(self._plan)
+        listed = () if self._top is None else gateway.each(self._top.projectList())
+        self._selected = {str(each.name()): each for each in listed}
+
+    def read_twice(self) -> list[str]:
+        """Inputs that the SQL reads more than once: changed keys of such a one have one lineage for several rows."""
+        reads = _reads(self._plan, self._common)
+        return [name for name, rows in self._inputs.items() if any(reads[each] > 1 for each in _reads(_plan(rows), {}))]
+
+    def firm(self, lineage: Collection[str]) -> set[str]:
+        """Of the columns of a lineage those of the referencing side: they stay as they are where a left join finds
+        nothing any more.
+        """
+        return {name for name in lineage if name in self._selected and not self._reach(self._selected[name])}
+
+    def loses_track(self, lineage: Collection[str], key: Collection[str]) -> bool:
+        """Whether a lineage column comes from the far side of a left join, and which rows there are or their key
+        depends on that side in another way than by being dropped with it. True where it cannot be told.
+        """
+        if self._top is None:
+            return True
+        if self.firm(lineage) == set(lineage):
+            return False
+        keys = [self._selected[name] for name in key if name in self._selected]
+        below = [node for node in _nodes(self._plan) if not node.equals(self._top)]
+        return len(keys) < len(key) or any(map(self._reach, keys)) or any(map(self._is_hidden_by, below))
+
+    def _reach(self, expression: Any) -> bool:
+        """Whether some part is NULL where a left join found nothing."""
+        references = list(gateway.each(expression.references()))
+        return any(bool(each.nullable()) for each in references) or any(map(self._reach, self._made_of(references)))
+
+    def _is_hidden_by(self, node: Any) -> bool:
+        """Whether an operator could act otherwise than by dropping the row when some column is NULL by a left join."""
+        name = str(node.nodeName())
+        if name == "Generate":
+            return self._reach(node.generator())
+        if name == "Filter":
+            return self._passes(node.condition())
+        if name == "Join":
+            return bool(node.condition().isDefined()) and self._passes(node.condition().get())
+        return False
+
+    def _passes(self, condition: Any) -> bool:
+        kind = _kind(condition)
+        if kind == "And":
+            return any(map(self._passes, gateway.each(condition.children())))
+        if not self._reach(condition):
+            return False
+        return not self._is_null_with_its_parts(condition.child() if kind == "IsNotNull" else condition)
+
+    def _is_null_with_its_parts(self, expression: Any) -> bool:
+        """Whether a NULL in any part makes the whole NULL."""
+        parts = list(gateway.each(expression.children()))
+        if not parts:
+            return all(map(self._is_null_with_its_parts, self._made_of(gateway.each(expression.references()))))
+        return _kind(expression) in _STRICT and all(map(self._is_null_with_its_parts, parts))
+
+    def _made_of(self, attributes: Iterable[Any]) -> list[Any]:
+        return [self._origins[number] for number in map(_number, attributes) if number in self._origins]
+
+
+def _never_null(rows: DataFrame) -> DataFrame:
+    """No row, in the columns of *rows*, of which none can be NULL."""
     fields = [StructField(field.name, field.dataType, nullable=False) for field in rows.schema]
     return gateway.frame(rows.sparkSession, (), StructType(fields))
 
 
-def read_twice(probe: DataFrame, inputs: Mapping[str, DataFrame]) -> list[str]:
-    """Inputs that the SQL of *probe*, the model over these *inputs*, reads more than once: changed keys of such a one
-    have one lineage for several rows.
-    """
-    plan = _plan(probe)
-    reads = _reads(plan, _common(plan))
-    return [name for name, rows in inputs.items() if any(reads[each] > 1 for each in _reads(_plan(rows), {}))]
-
-
-def loses_track(probe: DataFrame, lineage: Collection[str], key: Collection[str]) -> bool:
-    """Whether a lineage column comes from the far side of a left join, and which rows there are or their key depends on
-    that side in another way than by being dropped with it. *probe*: the model over :func:`never_null` inputs. True
-    where it cannot be told.
-    """
-    plan = _plan(probe)
-    top = _top(plan)
-    if top is None:
-        return True
-    losses = _Losses(plan)
-    selected = {str(each.name()): each for each in gateway.each(top.projectList())}
-    if not any(name not in selected or losses.reach(selected[name]) for name in lineage):
-        return False
-    keys = [selected[name] for name in key if name in selected]
-    below = [node for node in _nodes(plan) if not node.equals(top)]
-    return len(keys) < len(key) or any(map(losses.reach, keys)) or any(map(losses.are_hidden_by, below))
-
-
-def firm(probe: DataFrame, lineage: Collection[str]) -> set[str]:
-    """Of the columns of a lineage those of the referencing side: they stay as they are where a left join finds nothing
-    any more. *probe* as above.
-    """
-    plan = _plan(probe)
-    top = _top(plan)
-    selected = {} if top is None else {str(each.name()): each for each in gateway.each(top.projectList())}
-    losses = _Losses(plan)
-    return {name for name in lineage if name in selected and not losses.reach(selected[name])}
-
-
-class _Losses:
-    """What becomes of the NULLs that left joins of a plan make. Columns are looked at as what they were made of, in
-    whichever sub-select.
-    """
-
-    def __init__(self, plan: Any) -> None:
-        self._origins = dict(_origins(plan, _common(plan)))
-
-    def reach(self, expression: Any) -> bool:
-        """Whether some part is NULL where a left join found nothing."""
-        references = list(gateway.each(expression.references()))
-        return any(bool(each.nullable()) for each in references) or any(map(self.reach, self._made_of(references)))
-
-    def are_hidden_by(self, node: Any) -> bool:
-        """Whether an operator could act otherwise than by dropping the row when some column is NULL by a left join."""
-        name = str(node.nodeName())
-        if name == "Generate":
-            return self.reach(node.generator())
-        if name == "Filter":
-            return self._pass(node.condition())
-        if name == "Join":
-            return bool(node.condition().isDefined()) and self._pass(node.condition().get())
-        return False
-
-    def _pass(self, condition: Any) -> bool:
-        kind = _kind(condition)
-        if kind == "And":
-            return any(map(self._pass, gateway.each(condition.children())))
-        if not self.reach(condition):
-            return False
-        return not self._make_null(condition.child() if kind == "IsNotNull" else condition)
-
-    def _make_null(self, expression: Any) -> bool:
-        """Whether a NULL in any part makes the whole NULL."""
-        parts = list(gateway.each(expression.children()))
-        if not parts:
-            return all(map(self._make_null, self._made_of(gateway.each(expression.references()))))
-        return _kind(expression) in _STRICT and all(map(self._make_null, parts))
-
-    def _made_of(self, attributes: Iterable[Any]) -> list[Any]:
-        ids = [int(each.exprId().id()) for each in attributes]
-        return [made for each in ids for made in self._origins.get(each, ())]
-
-
-def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Of each column that an operator makes, by the number of its attribute, the expressions that it is made of."""
+def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
+    """The expression that each column is made of which an operator makes, by the number of its attribute."""
     for node in _nodes(plan):
         name = str(node.nodeName())
         if name == "Project":
-            made = [each for each in gateway.each(node.projectList()) if _kind(each) == "Alias"]
-            yield from ((int(each.exprId().id()), [each.child()]) for each in made)
+            yield from (
+                (_number(each), each.child()) for each in gateway.each(node.projectList()) if _kind(each) == "Alias"
+            )
         elif name == "Generate":
-            yield from ((int(each.exprId().id()), [node.generator()]) for each in gateway.each(node.generatorOutput()))
+            yield from ((_number(each), node.generator()) for each in gateway.each(node.generatorOutput()))
         elif name == "CTERelationRef":
-            own, of_common = gateway.each(node.output()), gateway.each(common[int(node.cteId())].output())
-            pairs = [(int(one.exprId().id()), other) for one, other in zip(own, of_common, strict=True)]
+            pairs = zip(gateway.each(node.output()), gateway.each(common[int(node.cteId())].output()), strict=True)
             # a reference may have the very columns of what it refers to
-            yield from ((number, [other]) for number, other in pairs if number != int(other.exprId().id()))
+            yield from ((_number(own), other) for own, other in pairs if _number(own) != _number(other))
+
+
+def _number(attribute: Any) -> int:
+    return int(attribute.exprId().id())
 
 
 def _common(plan: Any) -> dict[int, Any]:

@@ -21,9 +21,11 @@ from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Target
 from replicator.stages import gold, refresh_reasons, tuning
 from replicator.stages.gold import Built
 from replicator.stages.publish import publish
+from replicator.stages.refresh_reasons import Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
 from replicator.transforms.affected import Use
+from replicator.transforms.shape import Probe
 
 pytestmark = pytest.mark.spark
 
@@ -223,13 +225,18 @@ def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop, sql, wh
     """
     views = {"lines": shop.spark.range(0).selectExpr("cast(id as int) id", "cast(id as int) product", "1 pieces")}
     views["products"] = shop.spark.range(0).selectExpr("cast(id as int) code", "'' name", "true gone")
-    found = refresh_reasons.of_sql(replace(FACT, sql=sql), lambda inputs: shop.spark.sql(sql, **inputs), views)
+
+    def reason(told: str) -> Reason | None:
+        probe = Probe(lambda inputs: shop.spark.sql(told, **inputs), views)
+        return refresh_reasons.of_sql(replace(FACT, sql=told), shop.spark.sql(told, **views), lambda: probe)
+
+    found = reason(sql)
     assert found is not None
     assert why in found.sentence
     strict = "SELECT id, product FROM x WHERE NOT gone AND gone IS NOT NULL"
     emptied = f"WITH x AS ({LOST}, coalesce(p.name, '?') AS name, p.gone {LEFT}) {strict}"
     for plain in (f"{SQL} WHERE NOT p.gone", emptied):
-        assert refresh_reasons.of_sql(FACT, lambda inputs, sql=plain: shop.spark.sql(sql, **inputs), views) is None
+        assert reason(plain) is None
 
 
 def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> None:
@@ -245,7 +252,7 @@ def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> 
     shop.take("products", (10,))
     assert [built.action for built in shop.refresh(loose, tight)] == ["full", "incremental"]
     assert [len(shop.rows(model)) for model in (loose, tight)] == [3, 3]
-    monkeypatch.setattr(refresh_reasons.shape, "loses_track", lambda *_: False)
+    monkeypatch.setattr(Probe, "loses_track", lambda *_: False)
     assert shop.why(wrong)[0] == "incremental"
     assert len(shop.rows(wrong)) == 1
 
