@@ -16,7 +16,9 @@ CARELESS = "careless"
 """A bucket whose server knows no conditions."""
 
 
-class _Silent(WSGIRequestHandler):
+class _Handler(WSGIRequestHandler):
+    timeout = s3.SECONDS / 4  # one that is stopped amid its request would else hold up who waits for its lease
+
     def log(self, type: str, message: str, *args: Any) -> None:  # noqa: A002
         pass
 
@@ -26,7 +28,7 @@ class S3Server:
 
     def __init__(self) -> None:
         self._moto = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server("127.0.0.1", 0, self._answer, request_handler=_Silent)
+        self._server = make_server("127.0.0.1", 0, self._answer, request_handler=_Handler)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.keys = keys(self.endpoint)
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
