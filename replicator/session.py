@@ -46,6 +46,10 @@ _FIXED = {
     "spark.sql.ansi.enabled": "true",
     # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # the JVM never compiles a function of more bytes: better one for each operator (decision 0065)
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # what is cached is read a few times within seconds: to look for the best encoding of each column takes longer
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.parquet.compression.codec": "zstd",
     # a file of records is many MB of long texts: in pieces of so many bytes all cores can read it
     "spark.hadoop.parquet.block.size": str(16 << 20),

@@ -42,7 +42,9 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
     """What a batch of ordered records asks for. Changes nothing; raises SchemaRefused where the key changed."""
     policy = Policy(share.declaration.schema_changes)
     draft = _plan(share, forms, stored, policy, None)
-    is_new = stored is None and len(forms) > 1
+    # which one came first decides what a new table is made as, where they differ: a delete without a row brings nothing
+    rows = [(form.fields, form.key_fields) for form in forms if form.fields]
+    is_new = stored is None and any(row != rows[0] for row in rows)
     if not (is_new or draft.changes or draft.withheld or draft.has_versions):
         return SchemaChange(draft, policy)
     ledger = known = load(share)

@@ -16,9 +16,10 @@ SMALL_BYTES = 32 << 20
 FEW_ROWS = 1 << 20
 """Beyond so many bytes of them, the rows of what gold reads are worth compiling for (decision 0050)."""
 
-FEW_RECORDS, MANY_RECORDS = 8 << 20, 512 << 20
+FEW_RECORDS, MANY_RECORDS = 8 << 20, 128 << 20
 """Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
-Of larger work nothing is to be computed again as a whole where an executor is lost.
+Of larger work, in columns, each table reads those that it needs, and nothing is to be computed again as a whole where
+an executor is lost (decision 0065).
 """
 
 FEW_OF_A_TOPIC = 2 << 20
@@ -34,7 +35,11 @@ COMPILED_RECORDS = 4 << 20
 letter, so that a driver that goes on compiles them once, and one that ends has lost nothing (decision 0061).
 """
 
+TASKS_PER_CORE = 4
+"""At least, of records that are no small work: one file may hold half of them, and a core without a task waits."""
+
 _SIZE = "spark.replicator.size"
+_TASKS = "spark.sql.files.minPartitionNum"
 
 _MEDIUM = {
     # the plans are known to be good, and re-planning them costs more than it wins (performance.md B11)
@@ -53,6 +58,7 @@ _INTERPRETED = {
     # an interpreted projection keeps what its expressions have in common in a cache that it empties for every row
     "spark.sql.subexpressionElimination.enabled": "false",
 }
+_MANY = {_SIZE: "many"}
 _COMPILED = {
     **_MEDIUM,
     "spark.sql.shuffle.partitions": "1",
@@ -80,12 +86,18 @@ def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSes
     """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
     few = min(FEW_RECORDS, topics * FEW_OF_A_TOPIC)
     small = _COMPILED if size >= COMPILED_RECORDS else _SMALL
-    fit = small if size <= few else _MEDIUM if size <= MANY_RECORDS else {}
-    return _session(spark, fit, exact_names=True)
+    fit = small if size <= few else _MEDIUM if size <= MANY_RECORDS else _MANY
+    session = _session(spark, fit, exact_names=True)
+    if not is_small(session):
+        session.conf.set(_TASKS, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    return session
 
 
 def divided(spark: SparkSession) -> None:
-    """From now on the session is for a table's share of the records: of small work that is never worth compiling."""
+    """From now on the session is for a table's share of the records: of small work that is never worth compiling, and
+    the files of tables are not to be cut into as many tasks as those of bronze.
+    """
+    spark.conf.unset(_TASKS)
     for key, value in _INTERPRETED.items() if is_small(spark) else ():
         spark.conf.set(key, value)
 
@@ -100,8 +112,8 @@ def _session(spark: SparkSession, settings: Mapping[str, str], *, exact_names: b
 
 
 def is_large(spark: SparkSession) -> bool:
-    """Whether the session is one for large work."""
-    return spark.conf.get(_SIZE, "large") == "large"
+    """Whether the session is one for large work, be it records or tables."""
+    return _size(spark) in ("large", "many")
 
 
 def laid_out(rows: DataFrame, size: int) -> DataFrame:
@@ -130,17 +142,23 @@ def are_some(size: int) -> bool:
 
 def is_small(spark: SparkSession) -> bool:
     """Whether the session is one for small work."""
-    return spark.conf.get(_SIZE, "large") == "small"
+    return _size(spark) == "small"
+
+
+def _size(spark: SparkSession) -> str:
+    return spark.conf.get(_SIZE, "large") or ""
 
 
 @contextmanager
 def kept(rows: DataFrame, *, whole: bool = False) -> Iterator[DataFrame]:
-    """Rows that several jobs read, computed once and kept for the time of the block.
+    """Rows that several jobs read, computed once and kept for the time of the block. ``whole``: each of many who read
+    them wants a part.
 
-    All but large ones are checkpointed: what reads them plans a scan instead of the whole way to them once more, which
-    costs more than the rows do. Large ones are cached, in columns. ``whole``: each of many who read them wants a part.
+    They are checkpointed: what reads them plans a scan instead of the whole way to them once more, which costs more
+    than the rows do, and has no end where what is kept is made of what is kept, as keys that change are. Large ones of
+    tables are cached instead, in columns, and many records that are whole.
     """
-    if not is_large(rows.sparkSession):
+    if not _is_cached(rows.sparkSession, whole=whole):
         with gateway.checkpointed(rows, whole=whole) as kept_rows:
             yield kept_rows
         return
@@ -168,14 +186,18 @@ def together(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
 def tallied(
     rows: DataFrame, conditions: Mapping[str, Column], where: Column | None = None, *, whole: bool = False
 ) -> Iterator[tuple[DataFrame, dict[str, int]]]:
-    """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of large
+    """:func:`kept`, and for how many of the rows each condition holds: counted while they are computed, which of cached
     ones a job of its own does. Of all rows, where only some (``where``) are wanted.
     """
-    if not is_large(rows.sparkSession):
+    if not _is_cached(rows.sparkSession, whole=whole):
         with gateway.counted(rows, conditions, where, whole=whole) as counted:
             yield counted
         return
-    with kept(rows) as cached:
+    with kept(rows, whole=whole) as cached:
         counts = [F.count(F.when(condition, True)).alias(name) for name, condition in conditions.items()]
         told = cached.agg(*counts).collect()[0].asDict()
         yield cached if where is None else cached.where(where), told
+
+
+def _is_cached(spark: SparkSession, *, whole: bool) -> bool:
+    return _size(spark) == "large" or (whole and _size(spark) == "many")

@@ -21,7 +21,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, record
 
@@ -244,6 +244,22 @@ def test_a_history_ends_as_the_source_did_however_it_is_cut(table: Table, number
 def test_swaps_are_counted(table: Table) -> None:
     """R3: the deletes that are not to be applied are ignored by name."""
     assert table.ignored == {"key_swap": sum(OUTCOMES[write].swaps for write, _ in RUNS)}
+
+
+def test_keys_that_change_among_many_records_end_as_among_few(
+    exact: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 0065: what is kept of many is not planned again with all that it was made of, which took all memory."""
+    for most in ("FEW_RECORDS", "MANY_RECORDS"):
+        monkeypatch.setattr(tuning, most, 0)
+    whole = [number for number, (_, cuts) in enumerate(RUNS) if not cuts]
+    every: list[Record] = []
+    for number in whole:
+        RUNS[number][0](events := History(number))
+        every += events.records
+    table = Table(exact, tmp_path)
+    table.take(every)
+    assert [table.live(number) for number in whole] == [OUTCOMES[RUNS[number][0]].live for number in whole]
 
 
 @pytest.mark.parametrize("cuts", [(), (1,)], ids=str)

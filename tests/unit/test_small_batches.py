@@ -109,6 +109,21 @@ def test_all_cores_describe_what_is_more_than_a_few_records(spark: SparkSession,
     assert tuning.gathered(rows, size).rdd.getNumPartitions() == (wanted if is_medium else 1)
 
 
+@pytest.mark.parametrize("size", [0, tuning.MANY_RECORDS, tuning.MANY_RECORDS + 1], ids=["small", "medium", "large"])
+def test_many_records_are_read_in_more_tasks_than_there_are_cores(
+    spark: SparkSession, tmp_path: Path, size: int
+) -> None:
+    """Decision 0065: one file of bronze may hold most of them; the files of tables are read as Spark has it."""
+    session = tuning.session_for_records(spark, size, 1)
+    session.conf.set("spark.sql.files.openCostInBytes", "1")
+    session.range(100_000).coalesce(1).write.parquet(f"{tmp_path}/rows")
+    cores, tasks = spark.sparkContext.defaultParallelism, []
+    for _ in range(2):
+        tasks.append(session.read.parquet(f"{tmp_path}/rows").rdd.getNumPartitions())
+        tuning.divided(session)
+    assert (tasks[0] >= cores * tuning.TASKS_PER_CORE, tasks[1]) == (size > 0, cores)
+
+
 def test_what_is_done_with_all_records_is_compiled_where_they_are_many(spark: SparkSession) -> None:
     """Decision 0061: not with a few megabytes, and never with a table's share of small work."""
     mode, told = "spark.sql.codegen.factoryMode", []

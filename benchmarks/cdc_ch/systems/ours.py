@@ -202,6 +202,7 @@ class _Apply(_Ours):
         changes = self._changes(case)
         size = sum(file.stat().st_size for file in changes.glob("*.parquet"))
         spark = tuning.session_for_records(self._spark, size, 1)
+        tuning.divided(spark)
         _put(spark.read.parquet(str(changes)), WIDE, home, 2)
         return {}
 
