@@ -56,6 +56,11 @@ class Model:
     unknown_member: Mapping[str, object] | None = None
 
     @property
+    def lineage_columns(self) -> tuple[str, ...]:
+        """The columns of its lineage, of all inputs."""
+        return sum(self.lineage.values(), ())
+
+    @property
     def reads(self) -> frozenset[str]:
         """What must be there before it can be built: its inputs, and the models that its relationships lead to."""
         looked_up = {check.rule.to for check in self.checks if isinstance(check.rule, Relationship)}

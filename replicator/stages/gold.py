@@ -141,7 +141,7 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         stored, lines, firm = had, keys, set[str]()
         if not set(task.touched.columns).issubset(model.key):  # else rows of the table lead to no others
             stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
-            firm = work.probe.firm({*sum(model.lineage.values(), ())})
+            firm = work.probe.firm(model.lineage_columns)
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie, firm=firm)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)

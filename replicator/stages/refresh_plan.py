@@ -247,7 +247,7 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
     except AnalysisException as error:
         first = str(error).splitlines()[0]
         raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
-    wanted = dict.fromkeys([*(column.name for column in model.columns), *sum(model.lineage.values(), ())])
+    wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in rows.columns]
     if missing:
         raise ConfigError(

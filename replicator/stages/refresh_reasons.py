@@ -70,7 +70,7 @@ def of_sql(model: Model, whole: DataFrame, probe: Callable[[], Probe]) -> Reason
     twice = probe().read_twice()
     if twice:
         return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
-    if probe().loses_track({*sum(model.lineage.values(), ())}, model.key):
+    if probe().loses_track(model.lineage_columns, model.key):
         return Reason(
             "loose lineage",
             "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",

@@ -18,8 +18,8 @@ FEW_ROWS = 1 << 20
 
 FEW_RECORDS, MANY_RECORDS = 8 << 20, 128 << 20
 """Up to here, in bytes of bronze, records are small work and medium work: what is parsed costs more than what is read.
-Of larger work, in columns, each table reads those that it needs, and nothing is to be computed again as a whole where
-an executor is lost (decision 0065).
+Of larger work what is described is kept in columns, of which each table reads those that it needs, and what is lost
+of it with an executor is described again (decision 0065).
 """
 
 FEW_OF_A_TOPIC = 2 << 20
@@ -84,21 +84,21 @@ def session_for_models(spark: SparkSession, size: int) -> SparkSession:
 
 def session_for_records(spark: SparkSession, size: int, topics: int) -> SparkSession:
     """The same for ``size`` bytes of bronze, of so many topics, that are to be decoded, with exact names."""
-    few = min(FEW_RECORDS, topics * FEW_OF_A_TOPIC)
-    small = _COMPILED if size >= COMPILED_RECORDS else _SMALL
-    fit = small if size <= few else _MEDIUM if size <= MANY_RECORDS else _MANY
-    session = _session(spark, fit, exact_names=True)
-    if not is_small(session):
-        session.conf.set(_TASKS, TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
-    return session
+    if size <= min(FEW_RECORDS, topics * FEW_OF_A_TOPIC):
+        return _session(spark, _COMPILED if size >= COMPILED_RECORDS else _SMALL, exact_names=True)
+    fit = _MEDIUM if size <= MANY_RECORDS else _MANY
+    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    return _session(spark, {**fit, _TASKS: str(tasks)}, exact_names=True)
 
 
 def divided(spark: SparkSession) -> None:
     """From now on the session is for a table's share of the records: of small work that is never worth compiling, and
-    the files of tables are not to be cut into as many tasks as those of bronze.
+    of other work the files of tables are not to be cut into as many tasks as those of bronze.
     """
-    spark.conf.unset(_TASKS)
-    for key, value in _INTERPRETED.items() if is_small(spark) else ():
+    if not is_small(spark):
+        spark.conf.unset(_TASKS)
+        return
+    for key, value in _INTERPRETED.items():
         spark.conf.set(key, value)
 
 
@@ -175,7 +175,7 @@ def together(kept_rows: DataFrame, others: DataFrame) -> Iterator[DataFrame]:
     them was cached.
     """
     both = kept_rows.unionByName(others)
-    if not is_large(both.sparkSession):
+    if not _is_cached(both.sparkSession, whole=False):
         yield both
         return
     with kept(both) as kept_both:

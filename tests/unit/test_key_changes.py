@@ -257,8 +257,7 @@ def test_keys_that_change_among_many_records_end_as_among_few(
     for number in whole:
         RUNS[number][0](events := History(number))
         every += events.records
-    table = Table(exact, tmp_path)
-    table.take(every)
+    table = run(exact, tmp_path, every, ())
     assert [table.live(number) for number in whole] == [OUTCOMES[RUNS[number][0]].live for number in whole]
 
 
