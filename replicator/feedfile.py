@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator, model_validator
 
 from replicator import kafka_options
-from replicator.sourcefile import reads
 from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import Strict, Text, check
 from replicator.tablekeys import single_names
+from replicator.topicnames import reads
 from replicator.yamlfile import Problems, nearest, read
 
 if TYPE_CHECKING:

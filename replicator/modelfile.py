@@ -20,10 +20,10 @@ from replicator.errors import ConfigError
 from replicator.lake import HISTORY
 from replicator.lineage import refresh_of, wrong_lineage
 from replicator.memberkeys import MemberValues, refuse_wrong_member
-from replicator.sourcefile import reads
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
 from replicator.tablekeys import listed, single_names
+from replicator.topicnames import reads
 from replicator.yamlfile import Document, KeyPath, Problems, nearest, read
 
 if TYPE_CHECKING:

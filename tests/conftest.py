@@ -47,6 +47,11 @@ WITH_OWN_SERVERS = ("test_local_stack.py", "test_hudi_northwind.py", "test_readm
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
+_SOME = ("SOME_RECORDS", "COMPILED_RECORDS")
+_MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS")
+WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES")}
+"""What of `replicator.stages.tuning` is nothing, so that all work goes the way of larger work."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What tests/stack/test_living.py and tests/property/test_gold_laws.py play, and how busy the object store is in
@@ -56,7 +61,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workload-size", type=int, default=30, help="its transactions per database")
     parser.addoption("--gold-seed", type=int, default=20261122, help="the seed of tests/property/test_gold_laws.py")
     parser.addoption("--gold-batches", type=int, default=12, help="how many batches it plays")
+    parser.addoption("--work-as", choices=tuple(WORK_AS), help="all work goes the way of larger work")
     parser.addoption("--s3-faults", type=float, default=0.02, help="the share of requests to S3 that get no answer")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _sized(request: pytest.FixtureRequest) -> None:
+    """``--work-as``: laws and recorded cases have to hold on the ways of larger work, too (`make test-sizes`)."""
+    named = request.config.getoption("--work-as")
+    if named is not None:
+        from replicator.stages import tuning
+
+        for least in WORK_AS[named]:
+            setattr(tuning, least, 0)
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from replicator import assemble, settings
 from replicator.operate.runs import Entry
 from replicator.session import session
-from replicator.stages import pipeline
+from replicator.stages import continuous, pipeline
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
     from infra.local.endpoints import Endpoints
-    from replicator.stages.pipeline import Line, Pipeline
+    from replicator.stages.lines import Line
+    from replicator.stages.pipeline import Pipeline
 
 
 class Driver:
@@ -61,7 +62,7 @@ class Driver:
 
     def _run(self, stop: threading.Event) -> None:
         try:
-            pipeline.run_continuously(self.spark, self.pipeline, pipeline.STAGES, self.lines.append, stop)
+            continuous.run_continuously(self.spark, self.pipeline, pipeline.STAGES, self.lines.append, stop)
         except BaseException as error:  # noqa: BLE001 - told by `check` in the demo's own thread
             self.failure = error
 

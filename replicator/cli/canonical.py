@@ -77,7 +77,7 @@ def restart(
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
-    from replicator.stages.pipeline import CANONICAL
+    from replicator.stages.lines import CANONICAL
 
     settings = options.settings(env, conf)
     feed, lake = settings.feed(name), Lake(settings.lake.root)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from replicator.errors import ReplicatorError
     from replicator.protocols import Fence
     from replicator.settings import Settings
-    from replicator.stages.pipeline import Line, Report
+    from replicator.stages.lines import Line, Report
 
 _COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds", "how")
 _FEW_BYTES = 4 << 20
@@ -78,13 +78,14 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
     from replicator.session import session
-    from replicator.stages import pipeline
+    from replicator.stages import continuous, pipeline
+    from replicator.stages.lines import CANONICAL
 
-    known = (*pipeline.STAGES, pipeline.CANONICAL)
+    known = (*pipeline.STAGES, CANONICAL)
     unknown = [stage for stage in named if stage not in known]
     if unknown:
         raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
-    if pipeline.CANONICAL in named and not settings.feeds:
+    if CANONICAL in named and not settings.feeds:
         raise ConfigError("no feed is configured", mend="Write one into conf/canonical: docs/canonical.md.")
     stages = named or list(known if settings.feeds else pipeline.STAGES)
     if once and "bronze" in stages:
@@ -97,7 +98,7 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
                 pipeline.run_once(spark, made, stages, report)
             else:
                 upkeep = _upkeep(spark, settings, fence, stages)
-                pipeline.run_continuously(spark, made, stages, report, _until_signalled(), upkeep)
+                continuous.run_continuously(spark, made, stages, report, _until_signalled(), upkeep)
 
 
 def _kafka_must_answer(settings: Settings) -> None:
@@ -145,6 +146,7 @@ def _run_recorded(
     from replicator.session import session
     from replicator.spec import SourceSpec
     from replicator.stages import bronze, pipeline
+    from replicator.stages.lines import Line
 
     declared = configuration.declared(declare) if declare is not None else SourceSpec("", "")
     settings = settings.with_formats_of(declared)
@@ -154,7 +156,7 @@ def _run_recorded(
         with _reporting(spark, settings, "run --recorded", lines) as report:
             for ingestion, topics in shares.items():
                 rows = bronze.ingest_files(spark, ingestion, topics)
-                report(pipeline.Line("bronze", ingestion.source, rows, rows))
+                report(Line("bronze", ingestion.source, rows, rows))
             pipeline.run_once(spark, made, ("silver",), report)
 
 

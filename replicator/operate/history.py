@@ -20,9 +20,9 @@ from replicator.errors import ConfigError
 from replicator.operate import dead_letters, key, waiting
 from replicator.operate.retry import placed
 from replicator.stages import cut, decoding, epochs, routing, tuning
+from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import News
 from replicator.stages.share import Share
 from replicator.transforms import changes
 from replicator.transforms.layout import key_of

@@ -19,9 +19,10 @@ from replicator.debezium import headers, position
 from replicator.operate.dead_letters import Choice, letters, write
 from replicator.stages import dead_letters, epochs, gone, routing, silver, tuning
 from replicator.stages.account import Account
+from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import News, Routes
+from replicator.stages.routing import Routes
 from replicator.transforms import reach
 from replicator.transforms.letters import COLUMNS, PLACE
 

@@ -19,7 +19,7 @@ from replicator.lake import Lake
 from replicator.protocols import Control, Facts
 
 if TYPE_CHECKING:
-    from replicator.stages.pipeline import Line
+    from replicator.stages.lines import Line
 
 _SECONDS_BETWEEN = 5.0
 

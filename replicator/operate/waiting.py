@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.stages import cut, cutting, epochs, routing, tuning
+from replicator.stages.arrivals import News
 from replicator.stages.cut import Cut
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import News, Routes
+from replicator.stages.routing import Routes
 from replicator.transforms import transactions
 
 

@@ -22,8 +22,9 @@ from replicator import failpoints
 from replicator.errors import AtWork, TableStopped
 from replicator.lake import Lake
 from replicator.protocols import Control
+from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import BEGINNING, News
+from replicator.stages.routing import BEGINNING
 from replicator.transforms import transactions
 
 Place = tuple[str, int]

@@ -10,14 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import Arrival, Feed
-from replicator.stages import decoding, epochs, routing, ticks
+from replicator.stages import arrivals, decoding, epochs, routing, ticks
 from replicator.stages import forms as forms_of
+from replicator.stages.arrivals import News
 from replicator.stages.committed import Batch, kinds
 from replicator.stages.decoding import Decoded
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.routing import BEGINNING, Routes
 from replicator.stages.share import Share
 from replicator.transforms import decode, events
 from replicator.transforms.decode import Needs
@@ -39,7 +40,7 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
     identity = at.bronze.identity(session, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     low = BEGINNING if after is None else after
-    topics = _topics(routing.arrived(session, at.bronze, bronze, low, upto), routes, feed.source_table)
+    topics = _topics(arrivals.arrived(session, at.bronze, bronze, low, upto), routes, feed.source_table)
     if not topics:
         yield None
         return
@@ -57,11 +58,11 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
             yield replace(_batch(share, decoded, feed), warnings=told)
 
 
-def _topics(arrivals: Iterable[Arrival], routes: Routes, table: str) -> list[str]:
+def _topics(came: Iterable[Arrival], routes: Routes, table: str) -> list[str]:
     """Topics that may have got records of the table: all but those that have carried others alone. Silver, which
     learns the routes, need not have seen them yet.
     """
-    arrived = {arrival.partition[0] for arrival in arrivals}
+    arrived = {arrival.partition[0] for arrival in came}
     return sorted(topic for topic in arrived if table in routes.tables.get(topic, (table,)))
 
 

@@ -24,9 +24,9 @@ from replicator.errors import ReplicatorError, TableStopped
 from replicator.spec import Progress, SourceSpec, Table
 from replicator.stages import decoding, engine, epochs, pauses, routing, snapshots, tuning
 from replicator.stages.account import Account
+from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import News
 from replicator.stages.share import Share
 from replicator.stages.snapshots import Whole
 from replicator.transforms import changes, exempt, fold, gone

@@ -20,9 +20,10 @@ from replicator.debezium import envelope, position
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
 from replicator.spec import BY_POSITION, BY_TIME
 from replicator.stages import shaping, tuning
+from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.routing import BEGINNING, Routes
 from replicator.transforms import reach
 
 _SAID = {

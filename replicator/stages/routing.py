@@ -1,4 +1,4 @@
-"""What is new in bronze, and for which tables: finding work without reading rows that are done (architecture 9.4).
+"""Which tables a topic carries, how it is read, and how far its tables have come (architecture 9.4).
 
 A *route* says that a topic has carried a table. Routes are kept in a control row, written before the first commit of a
 new table: with them a table's own progress tells how far each of its topics must be read again.
@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB
 from replicator.errors import BronzeReplaced, ConfigError
 from replicator.lake import Lake
 from replicator.protocols import Facts, TableFormat
-from replicator.spec import Arrival, SourceSpec, Table
+from replicator.spec import SourceSpec, Table
 from replicator.transforms import changes
 
 BEGINNING = -1
@@ -239,119 +238,3 @@ def as_routed(
         by_time=by_time,
         scattered=scattered,
     )
-
-
-@dataclass(frozen=True)
-class News:
-    """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
-
-    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part.
-    """
-
-    upto: int
-    after: Mapping[str, int]
-    size: int = 0
-    paused: frozenset[str] = frozenset()
-
-    @property
-    def continued(self) -> list[str]:
-        """Topics that are not read from their beginning."""
-        return [topic for topic, start in self.after.items() if start != BEGINNING]
-
-    def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
-        """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that
-        harmless.
-        """
-        whole = [topic for topic, start in self.after.items() if start == BEGINNING]
-        recent: dict[tuple[str, ...], int] = {
-            (topic,): start for topic, start in self.after.items() if start != BEGINNING
-        }
-        fresh = bronze.added(spark, table, recent, self.upto) if recent else None
-        if fresh is None:
-            whole = list(self.after)
-        again = bronze.read(spark, table, self.upto).where(F.col("topic").isin(*whole))
-        if fresh is None:
-            return again
-        return again.unionByName(fresh) if whole else fresh
-
-
-def news(
-    spark: SparkSession,
-    bronze: TableFormat,
-    table: Table,
-    routes: Routes,
-    progress: Mapping[str, int],
-    upto: int,
-    paused: Mapping[str, int] | None = None,
-    floors: Mapping[str, int | None] | None = None,
-) -> News:
-    """Which topics to read, from where: those with a commit newer than what some table of theirs has applied.
-
-    ``paused`` tables need nothing up to these versions. With ``floors`` only these topics are looked at; up to there it
-    is known of each that nothing is to be read (None: that is not known).
-    """
-    paused = paused or {}
-    progress = {**progress, **paused}
-    known = _Starts(routes, progress, floors or {})
-    low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
-    if low >= upto:
-        return News(upto, {}, paused=frozenset(paused))
-    after, size = {}, 0
-    for arrival in arrived(spark, bronze, table, low, upto):
-        topic = arrival.partition[0]
-        if floors is not None and topic not in floors:
-            continue
-        start = known.read_from(topic)
-        if arrival.version > start:
-            after[topic] = start
-            size += arrival.size
-    return News(upto, after, size, frozenset(paused))
-
-
-def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
-    """What the commits of (after, upto] appended, by topic; every topic that there is where that history is gone."""
-    arrivals = bronze.arrivals(spark, table, after, upto)
-    if arrivals is not None:
-        return arrivals
-    topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
-    return [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
-
-
-def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:
-    """These topics from their beginning; all that bronze has where none is named."""
-    if not topics:
-        topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
-    return News(upto, dict.fromkeys(topics, BEGINNING), bronze.size(spark, table))
-
-
-def _applied(topic: str, routes: Routes, progress: Mapping[str, int]) -> int:
-    """The version up to which every table of the topic has seen it."""
-    tables = routes.tables.get(topic)
-    if not tables:
-        return routes.alone.get(topic, BEGINNING)
-    return min(progress.get(table, BEGINNING) for table in tables)
-
-
-@dataclass(frozen=True)
-class _Starts:
-    """After which versions topics are looked at."""
-
-    routes: Routes
-    progress: Mapping[str, int]
-    floors: Mapping[str, int | None]
-
-    def read_from(self, topic: str) -> int:
-        """Where its records are read from: its beginning where some table of it is not there yet."""
-        applied, floor = _applied(topic, self.routes, self.progress), self.floors.get(topic)
-        return applied if applied == BEGINNING or floor is None else max(applied, floor)
-
-    def scanned_from(self, topic: str) -> int:
-        """Where its first unread record may be: of a topic that was never read behind its floor."""
-        floor = self.floors.get(topic)
-        return self.read_from(topic) if floor is None or self.routes.knows(topic) else floor
-
-
-def _lowest(routes: Routes, progress: Mapping[str, int]) -> int:
-    """The oldest version that any known topic needs; the beginning when none is known."""
-    lows = [_applied(topic, routes, progress) for topic in [*routes.tables, *routes.alone]]
-    return min(lows, default=BEGINNING)

@@ -16,9 +16,10 @@ from replicator.debezium.logical import Logical
 from replicator.debezium.unions import Unions
 from replicator.spec import EVENT_ID, SourceSpec
 from replicator.stages import likeness, tuning
+from replicator.stages.arrivals import News
 from replicator.stages.forms import known_types
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import News, Routes
+from replicator.stages.routing import Routes
 from replicator.transforms import compaction, exempt
 
 Survey = Callable[[DataFrame], tuple[list[Row], list[Row]]]

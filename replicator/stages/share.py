@@ -14,9 +14,10 @@ from replicator.debezium import headers
 from replicator.errors import TableStopped
 from replicator.spec import BY_POSITION, Declaration, Progress, Table
 from replicator.stages import routing, shaping
+from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.routing import BEGINNING, Routes
 from replicator.transforms import changes, reach
 from replicator.transforms.layout import Layout, stored_name
 

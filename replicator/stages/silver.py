@@ -12,7 +12,19 @@ from pyspark.sql import functions as F
 from replicator import failpoints, gateway
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import cut, dead_letters, epochs, gone, regained, rewind, routing, side_by_side, ticks, tuning
+from replicator.stages import (
+    arrivals,
+    cut,
+    dead_letters,
+    epochs,
+    gone,
+    regained,
+    rewind,
+    routing,
+    side_by_side,
+    ticks,
+    tuning,
+)
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -79,7 +91,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     """
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
-    news = routing.everything(spark, at.bronze, bronze, routes.topics(table), upto)
+    news = arrivals.everything(spark, at.bronze, bronze, routes.topics(table), upto)
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)

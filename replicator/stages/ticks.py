@@ -12,11 +12,24 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import BY_TIME, SourceSpec
-from replicator.stages import compaction, cut, cutting, epochs, likeness, pauses, rewind, routing, shaping, tuning
+from replicator.stages import (
+    arrivals,
+    compaction,
+    cut,
+    cutting,
+    epochs,
+    likeness,
+    pauses,
+    rewind,
+    routing,
+    shaping,
+    tuning,
+)
+from replicator.stages.arrivals import News
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import News, Routes
+from replicator.stages.routing import Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt, reach, ties
 
@@ -112,13 +125,13 @@ def _news(
     """
     bronze, settled = at.lake.bronze(at.source.name), at.reached.settled
     known = settled if settled is not None and settled.bronze == routes.bronze and not every else None
-    arrivals = None if known is None else at.bronze.arrivals(spark, bronze, known.version, upto)
+    came = None if known is None else at.bronze.arrivals(spark, bronze, known.version, upto)
     ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
-    look = partial(routing.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
-    if known is None or arrivals is None:
+    look = partial(arrivals.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
+    if known is None or came is None:
         progress = ask()
         return progress, look(progress=progress)
-    topics = {arrival.partition[0] for arrival in arrivals} | known.behind
+    topics = {arrival.partition[0] for arrival in came} | known.behind
     progress = ask(only={table for topic in topics for table in routes.tables.get(topic, ())})
     levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
     floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}

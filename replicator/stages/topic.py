@@ -12,10 +12,11 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.stages import bronze, schema_change, ticks, tuning
 from replicator.stages import forms as forms_of
+from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING, News, Routes
+from replicator.stages.routing import BEGINNING, Routes
 from replicator.stages.share import Share
 from replicator.transforms import decode
 from replicator.transforms.decode import Needs

@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from infra.sample_source import connector, log_in, wait_delivered
 from replicator import assemble, settings
 from replicator.connect.rest import Connect
-from replicator.stages import cut, pipeline
+from replicator.stages import continuous, cut, pipeline
+from replicator.stages.lines import Line
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 
@@ -110,11 +111,11 @@ def configured(home: Path, kafka: str) -> settings.Settings:
 
 
 @contextmanager
-def running(spark: Any, made: pipeline.Pipeline, lines: list[pipeline.Line]) -> Iterator[threading.Thread]:
+def running(spark: Any, made: pipeline.Pipeline, lines: list[Line]) -> Iterator[threading.Thread]:
     """A continuous run beside the test."""
     stop = threading.Event()
     stages = ("bronze", "silver", "gold")
-    thread = threading.Thread(target=pipeline.run_continuously, args=(spark, made, stages, lines.append, stop))
+    thread = threading.Thread(target=continuous.run_continuously, args=(spark, made, stages, lines.append, stop))
     thread.start()
     try:
         yield thread
@@ -142,7 +143,7 @@ def test_gold_shows_whole_orders_while_they_are_written(
     """
     writer.write(BEFORE)
     made = assemble.pipeline(spark, configured(tmp_path, endpoints.kafka))
-    at, waited, lines = made.warehouse, 0, list[pipeline.Line]()
+    at, waited, lines = made.warehouse, 0, list[Line]()
     until = time.monotonic() + PATIENCE_SECONDS
     with running(spark, made, lines) as thread:
         while (looks := versions(spark, made)) < LOOKS or not is_there(spark, made, sum(writer.lines.values())):

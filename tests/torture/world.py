@@ -21,7 +21,8 @@ from replicator.settings import Settings
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Progress
 from replicator.stages import pipeline
-from replicator.stages.pipeline import Line, Pipeline
+from replicator.stages.lines import Line
+from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
 from tests.kafka import consumed, create

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.stages import bronze
-from replicator.stages.bronze import Ingestion, Pace
+from replicator.stages.bronze import Ingestion
+from replicator.stages.pace import Pace
 from tests.unit.test_bronze_rows import KAFKA
 
 PARTITIONS = 7

@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from replicator.cli.epoch import _place
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
-from replicator.sourcefile import SourceKeys
+from replicator.sourcekeys import SourceKeys
 from replicator.stages import epochs
 from replicator.stages.epochs import Epoch, Epochs
 from replicator.stages.reached import Level, Mark, Reached

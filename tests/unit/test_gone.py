@@ -26,7 +26,9 @@ from replicator.sources.recorded import RecordedSource
 from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table
 from replicator.stages import silver, snapshots
 from replicator.stages.account import Account
-from replicator.stages.pipeline import Line, Pipeline, run_continuously
+from replicator.stages.continuous import run_continuously
+from replicator.stages.lines import Line
+from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.stages.snapshots import Whole
 from replicator.stages.warehouse import Warehouse

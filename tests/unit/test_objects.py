@@ -24,9 +24,9 @@ from replicator.operate.explain import explain
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
-from replicator.stages import landing, pipeline, silver
+from replicator.stages import continuous, landing, silver
 from replicator.stages.landing import Intake, Taken
-from replicator.stages.pipeline import Line
+from replicator.stages.lines import Line
 from replicator.stages.refinement import Refinement
 from tests.builders import bronze, record
 from tests.golden.run import Run
@@ -233,7 +233,7 @@ class Frozen:
 def test_a_run_that_goes_on_says_a_thing_once(lander: Lander) -> None:
     """It waits for objects, and repeats neither warning nor error while nothing changes; their end is told."""
     told: list[Line] = []
-    look = pipeline._Look(replace(lander.intake, every_seconds=0.0))
+    look = continuous._Look(replace(lander.intake, every_seconds=0.0))
 
     def lines_of_a_look() -> list[tuple[int, int, bool]]:
         told.clear()

@@ -18,10 +18,11 @@ from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Target
-from replicator.stages import cut, pipeline, tuning
+from replicator.stages import continuous, cut, pipeline, tuning
 from replicator.stages.canonical import Offer
 from replicator.stages.cut import Standing
-from replicator.stages.pipeline import Line, Pipeline
+from replicator.stages.lines import Line
+from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
 from tests.builders import SILVER, bronze, envelope, made, record
@@ -67,7 +68,7 @@ def test_gold_without_silver_wakes_by_what_another_process_writes_there(spark: S
         if looks % 3 == 1:
             acts.pop(0)()
 
-    pipeline.run_continuously(small, made_of, ("gold", "publish"), lines.append, stop, between)
+    continuous.run_continuously(small, made_of, ("gold", "publish"), lines.append, stop, between)
     assert [line.error for line in lines if line.error is not None] == []
     words = [" ".join(line.warnings) for line in lines]
     seen = [(line, said) for line, said in zip(lines, words, strict=True) if "does not exist yet" not in said]
@@ -101,7 +102,7 @@ def test_feeds_by_themselves_wake_by_the_tables_that_they_send(spark: SparkSessi
             stop.set()
 
     made_of = Pipeline((), (), (), at, (), {}, offer)
-    pipeline.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
+    continuous.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
     assert [line.applied for line in lines if line.error is None and line.applied] == [1, 1]
     assert len(outlet.topics["t"]) == 2
 
@@ -138,7 +139,7 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
         """The topic is made after the first pass."""
         stop.set() if "missing" in outlet.topics else outlet.topics.setdefault("missing", [])
 
-    pipeline.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
+    continuous.run_continuously(small, made_of, ("canonical",), lines.append, stop, between)
     assert [(line.table, line.applied, type(line.error)) for line in lines] == [
         ("later", 0, Unreachable),
         ("later", 1, type(None)),
@@ -164,7 +165,7 @@ def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkS
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": sink})
     lines: list[Line] = []
-    pipeline.run_continuously(
+    continuous.run_continuously(
         small, made_of, ("publish",), lines.append, stop, lambda: stop.set() if sink.tables else None
     )
     assert [(line.table, line.applied, type(line.error), line.how) for line in lines] == [
@@ -229,7 +230,7 @@ def test_silver_goes_on_while_publish_is_at_work_and_gold_does_not(spark: SparkS
         if len(sink.tables.get("m", {})) == 2:
             stop.set()
 
-    pipeline.run_continuously(exact, made_of, ("silver", "gold", "publish"), lines.append, stop, between)
+    continuous.run_continuously(exact, made_of, ("silver", "gold", "publish"), lines.append, stop, between)
     assert sink.was_overtaken
     assert all(before == behind for before, behind in sink.stood)
     assert [(line.stage, line.applied, type(line.error), line.how.partition(":")[0]) for line in lines] == [

@@ -20,7 +20,7 @@ from replicator.operate.report import sales, star
 from replicator.operate.runs import RunLog
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
-from replicator.stages.pipeline import Line
+from replicator.stages.lines import Line
 from replicator.stages.warehouse import Warehouse
 from replicator.yamlfile import Problems
 from tests.builders import exact_session, made

@@ -6,7 +6,7 @@ from replicator.errors import TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
 from replicator.operate.runs import Entry, RunLog, Runs
-from replicator.stages.pipeline import Line
+from replicator.stages.lines import Line
 
 
 def test_a_run_adds_up_what_its_passes_did_with_each_table() -> None:

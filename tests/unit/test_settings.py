@@ -8,7 +8,7 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from replicator import settings, sourcefile
+from replicator import settings, sourcefile, topicnames
 from replicator.cli import topics
 from replicator.errors import ConfigError
 from replicator.spec import Column
@@ -259,8 +259,8 @@ def test_a_source_takes_shared_servers_and_says_its_own(conf):
 
 def test_topics_default_to_the_prefix_and_include_narrows_them():
     """The topics of a connector are ``<prefix>.<table>``; a dot is a dot."""
-    assert sourcefile.topics("my.shop") == "my[.]shop[.].*"
-    assert sourcefile.topics("s", ("db.a", "db.b c")) == "s[.](?:db[.]a|db[.]b_c)"
+    assert topicnames.topics("my.shop") == "my[.]shop[.].*"
+    assert topicnames.topics("s", ("db.a", "db.b c")) == "s[.](?:db[.]a|db[.]b_c)"
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_all_tables_but_some_are_read(conf):
     [source] = conf(**{"sources/s.yaml": "name: s\nexclude: [shop.audit, shop.a$b]\n"}).sources
     topics = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
     assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [True, True, False, False]
-    assert [sourcefile.reads(source, table) for table in ("shop.orders", "shop.audit")] == [True, False]
+    assert [topicnames.reads(source, table) for table in ("shop.orders", "shop.audit")] == [True, False]
     topics = ("s.crm.shop.audit", "s.crm.shop.orders", "s.shop.audit.x")  # SQL Server's have the database as well
     assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [False, True, True]
     assert "topics or exclude" in refusal(conf, **{"sources/s.yaml": "name: s\nexclude: [a.b]\ntopics: x\n"})
@@ -385,7 +385,7 @@ def test_a_table_is_named_without_the_database_that_its_topic_may_have(conf, kin
     database = f"database: {{kind: {kind}, host: h, user: u}}\n" if kind else ""
     [source] = conf(**{"sources/s.yaml": f"name: s\n{told}\n{database}"}).sources
     assert [topic for topic in (*read.split(), *not_read.split()) if source.matches(topic)] == read.split()
-    assert [sourcefile.reads(source, table) for table in ("dbo.orders", "dbo.x")] == [True, told.startswith("exclude")]
+    assert [topicnames.reads(source, table) for table in ("dbo.orders", "dbo.x")] == [True, told.startswith("exclude")]
 
 
 def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf):

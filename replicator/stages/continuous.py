@@ -1,0 +1,229 @@
+"""A run that goes on: bronze streams beside a loop that takes what is new through the later stages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from replicator import gateway
+from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.stages import bronze, canonical, cut
+from replicator.stages.bronze import Stream
+from replicator.stages.landing import Intake
+from replicator.stages.lines import CANONICAL, Line, Report
+from replicator.stages.pace import Pace
+from replicator.stages.pipeline import Pipeline, all_published, built, refined, served, taken
+from replicator.stages.side_by_side import Aside
+
+_PAUSE_SECONDS = 0.2
+
+_GOLD_PATIENCE_SECONDS = 5
+"""So long bronze rests behind a small batch while gold is at work: silver takes what there is as soon as it is done."""
+
+
+def run_continuously(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    stages: Collection[str],
+    report: Report,
+    stop: Event,
+    between: Callable[[], None] = lambda: None,
+) -> None:
+    """Bronze streams beside a loop that takes each new version of what the stages read through silver, gold and publish
+    until ``stop``, looks for new objects, and calls ``between`` after each look.
+
+    A target that is out of reach is reported and tried again with the next pass, and reported when it is back; a bronze
+    stream that fails ends the run with its error, after the others were stopped.
+    """
+    report = _patient(report)
+    looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
+    pace = Pace()
+    with _streams(spark, pipeline, stages, pace) as streams, Aside[list[Line]]("publish") as aside:
+        passes = _Passes(spark, pipeline, stages, report, aside, pace)
+        seen: dict[str, tuple[int, float]] = {}
+        with passes.finished():
+            while not stop.is_set():
+                for stream in streams:
+                    stream.check()
+                    source, now = stream.ingestion.source, (stream.rows, stream.seconds)
+                    before = seen.get(source, (0, 0.0))
+                    if now[0] > before[0]:
+                        rows = now[0] - before[0]
+                        report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
+                        seen[source] = now
+                for look in looks:
+                    look.if_due(spark, report)
+                passes.look()
+                between()
+                stop.wait(_PAUSE_SECONDS)
+
+
+def _patient(report: Report) -> Report:
+    """Of a run that goes on, a model whose inputs are not there yet, or not at rest, is no error: say so, once."""
+    waiting: set[str] = set()
+
+    def told(line: Line) -> None:
+        if not isinstance(line.error, (TableMissing, AtWork)):
+            waiting.discard(line.table)
+            report(line)
+        elif line.table not in waiting:
+            waiting.add(line.table)
+            report(replace(line, error=None, warnings=(f"waits: {line.error}",)))
+
+    return told
+
+
+@contextmanager
+def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], pace: Pace) -> Iterator[list[Stream]]:
+    started: list[Stream] = []
+    try:
+        if "bronze" in stages:
+            started.extend(bronze.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions)
+        yield started
+    finally:
+        for stream in started:
+            stream.query.stop()
+
+
+@dataclass
+class _Look:
+    """When a run that goes on looks for objects again, and what it has said of them."""
+
+    intake: Intake
+    due: float = 0.0
+    said: frozenset[str] = frozenset()
+
+    def if_due(self, spark: SparkSession, report: Report) -> None:
+        """Take what is new if it is time to; what was said before is not said again while it stays so."""
+        if time.monotonic() < self.due:
+            return
+        try:
+            line = taken(spark, self.intake, once=False)
+        except Unreachable as error:
+            line = Line("bronze", self.intake.source, error=error)
+        self.due = time.monotonic() + self.intake.every_seconds
+        words = frozenset(line.warnings) | ({str(line.error)} if line.error is not None else set())
+        if line.rows_in or words != self.said:
+            report(replace(line, warnings=tuple(word for word in line.warnings if word not in self.said)))
+        self.said = words
+
+
+def _versions(spark: SparkSession, pipeline: Pipeline, stages: Collection[str]) -> Iterator[Any]:
+    """What is different as soon as there is something to do: versions of what the stages read and do not write
+    themselves, bronze's where silver is among them, with the snapshots that tell which rows are gone; and how silver's
+    transactions stand, which holds gold back.
+    """
+    at, models = pipeline.warehouse, pipeline.models
+    if "silver" in stages:
+        for each in pipeline.refinements:
+            yield each.bronze.version(spark, each.lake.bronze(each.source.name))
+            yield each.control.get(each.lake.snapshots(each.source.name))
+    elif "gold" in stages:
+        tables = {given.partition("/") for model in models for given in model.inputs.values() if "/" in given}
+        for source, _, name in sorted(tables):
+            yield at.silver.version(spark, at.lake.source_table(source, name))
+        for source in sorted({source for source, _, _ in tables}):
+            yield cut.load(at.control, at.lake, source)
+    if "publish" in stages and "gold" not in stages:
+        for model in models:
+            yield at.gold.version(spark, at.lake.gold(model.name))
+    if CANONICAL in stages and "silver" not in stages and pipeline.offer is not None:
+        for feed in canonical.stands(spark, pipeline.offer):
+            yield feed.newest
+
+
+@dataclass
+class _Passes:
+    """The later stages of a run that goes on. ``read`` is what they had seen to, ``away`` what was out of reach, by
+    stage and name.
+
+    Where silver is among them, publish works beside the silver of the next pass: what it takes is a version of gold,
+    and gold gets no other until it is done, but for upkeep's, which keeps that one.
+    """
+
+    spark: SparkSession
+    pipeline: Pipeline
+    stages: Collection[str]
+    report: Report
+    aside: Aside[list[Line]]
+    pace: Pace
+    read: list[Any] | None = None
+    away: set[tuple[str, str]] = field(default_factory=set)
+
+    def look(self) -> None:
+        """A pass, if something is new or must be tried again."""
+        self._published(wait=False)
+        newest = list(_versions(self.spark, self.pipeline, self.stages))
+        if newest != self.read:
+            self.read = newest  # publish may take it back
+            if not self._pass():
+                self.read = None
+
+    @contextmanager
+    def finished(self) -> Iterator[None]:
+        """What is under way at the end of the block is waited for, and told; also where an error ends it, which counts
+        more than one of what was under way.
+        """
+        try:
+            yield
+        except BaseException:
+            try:
+                self._published(wait=True)
+            except Exception as also:  # noqa: BLE001 - told here, for the other one is raised
+                error = also if isinstance(also, ReplicatorError) else ReplicatorError(gateway.shortened(also))
+                self.report(Line("publish", "", error=error))
+            raise
+        self._published(wait=True)
+
+    def _pass(self) -> bool:
+        """False if something must be tried again: it was out of reach, or being written."""
+        lines: list[Line] = []
+
+        def told(line: Line) -> None:
+            lines.append(line)
+            self.report(line)
+
+        spark, pipeline = self.spark, self.pipeline
+        is_beside = "silver" in self.stages and "publish" in self.stages
+        stages = [stage for stage in self.stages if not (is_beside and stage == "publish")]
+        try:
+            with self.pace.held():
+                refined(spark, pipeline, stages, told)
+            self._published(wait=True)
+            with self.pace.held(_GOLD_PATIENCE_SECONDS):
+                built(spark, pipeline, stages, told)
+            if is_beside:
+                self.aside.begin(lambda: list(all_published(spark, pipeline)))
+            served(spark, pipeline, stages, told)
+        except Unreachable as error:
+            told(Line("run", "", error=error))
+        return self._seen_to(lines, (*stages, "run"))
+
+    def _published(self, *, wait: bool) -> None:
+        """What publish did beside the rest, once it is done."""
+        lines = self.aside.taken(wait=wait)
+        if lines is not None:
+            for line in lines:
+                self.report(line)
+            if not self._seen_to(lines, ("publish",)):
+                self.read = None
+
+    def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
+        """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
+        again = [line for line in lines if line.error is not None and line.error.retry]
+        lost = {(line.stage, line.table) for line in again if isinstance(line.error, Unreachable)}
+        known = {place for place in self.away if place[0] in stages}
+        if ("run", "") not in lost:
+            for stage, name in sorted(known - {(line.stage, line.table) for line in lines}):
+                self.report(Line(stage, name, how="within reach again"))
+            self.away -= known
+        self.away |= lost
+        if lost:
+            time.sleep(1)
+        return not again

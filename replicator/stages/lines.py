@@ -1,0 +1,91 @@
+"""What a run tells of its work: a line for each stage and table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from replicator.errors import ReplicatorError
+
+if TYPE_CHECKING:
+    from replicator.stages.account import Account
+    from replicator.stages.canonical import Delivered
+    from replicator.stages.gold import Built
+    from replicator.stages.publish import Published
+    from replicator.stages.twins import Followed
+
+CANONICAL = "canonical"
+"""The stage that only lakes with feeds have."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one stage did with one table: rows read, and what became of them; ``ignored`` by rule. ``seconds`` is wall
+    time; ``how`` a word on the way that was taken and why, of gold: its ``rows_in`` are the rows that were computed.
+    """
+
+    stage: str
+    table: str
+    rows_in: int = 0
+    applied: int = 0
+    superseded: int = 0
+    dead_lettered: int = 0
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+    error: ReplicatorError | None = field(default=None, compare=False)
+    how: str = ""
+
+
+Report = Callable[[Line], None]
+
+
+def of_silver(account: Account) -> Line:
+    """What silver did with a batch of a table."""
+    return Line(
+        "silver",
+        account.table,
+        account.read,
+        account.applied,
+        account.superseded,
+        account.dead_lettered,
+        account.ignored,
+        account.seconds,
+        account.warnings,
+        account.error,
+    )
+
+
+def of_twin(done: Followed) -> Line:
+    """What a table in another format took from silver."""
+    return Line("silver", done.table, done.rows, done.written, seconds=done.seconds, error=done.error)
+
+
+def of_gold(built: Built) -> Line:
+    """What a refresh of a model computed and wrote."""
+    written = 0 if built.applied is None else built.applied.written
+    how = f"{built.action}: {built.reason}" if built.action else ""
+    return Line(
+        "gold",
+        built.model,
+        built.rows,
+        written,
+        seconds=built.seconds,
+        warnings=built.warnings,
+        error=built.error,
+        how=how,
+    )
+
+
+def of_publish(done: Published) -> Line:
+    """What a target got of a model."""
+    written = 0 if done.applied is None else done.applied.written
+    return Line("publish", done.model, done.rows, written, seconds=done.seconds, error=done.error)
+
+
+def of_canonical(done: Delivered) -> Line:
+    """What others got as events of a feed."""
+    return Line(
+        CANONICAL, done.feed, done.events, done.events, seconds=done.seconds, warnings=done.warnings, error=done.error
+    )
