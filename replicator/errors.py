@@ -265,6 +265,12 @@ class TargetRefused(TableStopped):
         self.refused = dict(refused or {})
         self.applied = dict(applied or {})
 
+    @classmethod
+    def waits(cls, model: str, cause: str) -> TargetRefused:
+        """The error of a model that references one that was refused."""
+        what = f"model {model} references {cause}, which was refused, and waits for it."
+        return cls(what, where=model, mend=f"Mend {cause} first.")
+
 
 def exit_code(errors: Collection[ReplicatorError]) -> int:
     """What a command ends with that went on after these: 0 without any, 3 where another try may cure all, else 1."""

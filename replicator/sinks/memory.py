@@ -15,7 +15,7 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 class MemorySink:
-    """``Sink`` in a dict: ``tables`` holds, per model name, the rows by key; ``ledger`` the progress per model name,
+    """``Sink`` in a dict: ``tables`` holds, per table name, the rows by key; ``ledger`` the progress per table name,
     ``tokens`` the greatest token per lake.
 
     Types are not checked; NULL in a column that may not be NULL is refused.
@@ -39,8 +39,8 @@ class MemorySink:
 
     def progress(self, model: Model) -> Progress | None:
         """What the ledger says; None when the model has a column that was not published."""
-        published = self._columns.get(model.name, _names(model))
-        return self.ledger.get(model.name) if _names(model) <= published else None
+        published = self._columns.get(_table(model), _names(model))
+        return self.ledger.get(_table(model)) if _names(model) <= published else None
 
     def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
         """All differences that are not refused, made visible at once at the end."""
@@ -49,20 +49,19 @@ class MemorySink:
         tables: dict[str, Rows] = {}
         applied: dict[str, Applied] = {}
         for difference in ordered:
-            name = difference.model.name
+            name, table = difference.model.name, _table(difference.model)
             recorded = self.progress(difference.model)
             with refusals.noting():
                 if self._is_new(difference):
                     tables[name] = self._after(difference)
-                    applied[name] = _compare(self.tables.get(name, {}), tables[name], difference.progress.version)
+                    applied[name] = _compare(self.tables.get(table, {}), tables[name], difference.progress.version)
                 elif recorded is not None:
                     applied[name] = Applied(0, 0, 0, recorded.version)
-        going = {name: rows for name, rows in tables.items() if not refusals.stops(name)}
-        progress = {each.model.name: each.progress for each in ordered if each.model.name in going}
-        columns = {each.model.name: _names(each.model) for each in ordered if each.model.name in going}
+        going = [each for each in ordered if each.model.name in tables and not refusals.stops(each.model.name)]
         self._let_in()
-        self.tables, self.ledger = self.tables | going, self.ledger | progress
-        self._columns = self._columns | columns
+        self.tables = self.tables | {_table(each.model): tables[each.model.name] for each in going}
+        self.ledger = self.ledger | {_table(each.model): each.progress for each in going}
+        self._columns = self._columns | {_table(each.model): _names(each.model) for each in going}
         return refusals.raise_or(applied)
 
     def _let_in(self) -> None:
@@ -84,7 +83,7 @@ class MemorySink:
 
     def _after(self, difference: Difference) -> Rows:
         model = difference.model
-        rows: Rows = {} if difference.complete else dict(self.tables.get(model.name, {}))
+        rows: Rows = {} if difference.complete else dict(self.tables.get(_table(model), {}))
         with computing(model.name):
             told = difference.rows.collect()
         for row in told:
@@ -95,6 +94,10 @@ class MemorySink:
                 rows[key] = {column.name: row[column.name] for column in model.columns}
                 _refuse_null(model, rows[key])
         return rows
+
+
+def _table(model: Model) -> str:
+    return model.name if model.target is None else model.target.table
 
 
 def _names(model: Model) -> frozenset[str]:

@@ -1,8 +1,8 @@
-"""In which order models may be written, and which have to wait when one is refused."""
+"""In which order models may be written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
 from replicator.errors import ConfigError
@@ -25,18 +25,3 @@ def referenced_first(differences: Iterable[Difference]) -> tuple[Difference, ...
     except CycleError as error:
         circle = " -> ".join(error.args[1])
         raise ConfigError(f"models reference each other in a circle: {circle}", mend="Drop one reference.") from None
-
-
-def waiting(ordered: Sequence[Difference], refused: Iterable[str]) -> dict[str, str]:
-    """Models that reference a refused one, directly or through others, each with the name it waits for.
-
-    A fact that goes ahead of its refused dimension would point at rows that are not there.
-    """
-    stopped = set(refused)
-    waits: dict[str, str] = {}
-    for difference in ordered:
-        cause = next((r for r in difference.model.references if r in stopped), None)
-        if cause is not None and difference.model.name not in stopped:
-            waits[difference.model.name] = cause
-            stopped.add(difference.model.name)
-    return waits

@@ -10,8 +10,7 @@ from py4j.protocol import Py4JError
 from replicator import gateway
 from replicator.errors import TargetRefused, Unreachable
 from replicator.protocols import Difference
-from replicator.sinks.order import waiting
-from replicator.spec import Applied
+from replicator.spec import Applied, waiting
 
 
 @contextmanager
@@ -54,16 +53,14 @@ class Refusals:
 
     def stops(self, model: str) -> bool:
         """Whether a model is refused, or references one that is."""
-        return model in self._errors or model in waiting(self._ordered, self._errors)
+        return model in self._errors or model in self._waits()
 
     def raise_or(self, applied: Mapping[str, Applied]) -> dict[str, Applied]:
         """What was applied, unless something was refused: then one TargetRefused about all of it."""
         if not self._errors:
             return dict(applied)
         refused = dict(self._errors)
-        for model, cause in waiting(self._ordered, self._errors).items():
-            what = f"model {model} references {cause}, which was refused, and waits for it."
-            refused[model] = TargetRefused(what, where=model, mend=f"Mend {cause} first.")
+        refused |= {model: TargetRefused.waits(model, cause) for model, cause in self._waits().items()}
         distinct = list(dict.fromkeys(refused.values()))
         committed = {model: each for model, each in applied.items() if model not in refused}
         raise TargetRefused(
@@ -73,3 +70,6 @@ class Refusals:
             refused=refused,
             applied=committed,
         )
+
+    def _waits(self) -> dict[str, str]:
+        return waiting([each.model for each in self._ordered], self._errors)

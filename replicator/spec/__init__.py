@@ -1,6 +1,6 @@
 """The nouns of the product as frozen values. Standard library only: everything may import them."""
 
-from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target
+from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target, waiting
 from replicator.spec.sources import (
     AGGREGATE_ID,
     BY_POSITION,
@@ -47,4 +47,5 @@ __all__ = [
     "Target",
     "Token",
     "Transform",
+    "waiting",
 ]

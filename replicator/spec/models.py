@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from replicator.rules import Check, Relationship
@@ -65,6 +65,22 @@ class Model:
         """What must be there before it can be built: its inputs, and the models that its relationships lead to."""
         looked_up = {check.rule.to for check in self.checks if isinstance(check.rule, Relationship)}
         return frozenset(self.inputs.values()) | (looked_up - {self.name})
+
+
+def waiting(models: Iterable[Model], refused: Iterable[str]) -> dict[str, str]:
+    """Models that reference a refused one, directly or through others, each with the name it waits for.
+
+    A fact that goes ahead of its refused dimension would point at rows that are not there (decision 0006).
+    """
+    every, stopped = list(models), set(refused)
+    waits: dict[str, str] = {}
+    while True:
+        behind = {each.name: [r for r in each.references if r in stopped] for each in every if each.name not in stopped}
+        more = {name: causes[0] for name, causes in behind.items() if causes}
+        if not more:
+            return waits
+        waits |= more
+        stopped |= more.keys()
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from replicator import names
 from replicator.errors import ReplicatorError, StaleWriter, TableMissing, TargetRefused
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
-from replicator.spec import Applied, Model, Progress, Table
-from replicator.stages import tuning
+from replicator.spec import Applied, Model, Progress, Table, waiting
+from replicator.stages import engine, tuning
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,6 +66,9 @@ def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lak
                 errors[model.name] = found
             elif found is not None:
                 pending[model.name] = found
+        for name, cause in waiting([each.difference.model for each in pending.values()], errors).items():
+            errors[name] = TargetRefused.waits(name, cause)
+        pending = {name: each for name, each in pending.items() if name not in errors}
         try:
             applied |= sink.publish([each.difference for each in pending.values()]) if pending else {}
         except TargetRefused as error:
@@ -86,6 +89,8 @@ def _found(
         return _pending(spark, model, place, sink, kept)
     except (TableMissing, StaleWriter, TargetRefused) as error:
         return error
+    except engine.FAILURES as error:
+        return engine.failure(error, model.name)
 
 
 def _pending(

@@ -34,7 +34,7 @@ class Served:
 
     def rows(self, model: Model) -> list[tuple[Any, ...]]:
         if self.connection is None:
-            rows = self.sink.tables.get(model.name, {}).values()
+            rows = self.sink.tables.get(model.target.table, {}).values()
             return sorted(tuple(row[column.name] for column in model.columns) for row in rows)
         columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in model.columns)
         query = sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(self.schema, model.target.table))

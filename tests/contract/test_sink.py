@@ -120,6 +120,34 @@ def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark, served: S
     assert served.rows(of) == [(1, "Ann", Decimal("1.50"))]
 
 
+def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark, served: Served) -> None:
+    """The ledger speaks of tables: one that rests is not taken for as new as the one that took its place."""
+    one = customers(served.schema)
+    other = replace(one, target=replace(one.target, table="customers"))
+    served.sink.publish([difference(spark, one, [ann(), ann(key=2)], CUSTOMERS, 1, complete=True)])
+    assert served.sink.progress(other) is None
+    served.sink.publish([difference(spark, other, [ann(), ann(key=3)], CUSTOMERS, 2, complete=True)])
+    assert served.sink.progress(one) == Progress("gold-1", 1)
+    since = [(2, None, None, "delete"), ann(key=3), ann(key=4)]
+    served.sink.publish([difference(spark, one, since, CUSTOMERS, 3)])
+    assert [row[0] for row in served.rows(one)] == [1, 3, 4]
+    assert [row[0] for row in served.rows(other)] == [1, 3]
+
+
+def test_a_table_that_another_model_had_meanwhile_is_sent_whole(spark, served: Served) -> None:
+    """A model renamed and back, its gold table still there: what the table has now is of the other's gold."""
+    first = customers(served.schema)
+    second = replace(first, name="clients")
+    served.sink.publish([difference(spark, first, [ann()], CUSTOMERS, 5, complete=True)])
+    anew = difference(spark, second, [ann(), ann(key=2)], CUSTOMERS, 0, complete=True, input="gold-2")
+    served.sink.publish([anew])
+    assert served.sink.progress(first) == Progress("gold-2", 0)
+    with pytest.raises(TargetRefused):
+        served.sink.publish([difference(spark, first, [ann(key=3)], CUSTOMERS, 6)])
+    served.sink.publish([difference(spark, first, [ann(), ann(key=3)], CUSTOMERS, 6, complete=True)])
+    assert [row[0] for row in served.rows(first)] == [1, 3]
+
+
 def test_a_refused_model_leaves_the_others_committed(spark, served: Served) -> None:
     """The refused model is named, with its column and no value, and shows no part of its rows."""
     of, other = customers(served.schema), model(served.schema, "dim_products", {"id": "integer"})

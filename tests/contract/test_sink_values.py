@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 from psycopg2 import sql
 
@@ -9,7 +12,7 @@ from replicator.errors import TargetRefused
 from replicator.protocols import Difference
 from replicator.spec import Applied, Progress
 from tests.builders import made
-from tests.contract.serving import Served, model
+from tests.contract.serving import Served, difference, model
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
 
@@ -92,3 +95,44 @@ def test_a_list_that_does_not_fit_is_refused(spark, postgres: Served, kind: str,
     rows = spark.sql(f"SELECT 1 AS id, {value} AS list, 'upsert' AS _op")
     with pytest.raises(TargetRefused, match=told):
         postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+
+
+KEYS = "id STRING, n INT, _op STRING"
+
+
+@pytest.mark.parametrize("kind", ["char(5)", "varchar(5)", "text"])
+@pytest.mark.parametrize("key", ["ab   ", "ab", "ab      ", "", "    "])
+def test_a_text_that_is_a_key_is_found_again_with_its_blanks(spark, postgres: Served, kind: str, key: str) -> None:
+    """A CHAR is filled up with blanks that do not count, and a VARCHAR loses those for which it has no room."""
+    of = model(postgres.schema, "keyed", {"id": kind, "n": "integer"})
+    both = [(key, 1, "upsert"), ("abcde", 1, "upsert")]
+    postgres.sink.publish([difference(spark, of, both, KEYS, 1, complete=True)])
+    again = difference(spark, of, both, KEYS, 2, complete=True)
+    assert postgres.sink.publish([again]) == {of.name: Applied(0, 0, 0, 2)}
+    gone = difference(spark, of, [(key, None, "delete")], KEYS, 3)
+    assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 3)}
+    assert postgres.rows(of) == [("abcde", 1)]
+
+
+@pytest.mark.parametrize("kind", ["char(2)", "varchar(2)"])
+def test_a_key_that_is_too_long_is_nobody_elses(spark, postgres: Served, kind: str) -> None:
+    """It was never in the target, so its delete finds nothing; cut, it would be another row's."""
+    of = model(postgres.schema, "keyed", {"id": kind, "n": "integer"})
+    postgres.sink.publish([difference(spark, of, [("ab", 1, "upsert")], KEYS, 1, complete=True)])
+    gone = difference(spark, of, [("abc", None, "delete")], KEYS, 2)
+    assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 0, 2)}
+
+
+@pytest.mark.parametrize("target", ["text", "varchar(10)", "char(10)"])
+@pytest.mark.parametrize(("kind", "keys"), [("INT", (1, -2)), ("BOOLEAN", (True, False)), ("DECIMAL(5,2)", ("1.50",))])
+def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
+    spark, postgres: Served, kind: str, keys: tuple[Any, ...], target: str
+) -> None:
+    """As a column that is no key may be."""
+    of = model(postgres.schema, "keyed", {"id": target, "n": "integer"})
+    keys = tuple(Decimal(key) if isinstance(key, str) else key for key in keys)
+    schema = f"id {kind}, n INT, _op STRING"
+    postgres.sink.publish([difference(spark, of, [(key, 1, "upsert") for key in keys], schema, 1, complete=True)])
+    gone = difference(spark, of, [(keys[0], None, "delete")], schema, 2)
+    assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
+    assert len(postgres.rows(of)) == len(keys) - 1

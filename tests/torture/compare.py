@@ -149,8 +149,8 @@ def _served(world: World, model: Model, names: list[str]) -> tuple[Counter[Any],
     with closing(psycopg2.connect(**login)) as session, session.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(target.schema, target.table)))
         rows = Counter(cursor.fetchall())
-        ledger = sql.SQL("SELECT input, version FROM {} WHERE model = %s")
-        cursor.execute(ledger.format(sql.Identifier(target.schema, "_replicator_ledger")), (model.name,))
+        ledger = sql.SQL("SELECT input, version FROM {} WHERE table_name = %s")
+        cursor.execute(ledger.format(sql.Identifier(target.schema, "_replicator_ledger")), (target.table,))
         return rows, cursor.fetchall()
 
 

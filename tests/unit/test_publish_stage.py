@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replicator.errors import StaleWriter, TableMissing, TargetRefused, Unreachable
+from replicator.errors import StaleWriter, TableMissing, TableStopped, TargetRefused, Unreachable
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
@@ -171,3 +171,37 @@ def test_a_target_out_of_reach_comes_out(world: World) -> None:
     world.put(dim, (1, "a", "Ann", "upsert"))
     with pytest.raises(Unreachable):
         world.publish(dim)
+
+
+def test_a_model_waits_for_what_it_references_and_is_not_published(world: World) -> None:
+    """Decision 0006: a fact that goes ahead would point at rows that are not there, whoever has refused them."""
+    dim, fact, farther = model("dim"), model("fact", references=("dim",)), model("farther", references=("fact",))
+    for each in (dim, fact, farther):
+        world.put(each, (1, "a", "first", "upsert"))
+    world.publish(dim, fact, farther)
+    for each in (dim, fact, farther):
+        world.put(each, (2, "a", "second", "upsert"))
+    wider = Model("dim", "", {}, dim.key, (*dim.columns, ModelColumn("city", "text")), target=dim.target)
+    told = {each.model: each for each in world.publish(farther, fact, wider)}
+    assert "lacks" in str(told["dim"].error)
+    assert "references dim, which was refused" in str(told["fact"].error)
+    assert "references fact, which was refused" in str(told["farther"].error)
+    assert [world.served(each) for each in (dim, fact, farther)] == [[(1, "a", "first")]] * 3
+
+
+def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(world: World) -> None:
+    """Architecture, idea 5: its changed keys cannot be read, for one."""
+
+    class Broken(MemoryFormat):
+        def changed_keys(self, spark: Any, table: Any, after: int, upto: int) -> Any:
+            found = super().changed_keys(spark, table, after, upto)
+            return found.where("assert_true(id > 9) IS NULL") if table.name == "bad" else found
+
+    world.gold = Broken()
+    good, bad = model("good"), model("bad")
+    for name in ("first", "second"):
+        for each in (bad, good):
+            world.put(each, (1, "a", name, "upsert"))
+        told = {each.model: each for each in world.publish(bad, good)}
+    assert isinstance(told["bad"].error, TableStopped)
+    assert (world.served(bad), world.served(good)) == ([(1, "a", "first")], [(1, "a", "second")])

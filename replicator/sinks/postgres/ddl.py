@@ -77,7 +77,7 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
         what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
         raise TargetRefused(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
-        made, forgotten = _create_target(model, target), ledger.forgetting(target.schema, model.name)
+        made, forgotten = _create_target(model, target), ledger.forgetting(target)
         cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
     return behind
 

@@ -1,15 +1,15 @@
-"""The ledger: how far each model of a schema has been published, and by which writer of which lake last, written in the
-transaction of the rows.
+"""The ledger: to which version of which gold table each table of a schema was published, and by which writer of which
+lake last, written in the transaction of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from psycopg2 import sql
 
-from replicator.spec import Progress, Token
+from replicator.spec import Progress, Target, Token
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
@@ -18,15 +18,15 @@ TABLE = "_replicator_ledger"
 _WRITERS = "_replicator_writers"
 
 _CREATE = sql.SQL(
-    "CREATE TABLE IF NOT EXISTS {} (model text PRIMARY KEY, input text NOT NULL, version bigint NOT NULL, "
-    "published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
+    "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "
+    "version bigint NOT NULL, published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
 # values as literals: with parameters a percent sign in the schema's name would be one, too
-_READ = sql.SQL("SELECT model, input, version FROM {} WHERE model = ANY ({}) ORDER BY model")
-_FORGET = sql.SQL("DELETE FROM {} WHERE model = {}")
+_READ = sql.SQL("SELECT table_name, input, version FROM {} WHERE table_name = ANY ({}) ORDER BY table_name")
+_FORGET = sql.SQL("DELETE FROM {} WHERE table_name = {}")
 _WRITE = sql.SQL(
-    "INSERT INTO {} (model, input, version) VALUES ({}, {}, {}) ON CONFLICT (model) DO UPDATE "
-    "SET input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
+    "INSERT INTO {} (table_name, model, input, version) VALUES ({}, {}, {}, {}) ON CONFLICT (table_name) DO UPDATE "
+    "SET model = EXCLUDED.model, input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
 _CREATE_WRITERS = sql.SQL("CREATE TABLE IF NOT EXISTS {} (lake text PRIMARY KEY, token bigint NOT NULL)")
 _LET_IN = sql.SQL(
@@ -57,22 +57,25 @@ def let_in(cursor: Cursor, schema: str, token: Token) -> bool:
     return cursor.fetchone() is not None
 
 
-def read(cursor: Cursor, schema: str, models: Sequence[str], *, lock: bool = False) -> dict[str, Progress]:
-    """What the ledger says about these models, absent ones left out; with ``lock`` held until the transaction ends."""
+def read(cursor: Cursor, schema: str, models: Mapping[str, str], *, lock: bool = False) -> dict[str, Progress]:
+    """What the ledger says about the tables of these models, which are by table: progress by model, absent ones left
+    out; with ``lock`` held until the transaction ends. Of a table that another model was published to, or of a model
+    that had another table meanwhile, it says how that table stands.
+    """
     query = _READ.format(sql.Identifier(schema, TABLE), sql.Literal(list(models)))
     cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query)
-    return {model: Progress(source, version) for model, source, version in cursor.fetchall()}
+    return {models[table]: Progress(source, version) for table, source, version in cursor.fetchall()}
 
 
-def write(cursor: Cursor, schema: str, model: str, progress: Progress) -> None:
-    """Record that a model stands at ``progress`` once this transaction commits."""
-    values = (sql.Literal(each) for each in (model, progress.input, progress.version))
-    cursor.execute(_WRITE.format(sql.Identifier(schema, TABLE), *values))
+def write(cursor: Cursor, target: Target, model: str, progress: Progress) -> None:
+    """Record that a model's table stands at ``progress`` once this transaction commits."""
+    values = (sql.Literal(each) for each in (target.table, model, progress.input, progress.version))
+    cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values))
 
 
-def forgetting(schema: str, model: str) -> sql.Composed:
-    """The statement after which nothing was ever published of a model."""
-    return _FORGET.format(sql.Identifier(schema, TABLE), sql.Literal(model))
+def forgetting(target: Target) -> sql.Composed:
+    """The statement after which nothing was ever published to a table."""
+    return _FORGET.format(sql.Identifier(target.schema, TABLE), sql.Literal(target.table))
 
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:

@@ -108,10 +108,10 @@ class PostgresSink:
         from replicator.sinks.postgres.look import PostgresLook  # noqa: PLC0415 - as below
 
         with PostgresDatabase(self._connection.open, self._connection.where).glance() as glance:
-            schema = ddl.target_of(model).schema
+            target = ddl.target_of(model)
             with self._translated(model.name), glance.session.cursor() as cursor:
-                there = ledger.exists(cursor, schema)
-                recorded = ledger.read(cursor, schema, [model.name]) if there else {}
+                there = ledger.exists(cursor, target.schema)
+                recorded = ledger.read(cursor, target.schema, {target.table: model.name}) if there else {}
             yield PostgresLook(model, recorded.get(model.name), glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
@@ -249,7 +249,7 @@ class PostgresSink:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
                 evolve.tighten(cursor, target, new[each.model])
-                ledger.write(cursor, target.schema, each.model, each.difference.progress)
+                ledger.write(cursor, target, each.model, each.difference.progress)
 
     def _commit(self, session: Session, going: Sequence[Staged]) -> None:
         self._fence.check()
@@ -292,11 +292,12 @@ class PostgresSink:
         return translated(model, self._connection.where)
 
 
-def _schemas(models: Iterable[Model]) -> Mapping[str, list[str]]:
-    """Model names by target schema, schemas in order of name."""
-    by_schema: dict[str, list[str]] = {}
+def _schemas(models: Iterable[Model]) -> Mapping[str, dict[str, str]]:
+    """Model names by target schema and table, schemas in order of name."""
+    by_schema: dict[str, dict[str, str]] = {}
     for model in sorted(models, key=lambda each: ddl.target_of(each).schema):
-        by_schema.setdefault(ddl.target_of(model).schema, []).append(model.name)
+        target = ddl.target_of(model)
+        by_schema.setdefault(target.schema, {})[target.table] = model.name
     return by_schema
 
 
@@ -327,11 +328,11 @@ def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     """Make what is missing; what the ledger says. Raises TargetRefused when the difference has no footing there."""
     model = difference.model
-    schema = ddl.target_of(model).schema
-    ddl.create_schema(cursor, schema)
-    ledger.create(cursor, schema)
+    target = ddl.target_of(model)
+    ddl.create_schema(cursor, target.schema)
+    ledger.create(cursor, target.schema)
     behind = ddl.prepare_target(cursor, model, complete=difference.complete)
-    recorded = None if behind else ledger.read(cursor, schema, [model.name]).get(model.name)
+    recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model.name}).get(model.name)
     if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
         there = "another input" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."

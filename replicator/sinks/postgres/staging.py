@@ -85,7 +85,9 @@ class Staged:
 
     def delete(self, cursor: Cursor) -> int:
         """Delete what the difference says, and every other key when it is the whole model. Returns rows deleted."""
-        keys = [sql.SQL("{} AS {}").format(self._value(each), sql.Identifier(each.staged_as)) for each in self._keys()]
+        keys = [
+            sql.SQL("{} AS {}").format(self._key_value(each), sql.Identifier(each.staged_as)) for each in self._keys()
+        ]
         same = [
             sql.SQL("t.{} = s.{}").format(sql.Identifier(each.name), sql.Identifier(each.staged_as))
             for each in self._keys()
@@ -150,6 +152,21 @@ class Staged:
             staged = _ELEMENTS.format(staged)
         cast = sql.SQL("CAST({} AS {})").format(staged, sql.SQL(str(column.type)))
         return staged if column.type.element.is_text else cast
+
+    def _key_value(self, column: Carried) -> sql.Composable:
+        """The staged value as the target's column holds it, to be compared with: without the blanks that a CHAR does
+        not count, or those that a VARCHAR has no room for. Nothing else is cut: a longer text is no key of the target.
+        """
+        value, kind = self._value(column), column.type
+        if not kind.is_text:
+            return value
+        text = value if column.staged_type == "text" else sql.SQL("CAST({} AS text)").format(value)
+        if kind.name == "character{}":
+            return sql.SQL("CAST({} AS bpchar)").format(text)
+        if not kind.arguments:
+            return text
+        fits = sql.SQL("char_length(rtrim({}, ' ')) <= {}").format(text, sql.Literal(kind.arguments[0]))
+        return sql.SQL("CASE WHEN {} THEN CAST({} AS {}) ELSE {} END").format(fits, text, sql.SQL(str(kind)), text)
 
     def _action(self) -> sql.Composable:
         changing = [each for each in self.columns if each.name not in self.difference.model.key]
