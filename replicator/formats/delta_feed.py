@@ -4,6 +4,8 @@ by Delta's change data feed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -11,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, names
 from replicator.formats import control, delta_files
-from replicator.formats.delta_log import Log
+from replicator.formats.delta_log import Commit, Log
 from replicator.spec import Table
 
 
@@ -53,11 +55,14 @@ def _images(spark: SparkSession, table: Table, log: Log, after: int, upto: int) 
 
 def _has_lost_files(spark: SparkSession, log: Log, after: int, upto: int) -> bool:
     """Whether a VACUUM took what the feed needs, which Delta would find out in the middle of a query. The oldest files
-    go first.
+    go first, of those that the table does not have any more: what a commit only appended it may still have.
     """
-    commits = log.commits(spark, after, upto) or ()
-    oldest = next((commit for commit in commits if commit.files or commit.removed), None)
-    if oldest is None:
-        return False
-    needed = oldest.changed or [*oldest.removed, *(file.path for file in oldest.files)]
+    commits = [commit for commit in log.commits(spark, after, upto) or () if commit.files or commit.removed]
+    told = [next((commit for commit in commits if commit.removed), None), next(iter(commits), None)]
+    needed = {path for commit in told if commit is not None for path in _read(commit)}
     return not all(control.exists(spark, path) for path in needed)
+
+
+def _read(commit: Commit) -> Iterable[str]:
+    """The files in which the feed finds what a commit changed."""
+    return commit.changed or [*commit.removed, *(file.path for file in commit.files)]

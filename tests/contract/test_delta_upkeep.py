@@ -12,9 +12,10 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.formats import delta_upkeep
+from replicator.formats import delta_files, delta_upkeep
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Maintained, Progress, Table
+from replicator.stages import tuning
 from replicator.transforms import merge
 from tests.builders import in_files_of, made
 
@@ -182,3 +183,19 @@ def test_files_in_the_order_of_their_keys_stay_so(spark: SparkSession, tmp_path:
     large = {bounds(session, file) for file in left if file.stat().st_size > small}
     assert large == {(150, 999), (1000, 1999)}
     assert format_.read(session, table).count() == 2001
+
+
+def test_changes_whose_files_a_vacuum_took_are_not_half_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K-M1: nobody knows what changed, also where the oldest commit appended rows whose file the table still has."""
+    small, format_ = tuning.session_for(spark, 0), DeltaFormat(rewritten_bytes=0)
+    table, columns = Table("t", str(tmp_path / "t"), ("k",)), "k INT, v INT, _op STRING"
+    for version, key in enumerate((1, 2, 1, 1, 1)):
+        format_.put(made(small, [(key, version, "upsert")], columns), table, Progress("model", version))
+    monkeypatch.setattr(delta_files, "FEW", 0)  # else the files of the commits are read, and are found missing there
+    told = format_.changed_keys(small, table, 0, 4)
+    assert told is not None
+    assert sorted(row["k"] for row in told.collect()) == [1, 2]
+    delta_upkeep.vacuum(small, table.location, 0)
+    assert format_.changed_keys(small, table, 0, 4) is None
