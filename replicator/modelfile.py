@@ -151,14 +151,20 @@ def models(
     return _in_order([model for model, _ in found.values()], folder, problems)
 
 
+_SPARKS_OWN = ("self", "sqlQuery", "args")
+"""What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
+
+
 def placeholders(sql: str) -> set[str]:
-    """The names in braces. Raises ValueError for a brace that Spark could not fill."""
+    """The names in braces. Raises ValueError for a brace, or a name, that Spark could not fill."""
     found = set()
     for _, name, specification, conversion in Formatter().parse(sql):
         if name is None:
             continue
         if not name.isidentifier() or specification or conversion:
             raise ValueError(f"{{{name}}} is no placeholder: write {{name}}, and {{{{ for a brace")
+        if name in _SPARKS_OWN:
+            raise ValueError(f"{{{name}}} is a name of Spark's own: call the input something else")
         found.add(name)
     return found
 

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints
+from replicator import failpoints, gateway
 from replicator.errors import (
     ChangesLost,
     ConfigError,
@@ -141,8 +141,9 @@ def _told(feed: Feed) -> Iterator[None]:
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        first = next(line.strip() for line in str(error).splitlines() if line.strip())
-        raise ConfigError(f"feed {feed.name}: {first}", mend="Mend `select` or `where` of its file.") from error
+        raise ConfigError(
+            f"feed {feed.name}: {gateway.first_line(error)}", mend="Mend `select` or `where` of its file."
+        ) from error
     except engine.FAILURES as error:
         silent = engine.out_of_reach(error, f"feed {feed.name}")
         if silent is not None:

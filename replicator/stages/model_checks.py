@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import gateway, names
 from replicator.errors import ChecksFailed, ConfigError
 from replicator.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.spec import Model
@@ -211,5 +211,5 @@ def _refused(check: Check) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        first = str(error).splitlines()[0]
-        raise ConfigError(f"the check {check.name} is refused: {first}", mend="Mend conf/models.") from error
+        what = f"the check {check.name} is refused: {gateway.first_line(error)}"
+        raise ConfigError(what, mend="Mend conf/models.") from error

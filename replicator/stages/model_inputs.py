@@ -56,8 +56,11 @@ class View:
 def find(
     spark: SparkSession, model: Model, at: Warehouse, keys: Mapping[str, tuple[str, ...]]
 ) -> dict[str, ModelInput]:
-    """A model's inputs by placeholder, as they are now; ``keys`` are those of the models. Raises TableMissing."""
-    return {name: _found(spark, given, at, keys) for name, given in model.inputs.items()}
+    """A model's inputs by placeholder, as they are now, several of one table at one version; ``keys`` are those of the
+    models. Raises TableMissing.
+    """
+    found = {given: _found(spark, given, at, keys) for given in dict.fromkeys(model.inputs.values())}
+    return {name: found[given] for name, given in model.inputs.items()}
 
 
 def view(spark: SparkSession, given: ModelInput) -> View:

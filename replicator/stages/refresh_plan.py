@@ -17,7 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import key_spans, names
+from replicator import gateway, key_spans, names
 from replicator.errors import ConfigError
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import model_checks, model_inputs, model_parents, refresh_reasons, tuning
@@ -27,6 +27,7 @@ from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
 from replicator.transforms.affected import Query, Use
+from replicator.transforms.model import RESERVED
 from replicator.transforms.shape import Probe
 from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
@@ -245,8 +246,9 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
     try:
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
-        first = str(error).splitlines()[0]
-        raise ConfigError(f"the SQL of model {model.name} is refused: {first}", mend="Mend conf/models.") from error
+        what = f"the SQL of model {model.name} is refused: {gateway.first_line(error)}"
+        raise ConfigError(what, mend="Mend conf/models.") from error
+    _refuse_reserved(model, rows)
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in rows.columns]
     if missing:
@@ -254,6 +256,15 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
             f"the SQL of model {model.name} does not give its columns {', '.join(missing)}", mend="Mend conf/models."
         )
     return rows
+
+
+def _refuse_reserved(model: Model, rows: DataFrame) -> None:
+    ours = [name for name in rows.columns if name.casefold() in RESERVED]
+    if ours:
+        raise ConfigError(
+            f"the SQL of model {model.name} gives a column {ours[0]}, which is a name of ours",
+            mend="Call it something else in conf/models.",
+        )
 
 
 def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:

@@ -134,8 +134,10 @@ def _of_inputs(found: Found) -> Iterator[Reason]:
 
 def refuse_other_types(model: Model, views: Mapping[str, View], whole: DataFrame) -> None:
     """Raise ConfigError for a lineage that cannot hold any key of its input: of each key column the same type, or a
-    wider one.
+    wider one. Of a model that is always computed in full nobody asks it.
     """
+    if model.refresh == FULL:
+        return
     given = dict(whole.dtypes)
     for name, columns in model.lineage.items():
         view = views[name]

@@ -85,7 +85,7 @@ def orphans(rule: Relationship, rows: Rows, parents: DataFrame, left: DataFrame 
 def _twins(columns: Sequence[str], rows: Rows) -> DataFrame:
     on, quoted = list(columns), [names.spark(column) for column in columns]
     near = rows.whole.join(rows.written.select(*quoted).distinct(), on, how="left_semi")
-    repeated = near.groupBy(*quoted).count().where(F.col("count") > 1).select(*quoted)
+    repeated = near.groupBy(*quoted).agg(F.count("*").alias("__count")).where("__count > 1").select(*quoted)
     return near.join(repeated, on, how="left_semi")
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType
 
 from replicator import names
 from replicator.transforms import merge
+from replicator.transforms.comparable import alike, comparable
 from replicator.transforms.shown import JSON
 
 _HERE = "_ here"
@@ -47,7 +49,7 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
     A column that only one version has is NULL in the other, one whose type changed is compared by its values' texts.
     Keys are unique and not NULL in either version.
     """
-    kinds = dict(before.dtypes), dict(after.dtypes)
+    kinds = _kinds(before), _kinds(after)
     columns = [column for column in dict.fromkeys([*before.columns, *after.columns]) if column not in keys]
     left, right = before.withColumn(_HERE, F.lit(True)), after.withColumn(_HERE, F.lit(True))
     both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
@@ -57,7 +59,7 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
     change = F.when(~was, ADDED).when(~is_, REMOVED).when(one, CHANGED)
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
 
-    def values(of: Callable[[str], Column], kind: Mapping[str, str], is_there: Column) -> Column:
+    def values(of: Callable[[str], Column], kind: Collection[str], is_there: Column) -> Column:
         cells = [F.when(~(was & is_) | differs[c], _cell(c, of(c))) for c in columns if c in kind]
         nothing = F.lit(None).cast("struct<column:string,value:string>")
         return F.when(is_there, F.map_from_entries(F.array_compact(F.array(*cells, nothing))))
@@ -80,27 +82,25 @@ def unlike(one: DataFrame, other: DataFrame) -> Mapping[str, tuple[str | None, s
 
 def _plain(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The columns in types that can be compared."""
-    kinds = dict(rows.dtypes)
-
-    comparable = [_comparable(F.col(names.spark(column)), kinds[column]).alias(column) for column in columns]
-    return rows.select(*comparable, F.lit(True).alias(_HERE))
-
-
-def _comparable(value: Column, kind: str) -> Column:
-    return F.array_sort(F.map_entries(value)) if kind.startswith("map<") else value
+    kinds = _kinds(rows)
+    told = [comparable(F.col(names.spark(column)), kinds[column]).alias(column) for column in columns]
+    return rows.select(*told, F.lit(True).alias(_HERE))
 
 
-def _alike(column: str, was: Mapping[str, str], is_: Mapping[str, str]) -> Column:
+def _kinds(rows: DataFrame) -> dict[str, DataType]:
+    return {field.name: field.dataType for field in rows.schema}
+
+
+def _alike(column: str, was: Mapping[str, DataType], is_: Mapping[str, DataType]) -> Column:
     """Whether both versions say the same in a column that one of them has."""
     if column not in is_:
         return SIDES.of_stored(column).isNull()
     if column not in was:
         return SIDES.of_change(column).isNull()
     sides = SIDES.of_stored(column), SIDES.of_change(column)
-    if was[column] != is_[column]:
-        one, other = map(_json, sides)
-    else:
-        one, other = (_comparable(side, was[column]) for side in sides)
+    if was[column].simpleString() == is_[column].simpleString():
+        return alike(was[column], *sides)
+    one, other = map(_json, sides)
     return one.eqNullSafe(other)
 
 

@@ -14,10 +14,16 @@ from replicator import names
 from replicator.debezium.widening import widen
 from replicator.spec import Evolution
 from replicator.transforms import merge
+from replicator.transforms.comparable import alike
 from replicator.transforms.layout import normal
 
-NUMBER = "_number"
+NUMBER = "_ number"
 """Beside a row of :class:`Compared`: the how many-th fresh row with its key it is; NULL where there is none."""
+
+RESERVED = ("_op", "_deleted")
+"""What no column of a model can be called, in any case: a difference and a table of silver have these of ours."""
+
+_THERE, _COUNT = "_ there", "_ count"
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> 
     order = [F.col(names.spark(column)) for column in key]
     numbered = fresh.withColumn(NUMBER, F.row_number().over(Window.partitionBy(*order).orderBy(*order)))
     rows = _joined(stored, numbered, fresh.columns, key)
-    number, op = F.col(NUMBER), F.col("_op")
+    number, op = F.col(names.spark(NUMBER)), F.col("_op")
     incomplete = reduce(operator.or_, [column.isNull() for column in order])
     counts = {"rows": number.isNotNull(), "broken": number == F.when(incomplete, 1).otherwise(2)}
     return Compared(rows, op.isNotNull(), counts | {kind: op == kind for kind in ("upsert", "delete")})
@@ -50,12 +56,13 @@ def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> 
 
 def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], key: Sequence[str]) -> DataFrame:
     if stored is None:
-        return fresh.select(*map(names.spark, columns), NUMBER, F.lit("upsert").alias("_op"))
+        return fresh.select(*map(names.spark, [*columns, NUMBER]), F.lit("upsert").alias("_op"))
     sides = merge.Sides(stored="old", change="new")
-    old = stored.select(*map(names.spark, columns)).withColumn("_there", F.lit(True)).alias(sides.stored)
+    old = stored.select(*map(names.spark, columns)).withColumn(_THERE, F.lit(True)).alias(sides.stored)
     both = old.join(fresh.alias(sides.change), merge.same_key(key, sides), how="full")
-    gone, added = sides.of_change(NUMBER).isNull(), sides.of_stored("_there").isNull()
-    is_other = [~sides.of_stored(column).eqNullSafe(sides.of_change(column)) for column in columns]
+    gone, added = sides.of_change(NUMBER).isNull(), sides.of_stored(_THERE).isNull()
+    kinds = {field.name: field.dataType for field in fresh.schema}
+    is_other = [~alike(kinds[column], sides.of_stored(column), sides.of_change(column)) for column in columns]
     op = F.when(gone, "delete").when(reduce(operator.or_, is_other, added), "upsert")
 
     def value(column: str) -> Column:
@@ -72,8 +79,9 @@ def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     incomplete = F.lit(False)
     for column in key:
         incomplete = incomplete | F.col(names.spark(column)).isNull()
-    counted = rows.groupBy(*map(names.spark, key)).count()
-    return counted.select("count", ((F.col("count") > 1) | incomplete).alias("broken"))
+    counted = rows.groupBy(*map(names.spark, key)).agg(F.count("*").alias(_COUNT))
+    count = F.col(names.spark(_COUNT))
+    return counted.select(count.alias("count"), ((count > 1) | incomplete).alias("broken"))
 
 
 def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution | None:

@@ -128,6 +128,8 @@ def test_a_history_is_read_where_one_is_kept(models):
 def test_braces_of_the_sql_itself_are_doubled():
     """Placeholders are what Spark's formatter fills, nothing else."""
     assert modelfile.placeholders("SELECT '{{x}}' FROM {a} JOIN {b}") == {"a", "b"}
+    with pytest.raises(ValueError, match="name of Spark's own"):
+        modelfile.placeholders("SELECT 1 FROM {args}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""Values in a form that Spark can compare: it has no equality for maps."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+
+def comparable(value: Column, kind: T.DataType) -> Column:
+    """The value with its maps, however deep in it, as their entries in the order of the keys; NULL stays NULL."""
+    if isinstance(kind, T.StructType) and _has_map(kind):
+        fields = [comparable(value[field.name], field.dataType).alias(field.name) for field in kind]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(kind, T.MapType):
+        entries = F.transform(
+            F.map_entries(value), lambda e: F.struct(e["key"], comparable(e["value"], kind.valueType))
+        )
+        return F.array_sort(entries)
+    if isinstance(kind, T.ArrayType) and _has_map(kind):
+        return F.transform(value, lambda each: comparable(each, kind.elementType))
+    return value
+
+
+def alike(kind: T.DataType, one: Column, other: Column) -> Column:
+    """Whether two values of a type are the same; never NULL. NaN equals NaN, NULL equals NULL."""
+    return comparable(one, kind).eqNullSafe(comparable(other, kind))
+
+
+def _has_map(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return any(_has_map(field.dataType) for field in kind)
+    if isinstance(kind, T.ArrayType):
+        return _has_map(kind.elementType)
+    return isinstance(kind, T.MapType)

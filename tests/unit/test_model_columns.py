@@ -1,0 +1,130 @@
+"""What columns of a gold model may be called, and what they may hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from replicator.errors import ConfigError
+from replicator.rules import Check, Expression
+from replicator.spec import FULL, INCREMENTAL, Model, ModelColumn
+from replicator.stages import tuning
+from tests.unit.test_gold_stage import FACT, Shop
+
+pytestmark = pytest.mark.spark
+
+OF_A_PRODUCT = Model(
+    "dim",
+    "SELECT code, name, gone AS gone FROM {products}",
+    {"products": "s/db.products"},
+    ("code",),
+    (ModelColumn("code", "integer"),),
+    lineage={"products": ("code",)},
+    refresh=INCREMENTAL,
+)
+
+
+@pytest.fixture
+def shop(spark) -> Shop:
+    made = Shop(tuning.session_for(spark, 0))
+    made.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
+    made.take("products", (10, "ten", False), (30, "thirty", True))
+    return made
+
+
+@pytest.mark.parametrize("name", ["_number", "_there", "_seq", "count", "broken"])
+def test_a_column_with_a_name_that_we_use_on_the_way_is_a_column(shop: Shop, name: str) -> None:
+    """It is in the table, and the model is refreshed by changed keys as any other."""
+    columns = f"SELECT d.id AS {name}, p.name, d.product AS _product"
+    sql = f"{columns} FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
+    of = replace(FACT, sql=sql, key=(name,), columns=(), lineage={"lines": (name,), "products": ("_product",)})
+    assert [each.error for each in shop.refresh(of)] == [None]
+    shop.take("products", (20, "twenty", False))
+    [built] = shop.refresh(of)
+    assert (built.error, built.action, built.affected) == (None, INCREMENTAL, 1)
+    assert shop.rows(of) == [(1, "ten", 10), (2, "ten", 10), (3, "twenty", 20)]
+
+
+@pytest.mark.parametrize("name", ["_op", "_deleted", "_OP"])
+def test_a_column_with_a_name_that_a_difference_needs_is_refused(shop: Shop, name: str) -> None:
+    """By name, before anything is written: as `_deleted` its rows would be hidden from the models above."""
+    [built] = shop.refresh(replace(OF_A_PRODUCT, sql=f"SELECT code, gone AS {name} FROM {{products}}"))
+    assert isinstance(built.error, ConfigError)
+    assert built.error.what == f"the SQL of model dim gives a column {name}, which is a name of ours"
+    assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "map('n', d.pieces, 'm', 1)",
+        "array(map('n', d.pieces))",
+        "named_struct('a', map(1, named_struct('b', map('x', d.pieces))))",
+        "if(d.pieces > 5, map('n', array(map('m', d.pieces))), NULL)",
+    ],
+)
+def test_a_map_is_compared_by_its_entries(shop: Shop, value: str) -> None:
+    """However deep in a value: a row whose entries are the same is not written again, one with others is."""
+    sql = f"SELECT d.id, d.product, {value} AS m FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
+    of = replace(FACT, sql=sql, refresh=FULL)
+    shop.refresh(of)
+    shop.take("lines", (1, 10, 9), (2, 10, 6))
+    [built] = shop.refresh(of)
+    assert built.error is None
+    assert built.applied is not None
+    assert built.applied.written == 1
+    wanted = shop.spark.sql(f"SELECT {value.replace('d.pieces', '9')} AS m").first()
+    assert [row["m"] for row in shop.at.gold.read(shop.spark, shop.at.lake.gold("fact")).where("id = 1").collect()] == [
+        wanted["m"]
+    ]
+
+
+def test_a_lineage_of_another_type_does_not_stop_a_model_that_is_computed_in_full(shop: Shop) -> None:
+    """Nobody asks its lineage which rows a key touches."""
+    of = replace(FACT, lineage={"lines": ("id",), "products": ("name",)})
+    assert [type(each.error) for each in shop.refresh(of)] == [ConfigError]
+    assert [each.error for each in shop.refresh(replace(of, refresh=FULL))] == [None]
+
+
+def test_what_spark_cannot_parse_is_said_with_its_place(shop: Shop) -> None:
+    """Of a model's SQL and of the expression of a check: the first line of such an error is empty."""
+    [built] = shop.refresh(replace(FACT, sql="SELECT id FROM {lines} l JOINN {products} p ON p.code = l.product"))
+    assert "the SQL of model fact is refused: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
+    [built] = shop.refresh(replace(FACT, checks=(Check("some", Expression("pieces >"), "fail"),)))
+    assert "the check some is refused: [PARSE_SYNTAX_ERROR] Syntax" in str(built.error)
+
+
+def test_two_uses_of_a_table_see_one_version_of_it(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silver may commit between two looks: a use that saw less would never be told of the rest."""
+    version, news = type(shop.at.silver).version, [(10, "TEN", False)]
+
+    def racing(format_: object, spark: object, table: object) -> int | None:
+        found = version(shop.at.silver, spark, table)
+        if news and table.location.endswith("products"):
+            shop.take("products", news.pop())
+        return found
+
+    shop.take("lines", (1, 10, 10), (2, 20, 20), (3, 10, 20))
+    shop.take("products", (20, "twenty", False))
+    of = Model(
+        "fact",
+        "SELECT d.id, d.product AS p1, d.pieces AS p2, a.name AS n1, b.name AS n2 FROM {lines} d "
+        "LEFT JOIN {a} a ON a.code = d.product LEFT JOIN {b} b ON b.code = d.pieces",
+        {"lines": "s/db.lines", "a": "s/db.products", "b": "s/db.products"},
+        ("id",),
+        (ModelColumn("id", "integer"),),
+        lineage={"lines": ("id",), "a": ("p1",), "b": ("p2",)},
+        refresh=INCREMENTAL,
+    )
+    shop.refresh(of)
+    shop.take("lines", (4, 20, 20))
+    monkeypatch.setattr(type(shop.at.silver), "version", racing)
+    shop.refresh(of)
+    shop.refresh(of)
+    assert shop.rows(of) == [
+        (1, 10, 10, "TEN", "TEN"),
+        (2, 20, 20, "twenty", "twenty"),
+        (3, 10, 20, "TEN", "twenty"),
+        (4, 20, 20, "twenty", "twenty"),
+    ]
