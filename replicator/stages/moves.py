@@ -22,8 +22,9 @@ _CHAIN = 10
 @dataclass(frozen=True)
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
-    deletes of the batch took away, ``history`` the changes in bronze of the keys in column ``_old_text``, None if
-    there are none, ``mark`` the ``_seq`` of the newest truncate, None if there was none.
+    deletes of the batch took away, ``history`` the changes in bronze of keys (``_old_text``, ``_old``), None if there
+    are none, ``mark`` the ``_seq`` of the newest truncate, None if there was none. ``is_part``: the table's key is a
+    part of Kafka's.
     """
 
     keys: Sequence[str]
@@ -31,6 +32,7 @@ class Past:
     images: Callable[[], DataFrame]
     history: Callable[[DataFrame], DataFrame | None]
     mark: Callable[[], str | None]
+    is_part: bool
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,11 @@ class Settled:
 def settled(changes: DataFrame, table: str, past: Past) -> Iterator[Settled]:
     """Changes with MOVE_COLUMNS -> changes in which swaps are undone and moved rows have what they inherit."""
     with ExitStack() as kept:
-        judged, swaps = _judged(changes, table, past, kept)
-        yield Settled(key_changes.plain(_inherited(judged, past, kept)), swaps)
+        stay = changes.where("_stays").count() if past.is_part else 0
+        gone = changes.where(~F.col("_stays")) if stay else changes
+        judged, swaps = _judged(gone, table, past, kept)
+        left = key_changes.departures(changes, past.keys)
+        yield Settled(key_changes.plain(_inherited(judged, left, past, kept)), stay + swaps)
 
 
 def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, int]:
@@ -55,7 +60,7 @@ def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tupl
     cut = _cut_transactions(good, past)
     earlier = None if cut is None or cut.isEmpty() else past.history(cut)
     if earlier is not None:
-        known = good.unionByName(kept.enter_context(tuning.kept(earlier)))
+        known = good.unionByName(kept.enter_context(tuning.kept(earlier))).where(~F.col("_stays"))
     keys = kept.enter_context(tuning.kept(key_changes.contested(known, past.keys)))
     if keys.isEmpty():
         return changes, 0
@@ -103,27 +108,33 @@ def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
         return None
     left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
     here = past.stored.where(~F.col("_deleted")).select(*map(names.spark, past.keys), "_seq")
-    same = position.major(F.col("_seq")) == position.major(F.col("_q"))
-    return left.join(here, list(past.keys)).where(same & (F.col("_seq") < F.col("_q"))).select("_old_text").distinct()
+    same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
+    cut = left.join(here, list(past.keys)).where(same & (F.col("_seq") < F.col("_q"))).select("_old_text")
+    return cut.distinct().withColumn("_old", F.lit(None).cast(changes.schema["_old"].dataType))
 
 
-def _inherited(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame:
-    """From the batch and from silver; what is still missing then from bronze."""
-    changes, missing = _adopted(changes, past, past.stored, kept)
+def _inherited(changes: DataFrame, left: DataFrame, past: Past, kept: ExitStack) -> DataFrame:
+    """From the batch and from silver; what is still missing then from bronze. The rows that ``left`` are all of the
+    batch's.
+    """
+    changes, missing = _adopted(changes, left, past, past.stored, kept)
     if not missing:
         return changes
     history = _whole_history(changes, past, kept)
     if history is None:
         return changes
     links = key_changes.orphans(changes, past.keys)
-    return key_changes.adopt(changes, key_changes.inherited(links, history, None, past.keys), past.keys)
+    known = key_changes.followed(links, key_changes.departures(history, past.keys), None, past.keys)
+    return key_changes.adopt(changes, key_changes.inherited(known, history, None, past.keys), past.keys)
 
 
-def _adopted(changes: DataFrame, past: Past, stored: DataFrame | None, kept: ExitStack) -> tuple[DataFrame, int]:
+def _adopted(
+    changes: DataFrame, left: DataFrame, past: Past, stored: DataFrame | None, kept: ExitStack
+) -> tuple[DataFrame, int]:
     """Values handed on from row to row until nothing more is found; how many stay missing."""
     missing = _missing(changes)
     while missing:
-        links = key_changes.orphans(changes, past.keys)
+        links = key_changes.followed(key_changes.orphans(changes, past.keys), left, stored, past.keys)
         good = changes.where(F.col("_reject").isNull())
         found = key_changes.inherited(links, good, stored, past.keys)
         filled = kept.enter_context(tuning.kept(key_changes.adopt(changes, found, past.keys)))
@@ -136,18 +147,20 @@ def _adopted(changes: DataFrame, past: Past, stored: DataFrame | None, kept: Exi
 
 def _whole_history(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame | None:
     """Every change in bronze of the keys that rows without a value came from, and of those before them."""
-    wanted = key_changes.orphans(changes, past.keys).select("_old_text").distinct()
+    wanted = key_changes.orphans(changes, past.keys).select("_old_text", "_old").distinct()
     history: DataFrame | None = None
     for _ in range(_CHAIN):
         found = past.history(wanted)
         if found is None:
             return None
         history = kept.enter_context(tuning.kept(found))
-        more = key_changes.orphans(history, past.keys).select("_old_text").distinct().subtract(wanted)
+        more = key_changes.orphans(history, past.keys).select("_old_text", "_old").distinct().subtract(wanted)
         if more.isEmpty():
             break
         wanted = wanted.union(more)
-    return None if history is None else _adopted(history, past, None, kept)[0]
+    return (
+        None if history is None else _adopted(history, key_changes.departures(history, past.keys), past, None, kept)[0]
+    )
 
 
 def _missing(changes: DataFrame) -> int:

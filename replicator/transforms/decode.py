@@ -3,9 +3,10 @@
 A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
 ``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
-another key), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, or else
-the major part of its position, C5), ``_inserted
-BOOLEAN`` (it says that the row is new under its key) and ``_at STRUCT<topic, topic_id, partition, offset>``.
+another key), ``_stays BOOLEAN`` (one of these whose row has the same key here: the table's key is a part of what
+changed), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, or else the major
+part of its position, C5; NULL where only offsets tell), ``_inserted BOOLEAN`` (it says that the row is new under its
+key) and ``_at STRUCT<topic, topic_id, partition, offset>``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -29,7 +30,7 @@ from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
 from replicator.transforms.structs import Struct
 
-MOVE_COLUMNS = ("_old", "_old_text", "_left", "_tx", "_inserted", "_at")
+MOVE_COLUMNS = ("_old", "_old_text", "_left", "_stays", "_tx", "_inserted", "_at")
 """What a change has besides, where keys change."""
 
 _CARRIED = (*ADDRESS, "op", "_seq")
@@ -37,7 +38,7 @@ _CARRIED = (*ADDRESS, "op", "_seq")
 READ = (*_CARRIED, "source_ts_ms", "key", "value", "form")
 """What :func:`decode` reads of records, where no key changes."""
 
-_OLD_KEY = "_old_key"
+_OLD_KEY, _NEW_KEY = "_old_key", "_new_key"
 
 
 @dataclass(frozen=True)
@@ -82,11 +83,15 @@ def unsent() -> Column:
 
 
 def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
-    """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9)."""
+    """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9). A flattened
+    delete is that image itself (F3); other flattened records have none.
+    """
     turned = [
-        replace(form, path=(*form.path[:-1], "before"), fields=form.image_fields) for form in forms if not form.is_flat
+        form if form.is_flat else replace(form, path=(*form.path[:-1], "before"), fields=form.image_fields)
+        for form in forms
     ]
-    as_rows = records.withColumn("op", F.lit("u"))
+    flat = [form.id for form in forms if form.is_flat]
+    as_rows = records.where(~F.col("form").isin(*flat) | (F.col("op") == "d")).withColumn("op", F.lit("u"))
     return decode(as_rows, turned, layout, table, Needs(needs.placeholder, places=needs.places))
 
 
@@ -96,7 +101,9 @@ def _decode_form(
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
     structs, row = _structs(form, layout, needs), Cells(form, needs.placeholder, reasons)
     if needs.key_changes:
-        records = records.withColumn(_OLD_KEY, F.when(F.col("op") != "d", headers.old_key(F.col("headers"))))
+        beside = F.col("headers")
+        records = records.withColumn(_OLD_KEY, F.when(F.col("op") != "d", headers.old_key(beside)))
+        records = records.withColumn(_NEW_KEY, F.when(F.col("op") == "d", headers.new_key(beside)))
     parsed = records.select(
         *_CARRIED,
         F.col("source_ts_ms").alias("_source_ts_ms"),
@@ -178,6 +185,8 @@ def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
         found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
     if needs.key_changes:
         found.append(Struct("_old_row", _OLD_KEY, (), _as_in_headers(form.key_fields)))
+        if is_part(form, layout):
+            found.append(Struct("_new_row", _NEW_KEY, (), _as_in_headers(form.key_fields)))
     return found
 
 
@@ -186,16 +195,22 @@ def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
     if needs.generated:
         found.append(F.json_object_keys(F.get_json_object("value", ".".join(["$", *form.path]))).alias("_sent"))
     if needs.key_changes:
-        left = (F.col("op") == "d") & headers.new_key(F.col("headers")).isNotNull()
+        left = F.col(_NEW_KEY).isNotNull()
         found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(F.col(_OLD_KEY)).alias("_old_text"))
         found.append(left.alias("_left"))
-        found.append(F.coalesce("transaction", position.major(F.col("_seq"))).alias("_tx"))
+        by_place = F.when(~position.is_by_offset(F.col("_seq")), position.major(F.col("_seq")))
+        found.append(F.coalesce("transaction", by_place).alias("_tx"))
         found.append(((F.col("op") == "c") | F.col(_OLD_KEY).isNotNull()).alias("_inserted"))
     return found
 
 
 def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
     return [field for field in form.image_fields if stored_name(field.name) in layout.keys]
+
+
+def is_part(form: Form, layout: Layout) -> bool:
+    """Whether the table's key is a part of Kafka's, so that a row may stay under it when that changes."""
+    return set(layout.keys) < {stored_name(field.name) for field in form.key_fields}
 
 
 def _as_in_headers(fields: Sequence[Field]) -> list[Field]:
@@ -217,20 +232,39 @@ def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
     return keys
 
 
-def _old(form: Form, layout: Layout) -> Column:
-    """The old key's columns as a struct, as the table has them; NULL for a row that came from no other key."""
-    told = {
-        stored_name(field.name): cells.of_key("_old_row", field.name, field.logical)
-        for field in _as_in_headers(form.key_fields)
-    }
-    parts = [told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys]
-    return F.when(F.col("_old_text").isNotNull() & ~F.col("_left"), F.struct(*parts))
+def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:
+    """The columns of a key in ``source`` as a struct, as the table has them."""
+    told = {stored_name(field.name): cells.of_key(source, field.name, field.logical) for field in fields}
+    return F.struct(*[told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
 
 
 def _moves(form: Form, layout: Layout) -> list[Column]:
     """MOVE_COLUMNS but ``_at``."""
-    told = ("_old_text", "_left", "_tx", "_inserted")
-    return [_old(form, layout).alias("_old"), *map(F.col, told)]
+    in_headers = _as_in_headers(form.key_fields)
+    came = F.col("_old_text").isNotNull() & ~F.col("_left")
+    old = F.when(came, _key_in("_old_row", layout, in_headers))  # NULL for a row that came from no other key
+    stays = F.lit(False)
+    if is_part(form, layout):
+        own, new = _key_in("_key", layout, form.key_fields), _key_in("_new_row", layout, in_headers)
+        stays = F.col("_left") & (own == new)
+    told = map(F.col, ("_tx", "_inserted"))
+    return [old.alias("_old"), F.col("_old_text"), F.col("_left"), stays.alias("_stays"), *told]
+
+
+def keys_as_sent(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFrame | None:
+    """Records with the key of each as the table has it (``_sent_key``), by the first of the forms that can read it;
+    None where their texts tell as much as the texts in headers do (measured Z2.4).
+    """
+    odd = [form for form in forms if _as_in_headers(form.key_fields) != list(form.key_fields)]
+    if not odd:
+        return None
+    for number, form in enumerate(odd):
+        records = records.withColumn(
+            f"_key{number}", Struct(f"_key{number}", "key", form.key_path, form.key_fields).parsed()
+        )
+    read = [_key_in(f"_key{number}", layout, form.key_fields) for number, form in enumerate(odd)]
+    known = [F.when(reduce(and_, [each[key].isNotNull() for key in layout.keys]), each) for each in read]
+    return records.withColumn("_sent_key", F.coalesce(*known)).drop(*[f"_key{number}" for number in range(len(odd))])
 
 
 def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
@@ -268,14 +302,16 @@ def _complete(keys: dict[str, Column]) -> Column:
 
 
 def _unavailable(row: Cells, layout: Layout, needs: Needs) -> Column:
-    """Stored names of the columns that were not sent."""
+    """Stored names of the columns that were not sent: all of those that have held values of a source's column (G3)."""
     unsent = [
-        (home, row.unsent(i))
+        (column, row.unsent(i))
         for i, field in enumerate(row.form.fields)
-        if row.placeholder is not None and (home := layout.home(field)) is not None
+        if row.placeholder is not None and layout.home(field) is not None
+        for column in layout.versions(field.name)
     ]
-    computed = {stored_name(name): name for name in needs.generated}
-    unsent += [(home, ~F.array_contains("_sent", name)) for home, name in computed.items() if home in layout.types]
+    unsent += [
+        (column, ~F.array_contains("_sent", name)) for name in needs.generated for column in layout.versions(name)
+    ]
     if not unsent:
         return F.lit(None).cast("array<string>")
     named = [F.when(lacks & (F.col("op") != "d"), F.lit(home)) for home, lacks in unsent]

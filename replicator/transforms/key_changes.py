@@ -32,11 +32,32 @@ def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     return lacking.select(_link(keys).alias("_link"), F.col("_seq").alias("_q"), "_old", "_old_text")
 
 
+def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Where rows left a key: the key and ``_seq``, whatever becomes of the delete."""
+    return changes.where("_left").select(*map(names.spark, keys), "_seq")
+
+
+def followed(links: DataFrame, left: DataFrame, stored: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+    """The links whose row is known to the end under its old key: its departure was seen, among those that ``left`` or
+    as what silver has of that key. Partitions may be read at different speeds, and what the row became in one that
+    lags behind is still to come (C3). Offsets alone order one partition only.
+    """
+    by_offset = position.is_by_offset(F.col("_q"))
+    gone = links.join(left, _is_old(keys, left) & position.is_copy(left["_seq"], F.col("_q"))).select("_link")
+    found = links.where(by_offset).select("_link").unionByName(gone)
+    if stored is not None:
+        is_gone = stored["_deleted"] & position.is_copy(stored["_seq"], F.col("_q"))
+        later = is_gone | (stored["_seq"] > F.col("_q"))
+        found = found.unionByName(links.join(stored, _is_old(keys, stored) & later).select("_link"))
+    return links.join(found, "_link", "left_semi")
+
+
 def inherited(links: DataFrame, history: DataFrame, stored: DataFrame | None, keys: Sequence[str]) -> DataFrame:
     """What the rows of ``links`` held under their old keys, one row per link that is known in some column.
 
-    ``history`` are changes, ``stored`` is silver. Columns: ``_link``, the registers, and ``_known`` with the names of
-    those whose value is known: the newest register below the arrival, but for the departure that belongs to it (M7).
+    ``history`` are changes, ``stored`` is silver; the links are :func:`followed` ones. Columns: ``_link``, the
+    registers, and ``_known`` with the names of those whose value is known: the newest register below the arrival, but
+    for the departure that belongs to it (M7).
     """
     columns = registers(history, keys)
     folded = fold.fold(_below(links, history, keys, columns), ["_link"], partial=True)
@@ -71,10 +92,14 @@ def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str]) -> DataFra
 def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Keys that some transaction gave a row and then took one from, with a change of keys on either side (C5)."""
     is_move = F.col("_left") | F.col("_old").isNotNull()
-    of_transaction = changes.groupBy(*map(names.spark, keys), "_tx").agg(
-        F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
-        F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
-        F.max(is_move).alias("_moved"),
+    of_transaction = (
+        changes.where(F.col("_tx").isNotNull())
+        .groupBy(*map(names.spark, keys), "_tx")
+        .agg(
+            F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
+            F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
+            F.max(is_move).alias("_moved"),
+        )
     )
     return of_transaction.where("_came < _went AND _moved").select(*map(names.spark, keys)).distinct()
 
@@ -124,7 +149,7 @@ def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
 
 def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
     """The changes of each link's old key below it, without the departure that belongs to it."""
-    past = history.drop("_old", "_old_text", "_tx", "_inserted")
+    past = history.where(~F.col("_stays")).drop("_old", "_old_text", "_stays", "_tx", "_inserted")
     below = links.select("_link", "_q", "_old").join(past, _is_old(keys, past) & (past["_seq"] < F.col("_q")))
     newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
     below = below.withColumn("_newest", newest)

@@ -47,18 +47,18 @@ class Layout:
     def home(self, field: Field) -> str | None:
         """The column that takes a field's values; None where none can: a column not added, or of other types."""
         kind = normal(spark_type(field.logical))
-        return next((column for column in self._columns(field) if _fits(kind, self.types[column])), None)
+        return next((column for column in self.versions(field.name) if _fits(kind, self.types[column])), None)
 
     def misfit(self, form: Form) -> str | None:
         """The first field, by its source name, whose values the table's columns cannot hold. A column that the table
         does not have at all is none: its values stay in bronze.
         """
         fields = columns_of(form, self.keys)
-        return next((f.name for f in fields if self._columns(f) and self.home(f) is None), None)
+        return next((f.name for f in fields if self.versions(f.name) and self.home(f) is None), None)
 
-    def _columns(self, field: Field) -> list[str]:
+    def versions(self, column: str) -> list[str]:
         """The stored columns of a source column, oldest version first."""
-        name = stored_name(field.name)
+        name = stored_name(column)
         found, number = [name] if name in self.types else [], 2
         while (column := version_name(name, number)) in self.types:
             found.append(column)

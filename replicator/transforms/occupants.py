@@ -42,7 +42,7 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     for _, sent in groupby(sorted(events, key=lambda event: event.seq), _change):
         again = list(sent)
         event = next((each for each in again if each.image is not None), again[0])
-        if event.transaction != transaction:
+        if event.transaction is None or event.transaction != transaction:
             del rows[:-1]  # at the end of a transaction a key has one row at most
         transaction = event.transaction
         if event.kind == DELETE:

@@ -261,7 +261,7 @@ def test_keys_that_change_among_many_records_end_as_among_few(
     assert [table.live(number) for number in whole] == [OUTCOMES[RUNS[number][0]].live for number in whole]
 
 
-@pytest.mark.parametrize("cuts", [(), (1,)], ids=str)
+@pytest.mark.parametrize("cuts", [(), (1,), (2,)], ids=str)
 def test_a_decimal_key_is_another_text_in_the_header(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
     """C6, measured Z2.4: base64 in the key, a number in the header; keys are equal when their values are."""
     moved(events := History())

@@ -1,0 +1,111 @@
+"""Rows that change their key, in records that are not one partition of envelopes (debezium.md C3, C5, M7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import UNSENT, Record, envelope, record
+from tests.unit.test_key_changes import History, row, run
+from tests.unit.test_silver_stage import ORDERS, silver_of
+
+pytestmark = pytest.mark.spark
+
+
+def header(name: str, key: dict[str, Any]) -> tuple[tuple[str, bytes], ...]:
+    return ((f"__debezium.{name}", json.dumps(key).encode()),)
+
+
+def flat(tombstones: bool) -> list[Record]:
+    """Key 1 becomes 2, which is deleted later."""
+
+    def gone(key: int) -> dict[str, Any] | None:
+        return None if tombstones else {"id": key, "v": 1, "__deleted": "true"}
+
+    def there(key: int) -> dict[str, Any]:
+        return {"id": key, "v": 1} | ({} if tombstones else {"__deleted": "false"})
+
+    return [
+        record(ORDERS, 0, {"id": 1}, there(1)),
+        record(ORDERS, 1, {"id": 1}, gone(1), headers=header("newkey", {"id": 2})),
+        record(ORDERS, 2, {"id": 2}, there(2), headers=header("oldkey", {"id": 1})),
+        record(ORDERS, 3, {"id": 2}, gone(2)),
+    ]
+
+
+@pytest.mark.parametrize("tombstones", [True, False], ids=["tombstone", "rewrite"])
+@pytest.mark.parametrize("cut", [4, 3], ids=["one batch", "delete in the next"])
+def test_a_flattened_row_that_moved_is_deleted_under_its_new_key(
+    exact: Any, tmp_path: Path, tombstones: bool, cut: int
+) -> None:
+    """Offsets say nothing of transactions: all of history is not one, in which rows would exchange keys (C5, Q8)."""
+    lake, events = silver_of(exact, tmp_path), flat(tombstones)
+    for batch in filter(None, (events[:cut], events[cut:])):
+        accounts = lake.take(*batch)
+        assert [(each.error, each.dead_lettered) for each in accounts.values()] == [(None, 0)]
+    assert {key: deleted for key, (_, deleted) in lake.rows().items()} == {1: True, 2: True}
+
+
+def test_flattened_rows_with_positions_hand_on_their_keys(exact: Any, tmp_path: Path) -> None:
+    """Within a transaction 1 becomes 2 and 2 is deleted: its delete is its own image (F3)."""
+    places = [(10, 1), (20, 2), (20, 2), (30, 2)]
+    events = [
+        replace(
+            told, value=json.dumps(json.loads(told.value or "") | {"__lsn": lsn, "__txId": tx, "__source_ts_ms": 1})
+        )
+        for told, (lsn, tx) in zip(flat(tombstones=False), places, strict=True)
+    ]
+    lake = silver_of(exact, tmp_path)
+    accounts = lake.take(*events)
+    assert [each.error for each in accounts.values()] == [None]
+    assert {key: deleted for key, (_, deleted) in lake.rows().items()} == {1: True, 2: True}
+
+
+@pytest.mark.parametrize("cuts", [(), (2,), (1, 2)], ids=str)
+def test_what_a_lagging_partition_still_has_is_not_overlooked(exact: Any, tmp_path: Path, cuts: Sequence[int]) -> None:
+    """M7: the partition of the new key is ahead; what the row was last under its old one comes later, and is not known
+    until it has left there.
+    """
+    events = History()
+    events.add("c", 1, None, row(1, 1, "X"))
+    events.tx = 2
+    events.add("u", 1, None, row(1, 1, "Y"))
+    events.tx = 3
+    events.move(1, 7, (2, UNSENT))
+    came, changed, left, arrived = events.records
+    table = run(exact, tmp_path, [came, replace(arrived, partition=1, offset=0), changed, left], cuts)
+    assert table.live() == {7: (2, None if cuts else "Y")}
+    assert table.unknown() == ({7: ["b"]} if cuts else {})
+
+
+@pytest.mark.parametrize(("order", "size"), [((0, 1, 2), 1), ((0, 2, 1), 1), ((0, 1, 2), 3)], ids=str)
+@pytest.mark.parametrize("is_apart", [False, True], ids=["one partition", "two partitions"])
+def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(
+    exact: Any, tmp_path: Path, order: Sequence[int], size: int, is_apart: bool
+) -> None:
+    """C1, C3: a delete because another column of Kafka's key changed takes no row away, whatever offsets it has."""
+
+    def key(region: str) -> dict[str, Any]:
+        return {"id": 1, "region": region}
+
+    first, second = key("A") | {"v": 1}, key("B") | {"v": 2}
+    there = (1, 5) if is_apart else (0, 102)
+    events = [
+        record(ORDERS, 100, key("A"), envelope("c", first, pos=10)),
+        record(ORDERS, 101, key("A"), envelope("d", None, first, pos=20), headers=header("newkey", key("B"))),
+        replace(
+            record(ORDERS, there[1], key("B"), envelope("c", second, pos=20), headers=header("oldkey", key("A"))),
+            partition=there[0],
+        ),
+    ]
+    lake, ignored = silver_of(exact, tmp_path, ("id",)), 0
+    for start in range(0, 3, size):
+        accounts = lake.take(*[events[at] for at in order[start : start + size]])
+        ignored += sum(each.ignored.get("key_swap", 0) for each in accounts.values())
+    assert lake.rows() == {1: (2, False)}
+    assert ignored == 1
