@@ -136,3 +136,22 @@ def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
     gone = difference(spark, of, [(keys[0], None, "delete")], schema, 2)
     assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
     assert len(postgres.rows(of)) == len(keys) - 1
+
+
+def test_wall_time_is_no_instant_where_it_is_a_text(spark, postgres: Served) -> None:
+    """It has no zone in gold (types.md Y5); an instant has, and says so."""
+    of = model(postgres.schema, "times", {"id": "integer", "wall": "text", "instant": "varchar(40)"})
+    values = "TIMESTAMP_NTZ'2024-03-31 02:30:00.5' AS wall", "timestamp_micros(1) AS instant"
+    rows = spark.range(1).selectExpr("1 AS id", *values, "'upsert' AS _op")
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    assert postgres.rows(of) == [(1, "2024-03-31 02:30:00.5", "1970-01-01 00:00:00.000001+00")]
+
+
+@pytest.mark.parametrize("kind", ["date", "time", "time with time zone"])
+@pytest.mark.parametrize("value", ["TIMESTAMP_NTZ'2024-03-31 02:30:00'", "timestamp_micros(1)"])
+def test_a_moment_is_not_cut_to_a_day_or_a_time_without_a_word(spark, postgres: Served, kind: str, value: str) -> None:
+    """As a decimal is not rounded: the model's SQL says so, or the column is declared as what it is."""
+    of = model(postgres.schema, "cut", {"id": "integer", "v": kind})
+    rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
+    with pytest.raises(TargetRefused, match=r"column v of model cut is timestamp.*: values would be rounded"):
+        postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])

@@ -11,12 +11,12 @@ from psycopg2 import errorcodes
 from replicator import memberkeys, modelfile
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
-from replicator.sinks.order import referenced_first, waiting
+from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import Backoff, PostgresConnection, copytext
 from replicator.sinks.postgres.ddl import target_of
 from replicator.sinks.postgres.retry import is_retryable
 from replicator.sinks.postgres.types import _TYPES, parse_type
-from replicator.spec import Model, ModelColumn, Progress, Target
+from replicator.spec import Model, ModelColumn, Progress, Target, waiting
 
 
 def difference(name: str, *references: str) -> Difference:
@@ -111,10 +111,11 @@ def test_referenced_models_come_first_and_waiting_is_transitive() -> None:
     ordered = referenced_first(
         [difference("c", "b"), difference("b", "a", "elsewhere"), difference("d"), difference("a")]
     )
-    names = [each.model.name for each in ordered]
+    models = [each.model for each in ordered]
+    names = [each.name for each in models]
     assert names.index("a") < names.index("b") < names.index("c")
-    assert waiting(ordered, ["a"]) == {"b": "a", "c": "b"}
-    assert waiting(ordered, ["d"]) == {}
+    assert waiting(reversed(models), ["a"]) == {"b": "a", "c": "b"}
+    assert waiting(models, ["d"]) == {}
 
 
 def test_a_circle_and_a_model_twice_are_refused() -> None:

@@ -92,6 +92,8 @@ def _would_round(gold: T.DataType, target: PostgresType) -> bool:
         return target.name in ("real", "double precision") or (keeps is not None and gold.scale > keeps)
     if isinstance(gold, T.DoubleType):
         return target.name != "double precision" and not target.is_text
+    if isinstance(gold, (T.TimestampType, T.TimestampNTZType)):
+        return target.name == "date" or target.name.startswith("time{}")
     return isinstance(gold, T.FloatType) and target.name not in ("real", "double precision") and not target.is_text
 
 
@@ -112,13 +114,13 @@ def _travelling(value: Column, gold: T.DataType, target: PostgresType) -> tuple[
     if isinstance(gold, _WHOLE) and target.name == "interval":
         return F.concat(value.cast("string"), F.lit(" microseconds")), "text"
     native = _NATIVE.get(type(gold))
-    return (value, native) if native is not None else (_text(value, gold), "text")
+    return (value, native) if native is not None else (_text(value, gold, target), "text")
 
 
-def _text(value: Column, gold: T.DataType) -> Column:
+def _text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
     if isinstance(gold, T.TimestampType):
         return _instant(value)
-    if isinstance(gold, T.TimestampNTZType):
+    if isinstance(gold, T.TimestampNTZType) and not target.is_text:
         return _in_utc(value)
     if isinstance(gold, _NESTED):
         return F.to_json(value, {"ignoreNullFields": "false"})
