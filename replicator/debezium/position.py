@@ -153,9 +153,12 @@ def place(seq_text: Column) -> Column:
 
 
 def behind(seq_text: Column) -> Column:
-    """The ``_seq`` right behind one: the same place, one offset later."""
+    """The ``_seq`` right behind one: the same place, one offset later. Where only offsets tell, a record may stand
+    there: between the two.
+    """
     offset = F.conv(F.substring(seq_text, _BEFORE_OFFSET + 1, 16), 16, 10).cast("bigint")
-    return F.concat(place(seq_text), _hex(offset + 1, 16))
+    later = F.concat(place(seq_text), _hex(offset + 1, 16))
+    return F.when(is_by_offset(seq_text), F.concat(seq_text, F.lit("+"))).otherwise(later)
 
 
 def is_copy(one: Column, other: Column) -> Column:

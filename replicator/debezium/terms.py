@@ -12,7 +12,7 @@ from typing import Any
 from replicator.errors import ReplicatorError
 from replicator.spec import BY_POSITION, BY_TIME
 
-_SEQ = re.compile(r"([0-9a-f]{4})([0-9a-f]{20})([0-9a-f]{16})([0-9a-f]{16})(-?)")
+_SEQ = re.compile(r"([0-9a-f]{4})([0-9a-f]{20})([0-9a-f]{16})([0-9a-f]{16})[+]?(-?)")
 _TOLD_BY = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
 
 
@@ -43,7 +43,9 @@ class Terms:
 
 
 def parse(seq: str) -> Terms:
-    """The parts of a ``_seq``, or of a column's position, which may end in ``-`` (M2). Raises ReplicatorError."""
+    """The parts of a ``_seq``, or of a column's position, which may end in ``-`` (M2); :func:`behind` an offset is that
+    offset. Raises ReplicatorError.
+    """
     match = _SEQ.fullmatch(seq)
     if match is None:
         raise ReplicatorError(
@@ -55,7 +57,8 @@ def parse(seq: str) -> Terms:
 
 def behind(seq: str) -> str:
     """The ``_seq`` right behind one, as ``position.behind`` makes it."""
-    return f"{seq[:-16]}{int(seq[-16:], 16) + 1:016x}"
+    place, offset = seq[:-16], int(seq[-16:], 16)
+    return f"{place}{offset + 1:016x}" if int(place[4:], 16) else f"{seq}+"
 
 
 def told(seq: str, connector: str | None, order: str = BY_POSITION) -> str:

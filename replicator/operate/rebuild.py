@@ -152,6 +152,12 @@ def _history(spark: SparkSession, begun: Rebuild) -> Iterator[Compared | None]:
         return
     made, present = silver.read(spark, begun.made_history), None if is_new else silver.read(spark, table)
     keys = (*key_of(made.schema), history.KEY)
+    if begun.column is not None and present is not None and not rebuilt.moved(present, made, keys).isEmpty():
+        raise TableStopped(
+            f"with the column {begun.column} some states of the history hold for another time",
+            where=table.name,
+            mend="Rebuild the whole table.",
+        )
     same_key = present is not None and set(key_of(present.schema)) == set(key_of(made.schema))
     with _compared(begun, replace(table, keys=keys), present, made, (), same_key=same_key) as found:
         yield found

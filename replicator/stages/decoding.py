@@ -180,11 +180,13 @@ def _past(
 
 
 def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:
-    """The records with one of these keys, which headers may spell otherwise than keys do (measured Z2.4)."""
+    """The records with one of these keys, which headers may spell otherwise than keys do (measured Z2.4): those are
+    found by value, but not behind a transform, which may have made other keys of them.
+    """
     same = headers.key_text(records["key"]) == keys["_old_text"]
     found = records.join(keys, same, how="left_semi")
     read = decode.keys_as_sent(records, reading.forms, reading.layout)
-    if read is None:
+    if read is None or reading.transform.making is not None:
         return found
     told = keys.where(F.col("_old").isNotNull())
     also = read.join(told, read["_sent_key"] == told["_old"], how="left_semi").select(found.columns)

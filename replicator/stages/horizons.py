@@ -43,7 +43,7 @@ def judged(share: Share, read: Decoded, found: Horizon | None, watermark: str | 
         yield read.changes.withColumn("_purged", F.lit(False))
         return
     stored = share.at.silver.read(share.spark, share.table)
-    keys, is_late = read.schema.plan.layout.keys, share.again is not None
+    keys, is_late = read.schema.plan.layout.keys, share.again is not None and not share.regained
     marked = horizon.judged(read.changes, stored, keys, found, share.name, above=above, is_late=is_late)
     with tuning.kept(marked) as changes:
         yield changes

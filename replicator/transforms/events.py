@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from replicator import names
 from replicator.spec import Feed
+from replicator.transforms import merge
 from replicator.transforms.live import shown_name
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.shown import JSON
@@ -199,5 +200,5 @@ def _of_json(kind: T.DataType) -> T.DataType:
 
 def _is_complete(column_seq: Column) -> Column:
     """Whether every column's value is known (debezium.md M2 to M4)."""
-    unknown = F.exists(F.map_values(column_seq), lambda at: (at == "") | at.endswith("-"))
+    unknown = F.exists(F.map_values(column_seq), merge.is_unknown)
     return ~F.coalesce(unknown, F.lit(False))

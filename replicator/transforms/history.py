@@ -236,7 +236,7 @@ def _comparable(column: str, kind: str) -> Column:
 
 def _unknown() -> Column:
     """Names of the columns whose value nobody knows: not the same as a known NULL (E5)."""
-    entries = F.filter(F.map_entries("_column_seq"), lambda each: (each["value"] == "") | each["value"].endswith("-"))
+    entries = F.filter(F.map_entries("_column_seq"), lambda each: merge.is_unknown(each["value"]))
     return F.coalesce(F.transform(entries, lambda each: each["key"]), F.array().cast("array<string>"))
 
 

@@ -162,7 +162,7 @@ def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: S
 
 def _is_known(column: str) -> Column:
     place = F.coalesce(F.col("_column_seq")[F.lit(column)], merge.default_position(F.col("_seq"), F.col("_deleted")))
-    return (place != "") & ~place.endswith("-")
+    return ~merge.is_unknown(place)
 
 
 @F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)

@@ -111,6 +111,11 @@ def default_position(seq: Column, deleted: Column) -> Column:
     return F.concat(seq, F.when(deleted, F.lit("-")).otherwise(F.lit("")))
 
 
+def is_unknown(place: Column) -> Column:
+    """Whether the value at a position is not known: it was never seen, or went with a deleted row."""
+    return (place == "") | place.endswith("-")
+
+
 def column_positions(positions: dict[str, Column], seq: Column, deleted: Column) -> Column:
     """``_column_seq``: the positions that differ from the default; NULL if none does, and for deleted rows (M3)."""
     default = default_position(seq, deleted)

@@ -74,6 +74,14 @@ def patched(present: DataFrame, made: DataFrame, keys: Sequence[str], columns: C
     return both.select(*map(value, [*theirs, *behind]), *[places if c == "_column_seq" else value(c) for c in ours])
 
 
+def moved(present: DataFrame, made: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Keys of a history's states that end elsewhere in *made*: a state ends where any of its columns changes."""
+    both = present.alias(SIDES.stored).join(made.alias(SIDES.change), merge.same_key(keys, SIDES))
+    ends = [side("__END_AT") for side in (SIDES.of_stored, SIDES.of_change)]
+    is_other = is_same_state() & ~ends[0].eqNullSafe(ends[1])
+    return both.where(is_other).select(*[SIDES.of_stored(key).alias(key) for key in keys])
+
+
 def unmatched(present: DataFrame, made: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Keys of present rows that :func:`patched` leaves alone."""
     both = present.alias(SIDES.stored).join(made.alias(SIDES.change), merge.same_key(keys, SIDES), how="left")
@@ -98,7 +106,8 @@ def _entries(places: Column) -> Column:
 
 def _is_behind(entry: Column) -> Column:
     default = merge.default_position(SIDES.of_stored("_seq"), SIDES.of_stored("_deleted"))
-    return entry["value"] < F.coalesce(SIDES.of_stored("_column_seq")[entry["key"]], default)
+    was = F.coalesce(SIDES.of_stored("_column_seq")[entry["key"]], default)
+    return (entry["value"] < was) & ~(merge.is_unknown(entry["value"]) & merge.is_unknown(was))
 
 
 def _mixed(columns: Collection[str]) -> Column:

@@ -296,12 +296,15 @@ def test_of_two_snapshots_no_partition_goes_back() -> None:
 
 
 def test_the_place_behind_a_change_is_newer_than_it_alone(exact: SparkSession) -> None:
-    """One offset later, in Spark and for people alike, and in every mode (Q1, Q8)."""
+    """One offset later, where positions tell, else below the next offset: in Spark and for people alike (Q1, Q8)."""
     seqs = [f"{0:04x}{major:020x}{minor:016x}{offset:016x}" for major, minor, offset in
             ((0, 0, 9), (7, 3, 0xFFFF), (1 << 60, 0, (1 << 60) - 1))]  # fmt: skip
     found = made(exact, [(seq,) for seq in seqs], "seq STRING").select(position.behind(F.col("seq"))).collect()
     assert [row[0] for row in found] == [terms.behind(seq) for seq in seqs]
-    assert all(seq < terms.behind(seq) and len(terms.behind(seq)) == len(seq) for seq in seqs)
+    nexts = [f"{seq[:-16]}{int(seq[-16:], 16) + 1:016x}" for seq in seqs]
+    assert all(seq < terms.behind(seq) for seq in seqs)
+    assert [terms.behind(seq) < after for seq, after in zip(seqs, nexts, strict=True)] == [True, False, False]
+    assert [terms.parse(terms.behind(seq)).offset for seq in seqs] == [9, 0x10000, 1 << 60]
 
 
 @pytest.mark.parametrize(
@@ -324,3 +327,18 @@ def test_a_table_of_which_nobody_can_tell_what_is_missing_is_refused(
         missing.begin(exact, at, RecordedSource(()), [NAME])
     with pytest.raises(ConfigError, match=r"there is no table 's/shop.ordres'; did you mean"):
         missing.begin(exact, at, RecordedSource(()), ["shop.ordres"])
+
+
+def test_where_offsets_tell_the_next_record_is_newer_than_what_was_gone(exact: SparkSession, tmp_path: Path) -> None:
+    """Q8: the row comes again with the very next record of its partition."""
+
+    def flat(offset: int, key: int, v: int) -> Record:
+        return record(ORDERS, offset, {"id": key}, {"id": key, "v": v, "t": "x", "__deleted": "false"})
+
+    world = World(exact, tmp_path)
+    world.take(flat(0, 1, 1), flat(1, 2, 1))
+    world.finish({0: 2}, {0: 2})
+    world.take()
+    assert world.live() == {}
+    world.take(flat(2, 2, 22))
+    assert world.live() == {2: 22}

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from replicator.cli.views import register
-from replicator.errors import BronzeReplaced
+from replicator.errors import BronzeReplaced, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.operate.rebuild import How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
@@ -229,3 +230,15 @@ def test_a_history_of_another_bronze_is_not_mixed_with_this_one(world: World) ->
     account = world.take(change(1, "c", 1, 1))
     assert isinstance(account.error, BronzeReplaced)
     assert "shop.orders__history" in str(account.error)
+
+
+def test_a_column_is_not_rebuilt_alone_where_states_would_end_elsewhere(exact: Any, tmp_path: Path) -> None:
+    """A state ends where any column changes: two that looked the same come apart with the column's other type."""
+    world = World(exact, tmp_path)
+    world.declare(columns=(Column("id", "int"), Column("v", "float"), Column("t", "string")))
+    world.take(change(0, "c", 1, 1.00000001, at=10), change(1, "u", 1, 1.00000002, at=20))
+    world.declare(columns=(Column("id", "int"), Column("v", "double"), Column("t", "string")))
+    with pytest.raises(TableStopped, match="states of the history hold for another time"):
+        rebuild(exact, world.at, "shop.orders", How(column="v"))
+    rebuild(exact, world.at, "shop.orders", How())
+    assert [(row[0], row[1]) for row in world.history()[1]] == [(10, 20), (20, None)]

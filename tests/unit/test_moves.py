@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from replicator.spec import Transform
 from tests.builders import UNSENT, Record, envelope, record
-from tests.unit.test_key_changes import History, row, run
+from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, run
 from tests.unit.test_silver_stage import ORDERS, silver_of
 
 pytestmark = pytest.mark.spark
@@ -81,6 +82,19 @@ def test_what_a_lagging_partition_still_has_is_not_overlooked(exact: Any, tmp_pa
     table = run(exact, tmp_path, [came, replace(arrived, partition=1, offset=0), changed, left], cuts)
     assert table.live() == {7: (2, None if cuts else "Y")}
     assert table.unknown() == ({7: ["b"]} if cuts else {})
+
+
+def test_a_decimal_key_behind_a_transform_stops_no_table(exact: Any, tmp_path: Path) -> None:
+    """Z2.4: what a header calls the old key is not found in bronze then; the value stays unknown."""
+    moved(events := History())
+    records = [in_base64(each) for each in events.records]
+    table = Table(exact, tmp_path, "decimal(6,3)")
+    told = replace(table.at.source.tables[0], transform=Transform(rename=(("id", "nr"),)))
+    table.at = replace(table.at, source=replace(table.at.source, tables=(told,)))
+    for batch in batches(records, (2,)):
+        table.take(batch)
+    rows = table.at.silver.read(exact, table.at.lake.silver("p", "public.t")).where("NOT _deleted").collect()
+    assert [(row["a"], row["b"], [*row["_column_seq"]]) for row in rows] == [(2, None, ["b"])]
 
 
 @pytest.mark.parametrize(("order", "size"), [((0, 1, 2), 1), ((0, 2, 1), 1), ((0, 1, 2), 3)], ids=str)

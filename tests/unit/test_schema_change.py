@@ -18,7 +18,7 @@ from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate import schema
+from replicator.operate import purge, schema
 from replicator.spec import Declaration, SourceSpec
 from replicator.stages import regained, silver
 from replicator.stages.account import Account
@@ -383,3 +383,25 @@ def test_a_history_is_filled_too(exact, tmp_path: Path) -> None:
     assert sorted((row["id"], row["v"], row["x"]) for row in rows if row["id"] in (1, 2)) == sorted(
         [(1, 10, None), (1, 11, 1), (2, 20, None), (2, 21, 7), (2, 22, 8)], key=str
     )
+
+
+@pytest.mark.parametrize("is_purged", [False, True], ids=["kept", "purged"])
+def test_a_column_that_comes_back_comes_to_the_histories_of_purged_keys(
+    exact: Any, tmp_path: Path, is_purged: bool
+) -> None:
+    """Its records were read before the purge, so none of them is late."""
+    told = Declaration("shop.orders", schema_changes="freeze", stored_as_scd_type=2, purge_after=0)
+    world = World(exact, tmp_path, told)
+    world.take(change(0, 1, {"v": ("int32", 10)}, "c"))
+    world.take(change(1, 1, {"v": ("int32", 11), "x": ("int32", 7)}))
+    world.take(change(2, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "d"), change(3, 2, {"v": ("int32", 20)}, "c"))
+    if is_purged:
+        purge.purge(exact, world.at, "shop.orders", 1_800_000_000_000)
+    source = replace(world.at.source, tables=(replace(told, schema_changes="evolve"),))
+    world.at = replace(world.at, source=source, reached=Reached())
+    world.take(change(4, 3, {"v": ("int32", 3), "x": ("int32", 3)}, "c"))
+    rows = world.at.silver.read(exact, world.at.lake.history("s", "shop.orders")).where("id = 1 AND NOT _deleted")
+    assert [(row["v"], row["x"], row["_column_seq"]) for row in rows.orderBy("__START_AT").collect()] == [
+        (10, None, None),
+        (11, 7, None),
+    ]
