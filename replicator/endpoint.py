@@ -6,19 +6,25 @@ import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from replicator.errors import Unreachable
+from replicator.errors import ConfigError, Unreachable
 
 _SECONDS = 5.0
 _PORTS = {"http": 80, "https": 443}
 
 
 def must_answer(url: str, what: str, mend: str) -> None:
-    """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds."""
-    parts = urlsplit(url if "://" in url else f"https://{url}")
+    """Raise Unreachable, named *what*, unless something accepts a connection at *url* within five seconds; ConfigError
+    where nothing ever could.
+    """
     try:
-        with socket.create_connection((parts.hostname or "", parts.port or _PORTS[parts.scheme]), timeout=_SECONDS):
+        parts = urlsplit(url if "://" in url else f"https://{url}")
+        place = (parts.hostname or "", parts.port or _PORTS[parts.scheme])
+    except (ValueError, KeyError) as error:
+        raise ConfigError(f"this is no address of {what}: {error}", where=url, mend=mend) from error
+    try:
+        with socket.create_connection(place, timeout=_SECONDS):
             pass
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         raise Unreachable(f"{what} does not answer: {error}", where=url, mend=mend) from error
 
 

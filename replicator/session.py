@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, environment, gateway, jars, jvm_options, sparkline
+from replicator import class_archive, environment, gateway, interrupts, jars, jvm_options, sparkline
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
@@ -186,7 +186,9 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
     spark = builder.getOrCreate()
     refuse_unextended(settings.formats, spark.sparkContext.getConf().get("spark.sql.extensions", ""))
     gateway.remember(gateway.of(spark))
-    if submitted and not debug:
+    if not submitted:
+        interrupts.cancelling(spark.sparkContext.cancelAllJobs)
+    elif not debug:
         spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -234,9 +236,11 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     for key, value in launch(settings, spark_defaults(), class_path, log, archive, brief=brief).items():
         conf.set(key, value)
     try:
-        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
+        with interrupts.held_back():
+            SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
     except Exception as error:
         raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
+    interrupts.cancelling(lambda: None)
 
 
 def _refuse_without(name: str, jvm: Any, runtime: str) -> None:

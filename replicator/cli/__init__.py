@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from replicator import __version__, environment, failpoints, gateway
+from replicator import __version__, environment, failpoints, gateway, interrupts
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
 from replicator.errors import ReplicatorError, Unreachable
@@ -26,6 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ def main() -> None:
         _explain(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
+        if interrupts.is_behind(error):
+            sys.exit(_INTERRUPTED)
         if gateway.is_out_of_reach(error):
             what = f"a service does not answer: {gateway.shortened(error)}"
             told = Unreachable(what, mend="Check it, then run again.")

@@ -64,6 +64,8 @@ def run(
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         from replicator.settingkeys import absolute
 
+        if not once:
+            raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
         files = [absolute(file) for file in (*recorded, *(stages or []))]
         _run_recorded(options.settings(env, conf, lake), files, declare, lines, wait=wait, debug=debug)
     else:
@@ -87,6 +89,11 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
         raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
     if CANONICAL in named and not settings.feeds:
         raise ConfigError("no feed is configured", mend="Write one into conf/canonical: docs/canonical.md.")
+    if not (settings.sources or settings.models or settings.feeds):
+        raise ConfigError(
+            "neither a source nor a model is configured",
+            mend="Write conf/sources/NAME.yaml, or say which --conf; `--recorded FILE` needs none.",
+        )
     stages = named or list(known if settings.feeds else pipeline.STAGES)
     if once and "bronze" in stages:
         _kafka_must_answer(settings)
@@ -105,7 +112,12 @@ def _kafka_must_answer(settings: Settings) -> None:
     """Told before a JVM starts: its client asks for a quarter of a minute, which is right for a run that goes on."""
     from replicator.endpoint import one_must_answer
 
-    for servers in {source.bootstrap_servers for source in settings.sources if not source.objects} - {""}:
+    told = {source.bootstrap_servers: source.name for source in settings.sources if not source.objects}
+    if "" in told:
+        raise ConfigError(
+            f"source {told['']} has no bootstrap servers", mend="Set kafka.bootstrap_servers, or its bootstrap_servers."
+        )
+    for servers in told:
         one_must_answer(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")
 
 

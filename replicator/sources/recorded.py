@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import gateway
 from replicator.errors import BadRecording
 
 _RECORD = (
@@ -67,7 +69,18 @@ class RecordedSource:
 
     def _refuse_broken(self, parsed: DataFrame) -> None:
         whole = F.col("r.topic").isNotNull() & F.col("r.partition").isNotNull() & F.col("r.offset").isNotNull()
-        broken = parsed.where(F.col("r._broken").isNotNull() | ~whole).groupBy("file").count().orderBy("file").first()
+        counts = parsed.where(F.col("r._broken").isNotNull() | ~whole).groupBy("file").count().orderBy("file")
+        try:
+            broken = counts.first()
+        except Py4JJavaError as error:
+            told = gateway.shortened(error)
+            if "java.io." not in told or gateway.is_out_of_reach(error):
+                raise
+            raise BadRecording(
+                f"a recorded file cannot be read: {told}",
+                where=", ".join(self.files),
+                mend="Is it whole, and of the kind that its name says (.gz)?",
+            ) from error
         if broken is not None:
             raise BadRecording(
                 f"{broken['count']} lines are no Kafka records",

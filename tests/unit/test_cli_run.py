@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from replicator.cli import run
+from replicator.errors import ConfigError
+from tests.cli import said
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,19 @@ def test_what_is_no_file_here_may_be_long(tmp_path):
     assert not run._are_few([f"{tmp_path}/*.jsonl"])
     assert not run._are_few([str(tmp_path)])
     assert not run._are_few(["s3a://bucket/events.jsonl"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--lake", "lake"], "neither a source nor a model is configured"),
+        (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files have an end"),
+    ],
+    ids=["nothing to do", "no end"],
+)
+def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeypatch):
+    """A matter of usage (exit code 2), before anything is made."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=words):
+        said("run", *arguments)
+    assert list(tmp_path.iterdir()) == []

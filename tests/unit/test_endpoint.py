@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from replicator.endpoint import must_answer, one_must_answer
-from replicator.errors import Unreachable
+from replicator.errors import ConfigError, Unreachable
 
 
 def test_a_service_that_listens_answers():
@@ -16,11 +16,19 @@ def test_a_service_that_listens_answers():
         must_answer(f"http://127.0.0.1:{server.getsockname()[1]}", "it", "")
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "127.0.0.1:9", "http://", "ftp://127.0.0.1", "http://x:y"])
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9", "127.0.0.1:9", "http://"])
 def test_what_does_not_listen_is_out_of_reach_and_named(url):
-    """Whatever stands there instead of an address is told as it stands."""
+    """By the address as it stands in the configuration."""
     with pytest.raises(Unreachable, match="the store does not answer") as raised:
         must_answer(url, "the store", "Start it.")
+    assert url in str(raised.value)
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://x:y", "127.0.0.1:99999", "http://[x"])
+def test_what_is_no_address_is_a_matter_of_configuration(url):
+    """To try again would not help."""
+    with pytest.raises(ConfigError, match="this is no address of the store") as raised:
+        must_answer(url, "the store", "Mend it.")
     assert url in str(raised.value)
 
 

@@ -63,3 +63,14 @@ def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None
     with pytest.raises(BadRecording) as caught:
         RecordedSource([str(tmp_path / "absent.jsonl")]).read(exact)
     assert "absent.jsonl" in str(caught.value)
+
+
+def test_a_file_that_is_not_what_its_name_says_is_named(exact, tmp_path: Path) -> None:
+    """A compressed file that is none, or that was cut off."""
+    whole = gzip.compress(b'{"topic": "t", "partition": 0, "offset": 0, "key": null, "payload": "x"}\n' * 500)
+    for name, content in (("plain.gz", b"{}"), ("cut.jsonl.gz", whole[:-20])):
+        file = tmp_path / name
+        file.write_bytes(content)
+        with pytest.raises(BadRecording, match="cannot be read") as caught:
+            RecordedSource([str(file)]).read(exact).count()
+        assert caught.value.where == str(file)

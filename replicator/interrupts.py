@@ -1,0 +1,53 @@
+"""Ctrl-C in a program that has a JVM of its own."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Ctrl-C counts at the end of the block: a JVM whose start is cut off half-way would live on by itself."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+def cancelling(cancel: Callable[[], None]) -> None:
+    """From now on Ctrl-C has the work of the JVM cancelled, by another thread: the one that it finds may be in the
+    midst of an answer from there, where pyspark's own way asks once more and falls over itself.
+    """
+
+    def interrupted(*_: object) -> NoReturn:
+        threading.Thread(target=cancel, daemon=True).start()
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        logging.getLogger().addFilter(_is_not_of_py4j)
+        signal.signal(signal.SIGINT, interrupted)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """py4j writes the trace of an answer that Ctrl-C cut off; what it has to say is raised as well."""
+    return record.module not in ("java_gateway", "clientserver")
+
+
+def is_behind(error: BaseException) -> bool:
+    """Whether an error came up while Ctrl-C was being heeded."""
+    context: BaseException | None = error
+    while context is not None and not isinstance(context, KeyboardInterrupt):
+        context = context.__context__
+    return context is not None

@@ -1,0 +1,90 @@
+"""Ctrl-C: it ends the program, not half of it, and the JVM goes with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from replicator import interrupts
+
+
+@pytest.fixture
+def handler() -> Iterator[None]:
+    """Whatever a test does to the handler of Ctrl-C is undone."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_counts_when_what_must_not_be_cut_off_is_done(handler: None) -> None:
+    """A JVM that is half-way there would live on by itself."""
+    done = []
+
+    def work() -> None:
+        with interrupts.held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == [True]
+
+
+def test_other_threads_are_left_alone() -> None:
+    """Python delivers signals to the main thread only."""
+    passed = []
+
+    def work() -> None:
+        with interrupts.held_back():
+            interrupts.cancelling(lambda: None)
+            passed.append(True)
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert passed == [True]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_a_query_and_leaves_the_session_in_order(
+    spark: Any, handler: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is at work is cancelled, and the next question gets its own answer."""
+    interrupts.cancelling(spark.sparkContext.cancelAllJobs)
+    timer = threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        spark.range(10**12).where("id % 7 = 8").count()
+    timer.join()
+    assert spark.range(3).count() == 3
+    assert caplog.records == []
+    ends = time.monotonic() + 30
+    while spark.sparkContext.statusTracker().getActiveJobsIds():
+        assert time.monotonic() < ends, "the query goes on"
+        time.sleep(0.1)
+
+
+def test_what_comes_up_while_ctrl_c_is_heeded_is_exit_code_130() -> None:
+    """The README's table: a scheduler would read 1 as a table that stopped."""
+    program = (
+        "import sys, replicator.cli as cli\n"
+        "def interrupted(*_, **__):\n"
+        "    try:\n"
+        "        raise KeyboardInterrupt\n"
+        "    finally:\n"
+        "        raise RuntimeError('the JVM is gone')\n"
+        "cli.app = interrupted\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
