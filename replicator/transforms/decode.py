@@ -246,7 +246,7 @@ def _moves(form: Form, layout: Layout) -> list[Column]:
     stays = F.lit(False)
     if is_part(form, layout):
         own, new = _key_in("_key", layout, form.key_fields), _key_in("_new_row", layout, in_headers)
-        stays = F.col("_left") & (own == new)
+        stays = F.coalesce(F.col("_left") & (own == new), F.lit(False))
     told = map(F.col, ("_tx", "_inserted"))
     return [old.alias("_old"), F.col("_old_text"), F.col("_left"), stays.alias("_stays"), *told]
 
