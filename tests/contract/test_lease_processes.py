@@ -74,6 +74,8 @@ def test_the_command_line_finds_the_leases_of_a_lake_on_s3(s3: S3Server, tmp_pat
     lake, told = f"s3a://{BUCKET}/{uuid4().hex}", {"endpoint": s3.endpoint, "access_key": "k", "secret_key": "s"}
     settings = {"lake": {"root": lake, "lease": "6 seconds"}, "s3": told | {"path_style": True}}
     (tmp_path / "dev.yaml").write_text(json.dumps(settings))
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "shop.yaml").write_text("{name: shop, bootstrap_servers: 127.0.0.1:9}")
     at = ("--conf", str(tmp_path), "--env", "dev")
 
     def work() -> None:
