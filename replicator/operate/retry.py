@@ -8,7 +8,7 @@ the next retry. No silver progress is moved.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 
@@ -16,9 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
-from replicator.errors import TableStopped
 from replicator.operate.dead_letters import Choice, letters, write
-from replicator.stages import dead_letters, epochs, gone, pauses, routing, silver, tuning
+from replicator.stages import dead_letters, epochs, gone, routing, silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
@@ -31,21 +30,17 @@ from replicator.transforms.letters import COLUMNS, PLACE
 def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
     """One account per table that had letters among the chosen ones; ``dead_lettered`` counts those that stay.
 
-    A table that stops, or is paused, is in the list with its error and keeps its letters. Letters whose record is no
-    longer in bronze stay too.
+    A table that stops is in the list with its error and keeps its letters. Letters whose record is no longer in bronze
+    stay too.
     """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     chosen = choice.of(letters(spark, at)).localCheckpoint()
-    path = at.lake.routes(at.source.name)
-    routes = routing.load_routes(at.control, path, identity or "")
-    told = {row["topic"] for row in chosen.select("topic").distinct().collect()}
-    paused = _paused(at, routes, told)
-    topics = sorted(told.difference(*[routes.topics(table) for table in paused]))
+    topics = [row["topic"] for row in chosen.select("topic").distinct().collect()]
     if upto is None or identity is None or not topics:
-        return list(paused.values())
-    chosen = chosen.where(F.col("topic").isin(*topics))
+        return []
     _build_missing(spark, at, chosen)
+    path = at.lake.routes(at.source.name)
     routes = routing.load_routes(at.control, path, identity)
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
@@ -62,7 +57,7 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
         joined = {account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is None}
         accounts += gone.removed(spark, at, joined)
         _settle(session, at, chosen, found, again)
-    return [*accounts, *paused.values()]
+    return accounts
 
 
 @contextmanager
@@ -85,18 +80,6 @@ def placed(watch: Watch, records: DataFrame, history: DataFrame) -> Iterator[Dat
         joined = records.join(whole.select(*PLACE, raised), list(PLACE), how="left")
         with tuning.kept(joined.withColumn("position", F.coalesce("_raised", own)).drop("_raised")) as in_place:
             yield in_place
-
-
-def _paused(at: Refinement, routes: Routes, topics: Collection[str]) -> dict[str, Account]:
-    """Tables of these topics that shall stay as they are, with what is to be said of each."""
-    paused = [table for table in pauses.load(at.control, at.lake, at.source.name) if routes.topics(table) & set(topics)]
-    return {
-        table: Account(
-            at.lake.silver(at.source.name, table).name,
-            error=TableStopped("the table is paused: its letters stay", where=table, mend="Resume it, then try again."),
-        )
-        for table in paused
-    }
 
 
 def _build_missing(spark: SparkSession, at: Refinement, chosen: DataFrame) -> None:

@@ -16,7 +16,7 @@ from replicator.operate import dead_letters
 from replicator.operate.dead_letters import Choice
 from replicator.operate.retry import retry
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import pauses, silver
+from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.dead_letters import bury
 from replicator.stages.refinement import Refinement
@@ -195,18 +195,3 @@ def test_letters_of_an_earlier_release_are_read_and_added_to(shop: Shop) -> None
     assert shop.letters()[9]["first_seen"] is None
     shop.take(change(0, 1, "x", 10), change(1, 2, 2, 20))
     assert {at: row["first_seen"] is None for at, row in shop.letters().items()} == {9: True, 0: False}
-
-
-def test_letters_of_a_paused_table_stay_until_it_is_resumed(quick_shop: Shop) -> None:
-    """Paused, a table is left as it is, and the retry says so."""
-    quick_shop.declare("int")
-    quick_shop.take(change(0, 1, 1, 10), change(1, 2, BIG, 20))
-    pauses.save(quick_shop.at.control, quick_shop.at.lake, "s", {"shop.orders": "2026-01-01T00:00:00+00:00"})
-    quick_shop.declare("bigint")
-    before = quick_shop.rows()
-    [account] = retry(quick_shop.spark, quick_shop.at, Choice())
-    assert "is paused" in str(account.error)
-    assert (quick_shop.rows(), [*quick_shop.letters()]) == (before, [1])
-    pauses.save(quick_shop.at.control, quick_shop.at.lake, "s", {})
-    assert [each.error for each in retry(quick_shop.spark, quick_shop.at, Choice())] == [None]
-    assert (quick_shop.rows()[2], [*quick_shop.letters()]) == ((BIG, False), [])
