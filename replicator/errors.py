@@ -272,6 +272,11 @@ class TargetRefused(TableStopped):
         return cls(what, where=model, mend=f"Mend {cause} first.")
 
 
+def first_line(error: Exception) -> str:
+    """What an error that is not ours says, in one line: of Spark's parser the first one is empty."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def exit_code(errors: Collection[ReplicatorError]) -> int:
     """What a command ends with that went on after these: 0 without any, 3 where another try may cure all, else 1."""
     return min((error.exit_code if error.retry else 1 for error in errors), default=0)

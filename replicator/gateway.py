@@ -133,11 +133,6 @@ def shortened(error: Exception) -> str:
     return told.rstrip(".")
 
 
-def first_line(error: Exception) -> str:
-    """What Spark says of SQL that it refuses, in one line: of a parser's error the first one is empty."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 def is_out_of_reach(error: Exception) -> bool:
     """Whether a connection failed below Spark, or who answered had no time (an object store, a broker): told by the
     classes of the Java causes. A job's failure has those of its tasks as text only, and so has Spark's own error.

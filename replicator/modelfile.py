@@ -45,6 +45,8 @@ _POSTGRES_TYPE = re.compile(
     r"([a-z]+[248]?(?: [a-z]+)*)(?: ?\(\d+(?:, ?\d+)?\))?((?<=\)) with(?:out)? time zone)?(?:\[\])?"
 )
 _POSTGRES_NAME_BYTES = 63
+_SPARKS_OWN = ("self", "sqlQuery", "args")
+"""What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
 
 
 def _postgres_type(text: str) -> str:
@@ -149,10 +151,6 @@ def models(
         for key, wrong in [*wrong_lineage(model, by_name, sources), *wrong_checks(model, by_name)]:
             problems.add(wrong, document.origin(key))
     return _in_order([model for model, _ in found.values()], folder, problems)
-
-
-_SPARKS_OWN = ("self", "sqlQuery", "args")
-"""What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
 
 
 def placeholders(sql: str) -> set[str]:

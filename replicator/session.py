@@ -240,7 +240,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
             SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
     except Exception as error:
         raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
-    interrupts.cancelling(lambda: None)
+    interrupts.cancelling(lambda: None)  # nothing is at work yet; py4j has no trace to write either
 
 
 def _refuse_without(name: str, jvm: Any, runtime: str) -> None:

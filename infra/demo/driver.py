@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from replicator import assemble, settings
 from replicator.operate.runs import Entry
 from replicator.session import session
-from replicator.stages import continuous, pipeline
+from replicator.stages import continuous
+from replicator.stages.lines import STAGES
 from replicator.transforms.live import live
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Driver:
 
     def _run(self, stop: threading.Event) -> None:
         try:
-            continuous.run_continuously(self.spark, self.pipeline, pipeline.STAGES, self.lines.append, stop)
+            continuous.run_continuously(self.spark, self.pipeline, STAGES, self.lines.append, stop)
         except BaseException as error:  # noqa: BLE001 - told by `check` in the demo's own thread
             self.failure = error
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from replicator.catalog import delta_scan, extras, hudi_scan, tables
 from replicator.catalog.past import Past
-from replicator.catalog.reading import first_line, reading
+from replicator.catalog.reading import reading
 from replicator.catalog.store import SPARK
-from replicator.errors import ConfigError, VersionMissing
+from replicator.errors import ConfigError, VersionMissing, first_line
 from replicator.transforms.shown import shown
 
 if TYPE_CHECKING:

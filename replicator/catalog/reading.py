@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from replicator.catalog.store import SPARK
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, first_line
 
 if TYPE_CHECKING:
     from replicator.spec import Table
@@ -24,8 +24,3 @@ def reading(table: Table) -> Iterator[None]:
         raise ReplicatorError(
             f"table {table.name} cannot be read without Spark: {first_line(error)}", where=table.location, mend=SPARK
         ) from error
-
-
-def first_line(error: Exception) -> str:
-    """What a library's error says, in one line."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

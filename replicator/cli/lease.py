@@ -27,8 +27,7 @@ def show(
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import standing
-    from replicator.stages.lines import CANONICAL
-    from replicator.stages.pipeline import STAGES
+    from replicator.stages.lines import CANONICAL, STAGES
 
     settings = options.settings(env, conf, lake)
     found = standing(Lake(settings.lake.root), (*STAGES, CANONICAL), assemble.terms(settings))
@@ -52,8 +51,7 @@ def break_(
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import shut_out
-    from replicator.stages.lines import CANONICAL
-    from replicator.stages.pipeline import STAGES
+    from replicator.stages.lines import CANONICAL, STAGES
 
     if stage not in (*STAGES, CANONICAL):
         raise ConfigError(f"there is no stage {stage!r}{nearest(stage, (*STAGES, CANONICAL))}")

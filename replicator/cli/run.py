@@ -81,9 +81,9 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     from replicator.operate.lock import exclusive
     from replicator.session import session
     from replicator.stages import continuous, pipeline
-    from replicator.stages.lines import CANONICAL
+    from replicator.stages.lines import CANONICAL, STAGES
 
-    known = (*pipeline.STAGES, CANONICAL)
+    known = (*STAGES, CANONICAL)
     unknown = [stage for stage in named if stage not in known]
     if unknown:
         raise ConfigError(f"there is no stage {unknown[0]!r}", mend=f"Stages are {', '.join(known)}.")
@@ -94,7 +94,7 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
             "neither a source nor a model is configured",
             mend="Write conf/sources/NAME.yaml, or say which --conf; `--recorded FILE` needs none.",
         )
-    stages = named or list(known if settings.feeds else pipeline.STAGES)
+    stages = named or list(known if settings.feeds else STAGES)
     if once and "bronze" in stages:
         _kafka_must_answer(settings)
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
@@ -112,12 +112,12 @@ def _kafka_must_answer(settings: Settings) -> None:
     """Told before a JVM starts: its client asks for a quarter of a minute, which is right for a run that goes on."""
     from replicator.endpoint import one_must_answer
 
-    told = {source.bootstrap_servers: source.name for source in settings.sources if not source.objects}
-    if "" in told:
+    nowhere = next((source.name for source in settings.sources if source.is_nowhere), None)
+    if nowhere is not None:
         raise ConfigError(
-            f"source {told['']} has no bootstrap servers", mend="Set kafka.bootstrap_servers, or its bootstrap_servers."
+            f"source {nowhere} has no bootstrap servers", mend="Set kafka.bootstrap_servers, or its bootstrap_servers."
         )
-    for servers in told:
+    for servers in {source.bootstrap_servers for source in settings.sources if not source.objects}:
         one_must_answer(servers, "Kafka", "Check that a broker runs and `bootstrap_servers` is right.")
 
 

@@ -17,7 +17,7 @@ from replicator.catalog import tables
 from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
 from replicator.cli.views import gold_tables, named, silver_tables
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, first_line
 from replicator.transforms.shown import JSON
 
 if TYPE_CHECKING:
@@ -165,11 +165,6 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
         raise ConfigError(REFUSED, mend=MEND)
     if any(is_instance_of(gateway, node, name) for node in nodes for name in _NO_QUERIES):
         raise ConfigError(REFUSED, mend=MEND)
-
-
-def first_line(error: Exception) -> str:
-    """What an error of Spark's says in its first line."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def close_doors(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     for target in settings.targets.values():
         registry.check("sink", target.kind)
     for source in settings.sources:
-        if not (source.bootstrap_servers or source.objects):
+        if source.is_nowhere:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
     found = _found(settings)
     if as_json:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, first_line
 from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
 from replicator.stages import tuning
@@ -126,5 +126,4 @@ def _where(rows: DataFrame, condition: str, keys: tuple[str, ...]) -> DataFrame:
     try:
         return rows.where(F.expr(condition)).select(*map(names.spark, keys))
     except (AnalysisException, ParseException) as error:
-        first = next(line.strip() for line in str(error).splitlines() if line.strip())
-        raise ConfigError(f"--where {condition!r}: {first}") from error
+        raise ConfigError(f"--where {condition!r}: {first_line(error)}") from error

@@ -254,6 +254,11 @@ class SourceSpec:
         return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder)
 
     @property
+    def is_nowhere(self) -> bool:
+        """Whether nobody said where its records are."""
+        return not (self.bootstrap_servers or self.objects)
+
+    @property
     def has_compacted_topics(self) -> bool:
         """Whether some topic is compacted, by declaration."""
         return any(table.compacted_topic for table in (*self.tables, self.default))

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import (
     ChangesLost,
     ConfigError,
@@ -27,6 +27,7 @@ from replicator.errors import (
     SchemaRefused,
     TableMissing,
     TableStopped,
+    first_line,
 )
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
@@ -142,7 +143,7 @@ def _told(feed: Feed) -> Iterator[None]:
         yield
     except (AnalysisException, ParseException) as error:
         raise ConfigError(
-            f"feed {feed.name}: {gateway.first_line(error)}", mend="Mend `select` or `where` of its file."
+            f"feed {feed.name}: {first_line(error)}", mend="Mend `select` or `where` of its file."
         ) from error
     except engine.FAILURES as error:
         silent = engine.out_of_reach(error, f"feed {feed.name}")

@@ -19,7 +19,7 @@ from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, transformed, truncate
+from replicator.transforms import changes, decode, evolve, moved_keys, transformed, truncate
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, stored_name
@@ -174,7 +174,7 @@ def _past(
         known = truncates.stored(share)
         return good if known is None else truncate.survivors(good, known)
 
-    is_part = any(decode.is_part(form, layout) for form in reading.forms)
+    is_part = any(moved_keys.is_part(form, layout) for form in reading.forms)
     present = None if is_new else share.at.silver.read(share.spark, share.table)
     return moves.Past(transform.layout.keys, present, images, history, lambda: truncated().watermark, is_part)
 
@@ -185,8 +185,9 @@ def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:
     """
     same = headers.key_text(records["key"]) == keys["_old_text"]
     found = records.join(keys, same, how="left_semi")
-    read = decode.keys_as_sent(records, reading.forms, reading.layout)
-    if read is None or reading.transform.making is not None:
+    is_as_sent = reading.transform.making is None
+    read = moved_keys.as_sent(records, reading.forms, reading.layout) if is_as_sent else None
+    if read is None:
         return found
     told = keys.where(F.col("_old").isNotNull())
     also = read.join(told, read["_sent_key"] == told["_old"], how="left_semi").select(found.columns)

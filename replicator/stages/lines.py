@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from replicator.stages.publish import Published
     from replicator.stages.twins import Followed
 
+STAGES = ("bronze", "silver", "gold", "publish")
 CANONICAL = "canonical"
 """The stage that only lakes with feeds have."""
 

@@ -17,8 +17,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
-from replicator.errors import ChecksFailed, ConfigError
+from replicator import names
+from replicator.errors import ChecksFailed, ConfigError, first_line
 from replicator.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.spec import Model
 from replicator.stages.model_parents import Parents
@@ -211,5 +211,5 @@ def _refused(check: Check) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        what = f"the check {check.name} is refused: {gateway.first_line(error)}"
+        what = f"the check {check.name} is refused: {first_line(error)}"
         raise ConfigError(what, mend="Mend conf/models.") from error

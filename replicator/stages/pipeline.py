@@ -19,8 +19,6 @@ from replicator.stages.lines import CANONICAL, Line, Report
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
 
-STAGES = ("bronze", "silver", "gold", "publish")
-
 
 @dataclass(frozen=True)
 class Pipeline:

@@ -17,8 +17,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, key_spans, names
-from replicator.errors import ConfigError
+from replicator import key_spans, names
+from replicator.errors import ConfigError, first_line
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import model_checks, model_inputs, model_parents, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
@@ -246,7 +246,7 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
     try:
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
-        what = f"the SQL of model {model.name} is refused: {gateway.first_line(error)}"
+        what = f"the SQL of model {model.name} is refused: {first_line(error)}"
         raise ConfigError(what, mend="Mend conf/models.") from error
     _refuse_reserved(model, rows)
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator import names
+from replicator.transforms.comparable import kinds
 
 JSON, NUMBER = "json", "number"
 """How a text column is to be understood: as a JSON value, or as a number of any length."""
@@ -56,8 +57,8 @@ def texts(
 
 def of(rows: DataFrame, columns: Sequence[str], meanings: Mapping[str, str] | None = None) -> dict[str, Column]:
     """The canonical texts of columns of some rows, by name. Raises KeyError for a column that they do not have."""
-    kinds = {field.name: field.dataType for field in rows.schema}
-    return {name: text(F.col(names.spark(name)), kinds[name], (meanings or {}).get(name, "")) for name in columns}
+    types = kinds(rows)
+    return {name: text(F.col(names.spark(name)), types[name], (meanings or {}).get(name, "")) for name in columns}
 
 
 def json_text(written: str | None) -> str | None:

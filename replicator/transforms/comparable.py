@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -25,6 +25,11 @@ def comparable(value: Column, kind: T.DataType) -> Column:
 def alike(kind: T.DataType, one: Column, other: Column) -> Column:
     """Whether two values of a type are the same; never NULL. NaN equals NaN, NULL equals NULL."""
     return comparable(one, kind).eqNullSafe(comparable(other, kind))
+
+
+def kinds(rows: DataFrame) -> dict[str, T.DataType]:
+    """The types of the columns."""
+    return {field.name: field.dataType for field in rows.schema}
 
 
 def _has_map(kind: T.DataType) -> bool:

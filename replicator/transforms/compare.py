@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType
 
 from replicator import names
 from replicator.transforms import merge
-from replicator.transforms.comparable import alike, comparable
+from replicator.transforms.comparable import alike, comparable, kinds
 from replicator.transforms.shown import JSON
 
 _HERE = "_ here"
@@ -49,12 +49,12 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
     A column that only one version has is NULL in the other, one whose type changed is compared by its values' texts.
     Keys are unique and not NULL in either version.
     """
-    kinds = _kinds(before), _kinds(after)
+    types = kinds(before), kinds(after)
     columns = [column for column in dict.fromkeys([*before.columns, *after.columns]) if column not in keys]
     left, right = before.withColumn(_HERE, F.lit(True)), after.withColumn(_HERE, F.lit(True))
     both = left.alias(SIDES.stored).join(right.alias(SIDES.change), merge.same_key(keys, SIDES), how="full")
     was, is_ = SIDES.of_stored(_HERE).isNotNull(), SIDES.of_change(_HERE).isNotNull()
-    differs = {column: ~_alike(column, *kinds) for column in columns}
+    differs = {column: ~_alike(column, *types) for column in columns}
     one = reduce(or_, differs.values(), F.lit(False))
     change = F.when(~was, ADDED).when(~is_, REMOVED).when(one, CHANGED)
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
@@ -68,8 +68,8 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
         F.struct(*key).alias("at"),
         change.alias("change"),
         F.map_from_entries(F.array(*[_cell(k, column) for k, column in zip(keys, key, strict=True)])).alias("key"),
-        values(SIDES.of_stored, kinds[0], was).alias("before"),
-        values(SIDES.of_change, kinds[1], is_).alias("after"),
+        values(SIDES.of_stored, types[0], was).alias("before"),
+        values(SIDES.of_change, types[1], is_).alias("after"),
     )
 
 
@@ -82,13 +82,9 @@ def unlike(one: DataFrame, other: DataFrame) -> Mapping[str, tuple[str | None, s
 
 def _plain(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The columns in types that can be compared."""
-    kinds = _kinds(rows)
-    told = [comparable(F.col(names.spark(column)), kinds[column]).alias(column) for column in columns]
+    types = kinds(rows)
+    told = [comparable(F.col(names.spark(column)), types[column]).alias(column) for column in columns]
     return rows.select(*told, F.lit(True).alias(_HERE))
-
-
-def _kinds(rows: DataFrame) -> dict[str, DataType]:
-    return {field.name: field.dataType for field in rows.schema}
 
 
 def _alike(column: str, was: Mapping[str, DataType], is_: Mapping[str, DataType]) -> Column:

@@ -2,11 +2,7 @@
 
 A change has the table's columns, ``_seq, _deleted, _source_ts_ms``, ``_unavailable ARRAY<STRING>`` (columns that were
 not sent, E4) and ``_reject``: why it is a dead letter, NULL for one that can be applied. Where keys change it also has
-``_old STRUCT`` of key columns (the key that the row had before, C3), ``_left BOOLEAN`` (a delete of a row that moved to
-another key), ``_stays BOOLEAN`` (one of these whose row has the same key here: the table's key is a part of what
-changed), ``_old_text`` (of both: the key that was left, as JSON), ``_tx STRING`` (its transaction, or else the major
-part of its position, C5; NULL where only offsets tell), ``_inserted BOOLEAN`` (it says that the row is new under its
-key) and ``_at STRUCT<topic, topic_id, partition, offset>``.
+``MOVE_COLUMNS`` (``moved_keys.py``).
 """
 
 from __future__ import annotations
@@ -14,31 +10,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import and_, or_
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import expressions, names
-from replicator.debezium import headers, infer, position
+from replicator.debezium import infer
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms import cells
+from replicator.transforms import cells, moved_keys
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
+from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.structs import Struct
-
-MOVE_COLUMNS = ("_old", "_old_text", "_left", "_stays", "_tx", "_inserted", "_at")
-"""What a change has besides, where keys change."""
 
 _CARRIED = (*ADDRESS, "op", "_seq")
 
 READ = (*_CARRIED, "source_ts_ms", "key", "value", "form")
 """What :func:`decode` reads of records, where no key changes."""
-
-_OLD_KEY, _NEW_KEY = "_old_key", "_new_key"
 
 
 @dataclass(frozen=True)
@@ -101,9 +93,7 @@ def _decode_form(
     """In steps, each a projection of its own, since Spark repeats an expression wherever it is mentioned."""
     structs, row = _structs(form, layout, needs), Cells(form, needs.placeholder, reasons)
     if needs.key_changes:
-        beside = F.col("headers")
-        records = records.withColumn(_OLD_KEY, F.when(F.col("op") != "d", headers.old_key(beside)))
-        records = records.withColumn(_NEW_KEY, F.when(F.col("op") == "d", headers.new_key(beside)))
+        records = moved_keys.beside(records)
     parsed = records.select(
         *_CARRIED,
         F.col("source_ts_ms").alias("_source_ts_ms"),
@@ -123,7 +113,7 @@ def _decode_form(
         F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
         *(["_sent"] if needs.generated else []),
-        *(_moves(form, layout) if needs.key_changes else []),
+        *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
     )
     return (_explained if reasons else _doubted)(decoded, row, layout, table, needs)
@@ -184,9 +174,7 @@ def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
         path = (*form.path[:-1], "before")
         found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
     if needs.key_changes:
-        found.append(Struct("_old_row", _OLD_KEY, (), _as_in_headers(form.key_fields)))
-        if is_part(form, layout):
-            found.append(Struct("_new_row", _NEW_KEY, (), _as_in_headers(form.key_fields)))
+        found += moved_keys.structs(form, layout)
     return found
 
 
@@ -195,32 +183,12 @@ def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
     if needs.generated:
         found.append(F.json_object_keys(F.get_json_object("value", ".".join(["$", *form.path]))).alias("_sent"))
     if needs.key_changes:
-        left = F.col(_NEW_KEY).isNotNull()
-        found.append(F.when(left, headers.key_text(F.col("key"))).otherwise(F.col(_OLD_KEY)).alias("_old_text"))
-        found.append(left.alias("_left"))
-        by_place = F.when(~position.is_by_offset(F.col("_seq")), position.major(F.col("_seq")))
-        found.append(F.coalesce("transaction", by_place).alias("_tx"))
-        found.append(((F.col("op") == "c") | F.col(_OLD_KEY).isNotNull()).alias("_inserted"))
+        found += moved_keys.parsed()
     return found
 
 
 def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
     return [field for field in form.image_fields if stored_name(field.name) in layout.keys]
-
-
-def is_part(form: Form, layout: Layout) -> bool:
-    """Whether the table's key is a part of Kafka's, so that a row may stay under it when that changes."""
-    return set(layout.keys) < {stored_name(field.name) for field in form.key_fields}
-
-
-def _as_in_headers(fields: Sequence[Field]) -> list[Field]:
-    """Headers spell decimals as numbers, whatever the record does (measured Z2.4)."""
-    return [
-        replace(field, logical=replace(field.logical, encoding="number"))
-        if field.logical.name == "decimal" and field.logical.encoding != "text"
-        else field
-        for field in fields
-    ]
 
 
 def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
@@ -230,41 +198,6 @@ def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
         gone = enumerate(_fields_of_keys(form, layout))
         keys |= {f"_b{i}": cells.of_key("_before", field.name, field.logical) for i, field in gone}
     return keys
-
-
-def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:
-    """The columns of a key in ``source`` as a struct, as the table has them."""
-    told = {stored_name(field.name): cells.of_key(source, field.name, field.logical) for field in fields}
-    return F.struct(*[told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
-
-
-def _moves(form: Form, layout: Layout) -> list[Column]:
-    """MOVE_COLUMNS but ``_at``."""
-    in_headers = _as_in_headers(form.key_fields)
-    came = F.col("_old_text").isNotNull() & ~F.col("_left")
-    old = F.when(came, _key_in("_old_row", layout, in_headers))  # NULL for a row that came from no other key
-    stays = F.lit(False)
-    if is_part(form, layout):
-        own, new = _key_in("_key", layout, form.key_fields), _key_in("_new_row", layout, in_headers)
-        stays = F.coalesce(F.col("_left") & (own == new), F.lit(False))
-    told = map(F.col, ("_tx", "_inserted"))
-    return [old.alias("_old"), F.col("_old_text"), F.col("_left"), stays.alias("_stays"), *told]
-
-
-def keys_as_sent(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFrame | None:
-    """Records with the key of each as the table has it (``_sent_key``), by the first of the forms that can read it;
-    None where their texts tell as much as the texts in headers do (measured Z2.4).
-    """
-    odd = [form for form in forms if _as_in_headers(form.key_fields) != list(form.key_fields)]
-    if not odd:
-        return None
-    for number, form in enumerate(odd):
-        records = records.withColumn(
-            f"_key{number}", Struct(f"_key{number}", "key", form.key_path, form.key_fields).parsed()
-        )
-    read = [_key_in(f"_key{number}", layout, form.key_fields) for number, form in enumerate(odd)]
-    known = [F.when(reduce(and_, [each[key].isNotNull() for key in layout.keys]), each) for each in read]
-    return records.withColumn("_sent_key", F.coalesce(*known)).drop(*[f"_key{number}" for number in range(len(odd))])
 
 
 def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:

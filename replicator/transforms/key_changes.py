@@ -1,7 +1,7 @@
 """Rows that change their key: what they inherit (debezium.md M7) and who left when two rows swap keys (C5).
 
-Here changes have ``decode.MOVE_COLUMNS``. An *arrival* is the insert under the new key, a *departure* the delete under
-the old one. A key change is rare, and nothing of this is planned for a batch without one.
+Here changes have ``moved_keys.MOVE_COLUMNS``. An *arrival* is the insert under the new key, a *departure* the delete
+under the old one. A key change is rare, and nothing of this is planned for a batch without one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql.types import MapType, StringType
 from replicator import names
 from replicator.debezium import position
 from replicator.transforms import decode, fold, merge, occupants
-from replicator.transforms.decode import MOVE_COLUMNS
+from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.transformed import PASSES
 
 

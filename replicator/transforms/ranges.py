@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator import names
+from replicator.transforms.comparable import kinds
 
 COUNT = 64
 """How many ranges there are at most."""
@@ -34,8 +35,8 @@ _ORDERED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.DecimalType, T
 
 def ordered(rows: DataFrame, keys: Sequence[str]) -> list[str]:
     """The keys whose values stand in one order everywhere: numbers, dates, and texts by their bytes."""
-    kinds = {field.name: field.dataType for field in rows.schema}
-    return [key for key in keys if isinstance(kinds[key], _ORDERED)]
+    types = kinds(rows)
+    return [key for key in keys if isinstance(types[key], _ORDERED)]
 
 
 def sample(rows: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 from replicator import gateway, names
 from replicator.spec import Transform
 from replicator.transforms import hashed, rowwise
-from replicator.transforms.decode import MOVE_COLUMNS
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
+from replicator.transforms.moved_keys import MOVE_COLUMNS
 
 PASSES = "_passes"
 """Of a change: whether the row that it leaves is in the table. Only with a ``where``."""
