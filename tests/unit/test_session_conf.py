@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import jvm_options, session, settings
+from replicator import jvm_options, session, settings, sparkconf
 from replicator.errors import ConfigError
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
@@ -20,7 +20,7 @@ def bare(tmp_path, **keys):
 
 def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):
     """The defaults that every result depends on."""
-    conf = session.configuration(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
+    conf = sparkconf.configuration(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
     assert conf["spark.sql.extensions"] == DELTA
     assert conf["spark.sql.session.timeZone"] == "UTC"
     assert conf["spark.sql.ansi.enabled"] == "true"
@@ -32,7 +32,7 @@ def test_what_spark_submit_said_wins(tmp_path):
     """Only what is missing is set: a key that exists is not in the answer."""
     existing = {"spark.master": "yarn", "spark.sql.ansi.enabled": "false", "spark.executor.cores": "4"}
     own = bare(tmp_path, spark={"spark.executor.cores": "1", "spark.sql.shuffle.partitions": "64"})
-    conf = session.configuration(own, existing)
+    conf = sparkconf.configuration(own, existing)
     assert not conf.keys() & existing.keys()
     assert conf["spark.sql.shuffle.partitions"] == "64"
     assert "spark.ui.enabled" not in conf
@@ -41,33 +41,34 @@ def test_what_spark_submit_said_wins(tmp_path):
 def test_lists_are_joined_and_not_replaced(tmp_path):
     """A cluster's own extensions stay, and ours are there once."""
     own = bare(tmp_path, spark={"spark.sql.extensions": "b.B"})
-    assert session.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
-    assert "spark.sql.extensions" not in session.configuration(bare(tmp_path), {"spark.sql.extensions": f"{DELTA},a.A"})
+    assert sparkconf.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
+    both = {"spark.sql.extensions": f"{DELTA},a.A"}
+    assert "spark.sql.extensions" not in sparkconf.configuration(bare(tmp_path), both)
 
 
 def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named(tmp_path):
     """Both extensions are there once; a session of Delta alone has nothing of Hudi's."""
-    both = session.configuration(bare(tmp_path, formats=("delta", "hudi")), {})
+    both = sparkconf.configuration(bare(tmp_path, formats=("delta", "hudi")), {})
     assert sorted(both["spark.sql.extensions"].split(",")) == [DELTA, HUDI]
     assert both["spark.kryo.registrator"] == "org.apache.spark.HoodieSparkKryoRegistrar"
-    assert not [key for key in session.configuration(bare(tmp_path), {}) if "kryo" in key]
+    assert not [key for key in sparkconf.configuration(bare(tmp_path), {}) if "kryo" in key]
 
 
 def test_the_answer_is_complete(tmp_path):
     """Told its own answer, it has nothing to add."""
-    conf = session.configuration(bare(tmp_path), {})
-    assert session.configuration(bare(tmp_path), conf) == {}
+    conf = sparkconf.configuration(bare(tmp_path), {})
+    assert sparkconf.configuration(bare(tmp_path), conf) == {}
 
 
 def test_s3_is_set_only_where_it_is_configured(tmp_path):
     """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain. A lake
     there with nothing but its address has the pool, and the patience, all the same.
     """
-    assert not [key for key in session.configuration(bare(tmp_path), {}) if "s3a" in key]
-    alone = session.configuration(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
+    assert not [key for key in sparkconf.configuration(bare(tmp_path), {}) if "s3a" in key]
+    alone = sparkconf.configuration(bare(tmp_path, lake={"root": "s3a://bucket/lake"}), {})
     assert alone["spark.hadoop.fs.s3a.connection.maximum"] == "500"
     assert "spark.hadoop.fs.s3a.endpoint" not in alone
-    conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
+    conf = sparkconf.configuration(bare(tmp_path, s3={"endpoint": "http://x", "path_style": True}), {})
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://x"
     assert conf["spark.hadoop.fs.s3a.path.style.access"] == "true"
     assert conf["spark.hadoop.fs.s3a.connection.maximum"] == "500"
@@ -78,7 +79,7 @@ def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
     """Hadoop waits twice as long before each try of a throttled request, up to half as long again; its own twenty tries
     would take a day.
     """
-    conf = session.configuration(bare(tmp_path, s3={"endpoint": "http://x"}), {})
+    conf = sparkconf.configuration(bare(tmp_path, s3={"endpoint": "http://x"}), {})
     tries = int(conf["spark.hadoop.fs.s3a.retry.throttle.limit"])
     seconds = sum(0.1 * 2**turn * 1.5 for turn in range(tries))
     assert 20 < seconds < 120
@@ -89,14 +90,14 @@ def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
 def test_no_secret_goes_to_a_command_line(tmp_path):
     """The JVM's arguments are seen by every user of the machine."""
     own = bare(tmp_path, s3={"access_key": "canary", "secret_key": "canary"}, spark={"spark.x.password": "canary"})
-    assert "canary" not in str(session.launch(own, {}, [Path("/a.jar")], tmp_path / "log"))
-    assert session.configuration(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
+    assert "canary" not in str(sparkconf.launch(own, {}, [Path("/a.jar")], tmp_path / "log"))
+    assert sparkconf.configuration(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
 
 
 def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
     """What only a starting JVM can take, added to what spark-defaults.conf has."""
     existing = {"spark.jars": "/own.jar", "spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-Dx=1"}
-    conf = session.launch(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
+    conf = sparkconf.launch(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
     assert conf["spark.jars"] == "/own.jar,/a.jar,/b.jar"
     assert "spark.driver.memory" not in conf
     assert conf["spark.driver.extraJavaOptions"].startswith('-Dx=1 "-Dlog4j2.configurationFile=')
@@ -107,12 +108,12 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
     its tasks, not beside them; options of the user's own stand.
     """
     options = "spark.driver.extraJavaOptions"
-    assert "TieredStopAtLevel=1" in session.launch(bare(tmp_path), {}, [], None, brief=True)[options]
-    assert session.launch(bare(tmp_path), {}, [], None)[options] == f"-XX:+UseParallelGC {jvm_options.LATE}"
-    assert options not in session.launch(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
+    assert "TieredStopAtLevel=1" in sparkconf.launch(bare(tmp_path), {}, [], None, brief=True)[options]
+    assert sparkconf.launch(bare(tmp_path), {}, [], None)[options] == f"-XX:+UseParallelGC {jvm_options.LATE}"
+    assert options not in sparkconf.launch(bare(tmp_path), {options: "-XX:+UseG1GC"}, [], None)
     own = bare(tmp_path, spark={options: "-Dx=1"})
-    assert session.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
-    assert options not in session.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
+    assert sparkconf.launch(own, {}, [], tmp_path / "log", brief=True)[options].startswith("-Dx=1 ")
+    assert options not in sparkconf.launch(bare(tmp_path), {options: "-Dx=1"}, [], None, brief=True)
 
 
 @pytest.mark.parametrize("name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
@@ -121,34 +122,34 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypat
     options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
     quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-    assert session.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
-    assert session.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE
+    assert sparkconf.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
+    assert sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE
     monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
-    assert session.launch(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE
+    assert sparkconf.launch(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE
 
 
 def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
     """Beside the user's own options, unless these say what to map; none where no archive was ever made."""
     options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
-    assert "Archive" not in session.launch(bare(tmp_path), {}, [], None, archive)[options]
+    assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
     archive.touch()
     own = bare(tmp_path, spark={options: "-Dx=1"})
-    assert session.launch(own, {}, [], None, archive)[options].startswith(f'-Dx=1 "-XX:SharedArchiveFile={archive}"')
+    assert sparkconf.launch(own, {}, [], None, archive)[options].startswith(f'-Dx=1 "-XX:SharedArchiveFile={archive}"')
     theirs = {options: "-XX:SharedArchiveFile=/theirs"}
-    assert options not in session.launch(bare(tmp_path), theirs, [], None, archive)
+    assert options not in sparkconf.launch(bare(tmp_path), theirs, [], None, archive)
 
 
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
-    assert "log4j2" not in session.launch(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
-    assert "spark.driver.extraJavaOptions" not in session.launch(bare(tmp_path), own_log, [], tmp_path / "log")
+    assert "log4j2" not in sparkconf.launch(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
+    assert "spark.driver.extraJavaOptions" not in sparkconf.launch(bare(tmp_path), own_log, [], tmp_path / "log")
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[4]", 4), ("local[2,3]", 2), ("yarn", None)])
 def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master, cores):
     """Shuffle partitions follow the cores only where the driver does the work."""
-    assert session.cores(master) == cores
+    assert sparkconf.cores(master) == cores
 
 
 def test_spark_defaults_are_read_as_spark_reads_them(tmp_path, monkeypatch):

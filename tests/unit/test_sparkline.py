@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import jars, session, settings, sparkline
+from replicator import jars, settings, sparkconf, sparkline
 from replicator.errors import ConfigError
 from replicator.ivy import pyspark_jars
 from replicator.sparkline import LINES, Line
@@ -98,6 +98,6 @@ def test_the_installed_spark_has_the_classes_that_its_line_names() -> None:
 @every_line
 def test_a_session_is_told_what_its_line_says(tmp_path: Path, line: Line) -> None:
     """The class that writes checkpoints on a local disk, and the line's own settings."""
-    told = session.configuration(settings.bare(str(tmp_path)), {}, line)
+    told = sparkconf.configuration(settings.bare(str(tmp_path)), {}, line)
     assert told["spark.sql.streaming.checkpointFileManagerClass"] == line.checkpoint_files
     assert line.settings.items() <= told.items()
