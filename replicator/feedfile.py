@@ -20,7 +20,7 @@ from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import Strict, Text, check
 from replicator.tablekeys import single_names
 from replicator.topicnames import reads
-from replicator.yamlfile import Problems, nearest, read
+from replicator.yamlfile import Problems, files, nearest, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def feeds(
     What is wrong becomes a problem: a table that does not exist, two feeds into one topic, a topic that a source reads.
     """
     found: list[Feed] = []
-    for path in sorted(folder.glob("*.yaml")):
+    for path in files(folder, problems):
         document = read(path, problems).filled(environment, problems)
         keys = check(FeedKeys, document, problems) if document.values else None
         if keys is None:

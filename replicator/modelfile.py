@@ -24,7 +24,7 @@ from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
 from replicator.tablekeys import listed, single_names
 from replicator.topicnames import reads
-from replicator.yamlfile import Document, KeyPath, Problems, nearest, read
+from replicator.yamlfile import Document, KeyPath, Problems, files, nearest, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -131,21 +131,21 @@ def models(
     What is wrong becomes a problem: a file without its twin, a placeholder without its input, an input, reference or
     target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
     """
-    files = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    told = {path.stem: path for path in files(folder, problems)}
     for path in sorted(folder.glob("*.sql")):
-        if path.stem not in files:
+        if path.stem not in told:
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}
-    for name, path in files.items():
+    for name, path in told.items():
         document = read(path, problems).filled(environment, problems)
         keys = check(ModelKeys, document, problems) if document.values else None
         model = _model(name, path, keys, problems) if keys is not None else None
         if model is not None:
             found[name] = (model, document)
-    _refuse_twins(found, problems)
+    _refuse_twins(found, folder, problems)
     by_name = {name: each for name, (each, _) in found.items()}
     for model, document in found.values():
-        known = _Known(files, sources, targets)
+        known = _Known(told, sources, targets)
         for key, wrong in known.wrong_links(model):
             problems.add(wrong, document.origin(key))
         for key, wrong in [*wrong_lineage(model, by_name, sources), *wrong_checks(model, by_name)]:
@@ -242,9 +242,9 @@ class _Known:
         return None
 
 
-def _refuse_twins(found: Mapping[str, tuple[Model, Document]], problems: Problems) -> None:
+def _refuse_twins(found: Mapping[str, tuple[Model, Document]], folder: Path, problems: Problems) -> None:
     try:
-        names.refuse_case_twins(found, "conf/models")
+        names.refuse_case_twins(found, str(folder))
     except ConfigError as error:
         problems.add(str(error))
     served: dict[tuple[str, ...], str] = {}

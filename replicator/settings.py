@@ -20,7 +20,7 @@ from replicator.errors import ConfigError
 from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
 from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import check, text
-from replicator.yamlfile import Document, KeyPath, Origin, Problems, leaves, nearest, read
+from replicator.yamlfile import Document, KeyPath, Origin, Problems, files, leaves, nearest, read
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
 _SECRET_KEY = re.compile(r"secret|password|token|access[.]?key|credential|jaas", re.IGNORECASE)
@@ -110,7 +110,7 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     """The configuration of one environment: ``<conf>/base.yaml``, then ``<conf>/<env>.yaml`` over it.
 
     *conf* defaults to ``$REPLICATOR_CONF``, else ``./conf``; *environment* to the process's own. Raises ConfigError
-    that lists every problem found.
+    that lists every problem found; of models and feeds as soon as all sources are right.
     """
     variables = of_process() if environment is None else environment
     place = folder(conf, variables)
@@ -119,7 +119,10 @@ def load(conf: Path | None, env: str, environment: Mapping[str, str] | None = No
     keys = check(Keys, document, problems)
     origins = dict(document.origins)
     kafka = keys.kafka if keys is not None else KafkaKeys()
+    so_far = len(problems.found)
     found = sourcefile.sources(place / "sources", kafka.bootstrap_servers, kafka.options, variables, problems)
+    if len(problems.found) > so_far:
+        problems.raise_if_any()  # what reads a source whose file is wrong would be told that there is none
     targets = None if keys is None else list(keys.targets)
     sources = tuple(source for source, _ in found)
     models = modelfile.models(place / "models", sources, targets, variables, problems)
@@ -174,8 +177,9 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
             f"there is no configuration folder {folder}",
             mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is.",
         )
+    own = files(folder, problems)
     if not above.is_file():
-        known = [f.stem for f in folder.glob("*.yaml") if f.stem != "base" and "example" not in f.suffixes[0]]
+        known = [file.stem for file in own if file.stem != "base" and ".example" not in file.suffixes]
         raise ConfigError(f"there is no environment {env!r}: {above} does not exist{nearest(env, known)}")
     below = read(base, problems) if base.is_file() else Document()
     return read(above, problems).over(below)

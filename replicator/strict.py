@@ -6,6 +6,7 @@ value: it may be a secret.
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Mapping
@@ -35,6 +36,18 @@ def text(value: Any) -> Any:
 
 
 Text = Annotated[str, BeforeValidator(text)]
+
+
+_MAPPING, _LIST, _NUMBER = "must be a mapping of keys to values", "must be a list", "must be a whole number"
+_IN_YAML = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), _LIST),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _NUMBER),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    "string_type": "must be a text, which YAML takes for something else: put it in quotes",
+}
+"""What pydantic says of Python's types, as of what stands in the file."""
 
 
 def check(model: type[Model], document: Document, problems: Problems) -> Model | None:
@@ -80,7 +93,7 @@ def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str) ->
         return f"unknown key {key!r}{nearest(str(path[-1]), _fields(model, path[:-1]))}"
     if kind == "missing":
         return f"the key {key!r} is missing"
-    said = message.removeprefix("Value error, ")
+    said = _IN_YAML.get(kind) or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
     return f"{key}: {said[0].lower()}{said[1:]}" if key else said
 
 

@@ -116,6 +116,13 @@ def read(path: Path, problems: Problems) -> Document:
     return Document(values, walk.origins)
 
 
+def files(folder: Path, problems: Problems) -> list[Path]:
+    """The YAML files of a folder, by name; one that nobody would read, since it ends with ``.yml``, is a problem."""
+    for path in sorted(folder.glob("*.yml")):
+        problems.add(f"this file is not read: call it {path.stem}.yaml", path)
+    return sorted(folder.glob("*.yaml"))
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` when some known word is close, else what there is to choose from."""
     choices = sorted(known)

@@ -62,17 +62,26 @@ def run(
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
-        from replicator.settingkeys import absolute
-
         if not once:
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
-        files = [absolute(file) for file in (*recorded, *(stages or []))]
+        files = _files([*recorded, *(stages or [])])
         _run_recorded(options.settings(env, conf, lake), files, declare, lines, wait=wait, debug=debug)
     else:
         _run(options.settings(env, conf, lake), stages or [], lines, once=once, wait=wait, debug=debug)
     _show(lines, as_json=as_json)
     if code := exit_code(_errors(lines, once=once)):
         raise typer.Exit(code)
+
+
+def _files(given: list[str]) -> list[str]:
+    """Captured files by their absolute names. Raises ConfigError for the name of a stage, which is no file here."""
+    from replicator.settingkeys import absolute
+    from replicator.stages.lines import CANONICAL, STAGES
+
+    stage = next((each for each in given if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
+    if stage is not None:
+        raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
+    return [absolute(file) for file in given]
 
 
 def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, wait: int, debug: bool) -> None:

@@ -128,7 +128,7 @@ def _alone(model: Model, alone: Sequence[Check], rows: Rows) -> Iterator[Verdict
         return
     conditions = []
     for check in alone:
-        with _refused(check):
+        with _refused(model, check):
             broken = checks.breaks(check.rule, rows.written)  # type: ignore[arg-type]  # chosen by its type
             rows.written.where(broken)
             conditions.append(F.count(F.when(broken, 1)))
@@ -139,7 +139,7 @@ def _alone(model: Model, alone: Sequence[Check], rows: Rows) -> Iterator[Verdict
 
 def _broken(model: Model, check: Check, rows: Rows, parents: Parents) -> DataFrame:
     rule = check.rule
-    with _refused(check):
+    with _refused(model, check):
         if isinstance(rule, Relationship):
             return _orphans(model, rule, rows, parents)
         return checks.broken(rule, rows)  # type: ignore[arg-type]
@@ -207,9 +207,9 @@ def _beyond(rule: RowCountChange, before: int, after: int) -> str:
 
 
 @contextmanager
-def _refused(check: Check) -> Iterator[None]:
+def _refused(model: Model, check: Check) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
         what = f"the check {check.name} is refused: {first_line(error)}"
-        raise ConfigError(what, mend="Mend conf/models.") from error
+        raise ConfigError(what, mend=f"Mend {model.name}.yaml.") from error

@@ -247,13 +247,14 @@ def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) 
         rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
     except AnalysisException as error:
         what = f"the SQL of model {model.name} is refused: {first_line(error)}"
-        raise ConfigError(what, mend="Mend conf/models.") from error
+        raise ConfigError(what, mend=f"Mend {model.name}.sql.") from error
     _refuse_reserved(model, rows)
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in rows.columns]
     if missing:
         raise ConfigError(
-            f"the SQL of model {model.name} does not give its columns {', '.join(missing)}", mend="Mend conf/models."
+            f"the SQL of model {model.name} does not give its columns {', '.join(missing)}",
+            mend=f"Mend {model.name}.sql, or {model.name}.yaml.",
         )
     return rows
 
@@ -263,7 +264,7 @@ def _refuse_reserved(model: Model, rows: DataFrame) -> None:
     if ours:
         raise ConfigError(
             f"the SQL of model {model.name} gives a column {ours[0]}, which is a name of ours",
-            mend="Call it something else in conf/models.",
+            mend=f"Call it something else in {model.name}.sql.",
         )
 
 

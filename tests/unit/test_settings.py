@@ -146,6 +146,16 @@ def test_all_problems_are_told_at_once(conf):
         assert part in said
 
 
+def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(conf):
+    """What follows from another mistake is no second one."""
+    model = "key: [id]\ninputs: {t: s/d.t}\ncolumns: [{name: id, type: int}]\n"
+    files = {"models/m.sql": "SELECT id FROM {t}", "models/m.yaml": model}
+    said = refusal(conf, **files, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
+    assert "did you mean 'tables'?" in said
+    assert "there is no source" not in said
+    assert "there is no source 's'" in refusal(conf, **files, **{"sources/s.yaml": ""})
+
+
 def test_a_missing_variable_names_file_line_and_key(conf):
     """A variable without default must be set."""
     said = refusal(conf, "kafka:\n  bootstrap_servers: ${BROKERS}\n")
@@ -210,7 +220,10 @@ def test_settings_cannot_be_changed(conf):
         ("- a\n- b\n", "must hold a mapping"),
         ("lake: {root: a}\nlake: {root: b}\n", "dev.yaml:2: the key 'lake' is here twice"),
         ("lake: {root: 'gs://x'}\n", "dev.yaml:1: lake.root: a lake is"),
-        ("lake: s3a://x\n", "dev.yaml:1: lake"),
+        ("lake: s3a://x\n", "dev.yaml:1: lake: must be a mapping of keys to values"),
+        ("formats: delta\n", "dev.yaml:1: formats: must be a list"),
+        ("targets: {t: {user: 3}}\n", "targets.t.user: must be a text"),
+        ("targets: {t: {port: x}}\n", "targets.t.port: must be a whole number"),
         ("a: !!python/object/apply:os.system [ls]\n", "is not YAML"),
         ("a: &a [*a]\n", "is not YAML"),
         ("a: b\x00c\n", "cannot be read"),
@@ -269,6 +282,9 @@ def test_topics_default_to_the_prefix_and_include_narrows_them():
         ({"sources/a.yaml": "name: S\n", "sources/b.yaml": "name: s\n"}, "already"),
         ({"sources/a.yaml": "name: s\n", "sources/b.yaml": "name: s.x\n"}, "include those of 's.x'"),
         ({"sources/a.yaml": "tables: {}\n"}, "'name' is missing"),
+        ({"sources/a.yml": "name: s\n"}, "a.yml: this file is not read: call it a.yaml"),
+        ({"base.yml": ""}, "base.yml: this file is not read: call it base.yaml"),
+        ({"sources/a.yaml": "name: s\ncompacted_topic: maybe\n"}, "compacted_topic: must be true or false"),
         ({"sources/a.yaml": "name: s\ntopics: x\ninclude: [d.t]\n"}, "not both"),
         ({"sources/a.yaml": "name: s\ntables: {orders: {}}\n"}, "<database or schema>.<table>"),
         ({"sources/a.yaml": "name: s\ntables:\n  d.t: {}\n  d.T: {}\n"}, "'d.t' and 'd.T'"),
