@@ -4,6 +4,7 @@ refresh by ``stages.gold``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -53,6 +54,9 @@ MODEL = Model(
 KEPT_SECONDS = 0
 """Old versions go at once: what is left is what stays of a run that is longer than `maintenance.keep`."""
 
+_BETWEEN_UPKEEPS = 3600
+"""Seconds that go by, as files tell them: a log keeps what is younger than some minutes, and a soak takes no longer."""
+
 _PLACE = ("topic", "partition", "offset")
 
 
@@ -65,6 +69,13 @@ def on(session_of: SparkSession, track: str, work: Path) -> Contender:
     """The same in a session that is there."""
     kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply, GOLD: _Gold}
     return kinds.get(track, _Refine)(session_of, work)
+
+
+def _aged(home: Path) -> None:
+    """All files as old as if upkeep came once an hour."""
+    for file in (each for each in home.rglob("*") if each.is_file()):
+        then = file.stat().st_mtime - _BETWEEN_UPKEEPS
+        os.utime(file, (then, then))
 
 
 def spark(heap: str) -> SparkSession:
@@ -127,6 +138,7 @@ class _Refine(_Ours):
         return self._refined(self._now)
 
     def upkeep(self, case: Case, home: Path) -> None:  # noqa: ARG002 - all tables
+        _aged(home)
         keeper = Keeper(self._now.lake, self._now.silver)
         for done in maintain(self._spark, keeper.tables_of, keeper.tables(self._spark), KEPT_SECONDS):
             if done.error is not None:
