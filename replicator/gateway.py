@@ -154,8 +154,9 @@ def beside(spark: SparkSession) -> SparkSession:
 
 
 def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
-    """The same work for a thread of its own, whose jobs have Spark's properties (pool, group) as this one has them now.
-    pyspark's own ``inheritable_thread_target`` wants other arguments on each line of Spark.
+    """The same work for a thread of its own, whose jobs have Spark's properties (pool, group) as this one has them now,
+    and which has the same active session: without one, an expression is built by Spark's defaults, not in ANSI mode and
+    in the zone of the machine. pyspark's own ``inheritable_thread_target`` wants other arguments on each line of Spark.
     """
     from py4j.clientserver import ClientServer  # noqa: PLC0415 - `--help` loads no pyspark
     from pyspark import SparkContext  # noqa: PLC0415
@@ -165,9 +166,12 @@ def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
         return work
     scala = context._jsc.sc()  # noqa: SLF001
     properties = scala.getLocalProperties().clone()
+    sessions = context._jvm.SparkSession  # noqa: SLF001
+    active = sessions.active()
 
     def done() -> Result:
         scala.setLocalProperties(properties)
+        sessions.setActiveSession(active)
         return work()
 
     return done

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import ArithmeticException, NumberFormatException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator import failpoints
 from replicator.errors import TableStopped
@@ -218,3 +220,22 @@ def test_threads_have_the_properties_of_who_started_them(spark: SparkSession) ->
         context.setLocalProperty("replicator.test", None)  # type: ignore[arg-type]
     assert [own for _, own in found] == ["1", "2", "3", "4"]
     assert [before for before, _ in found] == ["callers"] * 4
+
+
+def test_what_is_built_beside_the_caller_is_built_as_the_caller_builds_it(spark: SparkSession) -> None:
+    """An expression takes ANSI mode and the zone from the thread's active session: without one a sum that does not fit
+    would be another number, and a text that is no number NULL.
+    """
+    rows = spark.sql("SELECT 2000000000 AS a, 'x' AS t")
+
+    def failed(expression: str) -> str:
+        with pytest.raises(ArithmeticException if "*" in expression else NumberFormatException) as caught:
+            rows.select(F.expr(expression)).collect()
+        return type(caught.value).__name__
+
+    expressions = ["a * 2", "CAST(t AS int)"]
+    alone = [failed(each) for each in expressions]
+    assert side_by_side.each(failed, expressions, 2, "test") == alone
+    with side_by_side.Aside[str]("test") as aside:
+        aside.begin(lambda: failed("a * 2"))
+        assert aside.taken(wait=True) == alone[0]
