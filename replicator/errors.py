@@ -161,6 +161,12 @@ class PartitionsGrew(TableStopped):
     code = "PARTITIONS_GREW"
 
 
+class TopicDeleted(TableStopped):
+    """A topic that was read is there no more: nobody knows whether all of it was."""
+
+    code = "TOPIC_DELETED"
+
+
 class TopicRecreated(TableStopped):
     """The topic was deleted and created again: offsets mean something else now."""
 

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+class Held(Protocol):
+    """What bronze has of a stream."""
+
+    def has(self, batch: int) -> bool:
+        """Whether the stream's batch of that number is there."""
+
+    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], int]:
+        """The offset after the last record of each partition of these topics that it has any of."""
+
+
 class Source(Protocol):
     """Where records come from."""
 
@@ -35,6 +45,13 @@ class Source(Protocol):
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""
+
+    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """Make a stream's checkpoint go on with the topics that there are now, before the stream starts: those that are
+        read no more are left out, those that came begin where ``held`` ends. Repeating it changes nothing.
+
+        Raises TopicDeleted, OffsetsLost where what was to be read is gone, Unreachable.
+        """
 
 
 class Listing(Protocol):

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import failpoints, gateway
-from replicator.errors import Unreachable
+from replicator.hadoop import file_system, text, unreachable
 
 _SUFFIX = ".json"
 _BESIDE = ".new"
@@ -36,12 +36,12 @@ class JsonControl:
     def get(self, path: str) -> dict[str, Any] | None:
         """The object, None if the file is missing."""
         if exists(self._spark, path):
-            return dict(json.loads(self._text(path)))
+            return dict(json.loads(text(self._spark, path)))
         return self._left_beside(path)
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""
-        files, place, jvm = _file_system(self._spark, path)
+        files, place, jvm = file_system(self._spark, path)
         beside = jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}")
         if not exists(self._spark, path) and self._left_beside(path) is not None:
             files.rename(beside, place)  # else the only copy would be written over
@@ -57,7 +57,7 @@ class JsonControl:
 
     def under(self, folder: str) -> tuple[str, ...]:
         """From the names of the files."""
-        files, place, _ = _file_system(self._spark, folder)
+        files, place, _ = file_system(self._spark, folder)
         if not exists(self._spark, folder):
             return ()
         found = {str(status.getPath().getName()) for status in files.listStatus(place)}
@@ -68,7 +68,7 @@ class JsonControl:
 
     def remove(self, path: str) -> None:
         """Delete the file, and before it what lies beside its place."""
-        files, place, jvm = _file_system(self._spark, path)
+        files, place, jvm = file_system(self._spark, path)
         files.delete(jvm.org.apache.hadoop.fs.Path(f"{path}{_BESIDE}"), False)
         files.delete(place, False)
 
@@ -78,21 +78,13 @@ class JsonControl:
         if not exists(self._spark, beside):
             return None
         try:
-            return dict(json.loads(self._text(beside)))
+            return dict(json.loads(text(self._spark, beside)))
         except ValueError:  # cut off
             return None
         except Py4JJavaError as error:
             if str(error.java_exception.getClass().getName()) == _CUT_OFF:
                 return None
             raise
-
-    def _text(self, path: str) -> str:
-        files, place, jvm = _file_system(self._spark, path)
-        stream = files.open(place)
-        try:
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
 
 
 class MemoryControl:
@@ -122,22 +114,22 @@ class MemoryControl:
 
 def folders(spark: SparkSession, folder: str) -> tuple[str, ...]:
     """Names of the folders directly below; empty if there is no such folder. Raises Unreachable."""
-    files, place, _ = _file_system(spark, folder)
+    files, place, _ = file_system(spark, folder)
     try:
         if not files.exists(place):
             return ()
         return tuple(sorted(str(s.getPath().getName()) for s in files.listStatus(place) if s.isDirectory()))
     except Py4JJavaError as error:
-        raise _unreachable(folder, error) from error
+        raise unreachable(folder, error) from error
 
 
 def exists(spark: SparkSession, path: str) -> bool:
     """Whether a file or folder is there. Raises Unreachable."""
-    files, place, _ = _file_system(spark, path)
+    files, place, _ = file_system(spark, path)
     try:
         return bool(files.exists(place))
     except Py4JJavaError as error:
-        raise _unreachable(path, error) from error
+        raise unreachable(path, error) from error
 
 
 def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
@@ -149,11 +141,11 @@ def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
 
 def remove(spark: SparkSession, folder: str) -> None:
     """Delete a folder with all that is in it; nothing happens if it is not there. Raises Unreachable."""
-    files, place, _ = _file_system(spark, folder)
+    files, place, _ = file_system(spark, folder)
     try:
         files.delete(place, True)
     except Py4JJavaError as error:
-        raise _unreachable(folder, error) from error
+        raise unreachable(folder, error) from error
 
 
 def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
@@ -167,7 +159,7 @@ def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
 
 def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
     """Path below the folder, bytes and time of change of each file in it."""
-    files, place, jvm = _file_system(spark, folder)
+    files, place, jvm = file_system(spark, folder)
     root = unquote(gateway.uri(files.makeQualified(place)))
     if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)):
         return list(_on_disk(local))
@@ -175,7 +167,7 @@ def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
         listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
         found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
-        raise _unreachable(folder, error) from error
+        raise unreachable(folder, error) from error
     return [(unquote(uri)[len(root) + 1 :], size, changed) for uri, size, changed in found]
 
 
@@ -191,19 +183,3 @@ def _on_disk(folder: str) -> Iterator[tuple[str, int, int]]:
             with suppress(FileNotFoundError):
                 told = os.stat(path)
                 yield os.path.relpath(path, folder), told.st_size, told.st_mtime_ns // 1_000_000
-
-
-def _file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
-    jvm = gateway.of(spark)  # its file systems are the ones Spark uses
-    place = jvm.org.apache.hadoop.fs.Path(path)
-    try:
-        return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001
-    except Py4JJavaError as error:
-        raise _unreachable(path, error) from error
-
-
-def _unreachable(path: str, error: Py4JJavaError) -> Unreachable:
-    reason = str(error.java_exception.getMessage()).splitlines()[0]
-    return Unreachable(
-        f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
-    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import brokers, gateway
+from replicator.errors import OffsetsLost, TopicDeleted
+from replicator.protocols import Held
+from replicator.sources import checkpoint as checkpoints
+from replicator.sources.checkpoint import Ends
 
 _PINNED = {
     "startingOffsets": "earliest",
@@ -66,15 +70,70 @@ class KafkaSource:
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition)."""
+        return self._offsets(spark, "latest")
+
+    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """By a batch without records, where topics have come or gone. A planned batch that bronze has not is planned
+        anew.
+        """
+        batch = checkpoints.newest(spark, checkpoint)
+        if batch is None:
+            return
+        topics = self.topic_ids(spark)
+        left = batch.ends.keys() - topics.keys()
+        come = self._come(spark, sorted(topics.keys() - batch.ends.keys()), held)
+        self._refuse_deleted({topic: batch.ends[topic] for topic in left})
+        if not left and not come:
+            return
+        if batch.is_done:
+            kept = {topic: ends for topic, ends in batch.ends.items() if topic not in left}
+            checkpoints.go_on(spark, checkpoint, batch, {**kept, **come})
+            return
+        settled = checkpoints.done if held.has(batch.number) else checkpoints.undone
+        settled(spark, checkpoint, batch)
+        self.resume(spark, checkpoint, held)
+
+    def _come(self, spark: SparkSession, topics: Sequence[str], held: Held) -> Ends:
+        """Where each partition of topics begins that were not read until now, or are again: of those for which it is
+        not at 0, where Spark begins by itself.
+        """
+        if not topics:
+            return {}
+        ends, found = held.ends(topics), dict[str, dict[str, int]]()
+        for (topic, partition), first in sorted(self._offsets(spark, "earliest").items()):
+            if topic not in topics:
+                continue
+            read = ends.get((topic, partition), first)
+            if first > read:
+                raise OffsetsLost(
+                    f"topic {topic} was not read for a time, and Kafka dropped records {read} to {first - 1} of it",
+                    where=self.bootstrap_servers,
+                    mend="Take a new snapshot of its table; then start with a new lake or a new topic prefix.",
+                )
+            found.setdefault(topic, {})[str(partition)] = read
+        return {topic: starts for topic, starts in found.items() if any(starts.values())}
+
+    def _refuse_deleted(self, left: Ends) -> None:
+        """A topic that is to be read, has been, and is not there: without a record it is not missed."""
+        pattern = re.compile(self.topics)
+        for topic in sorted(topic for topic, ends in left.items() if pattern.fullmatch(topic) and any(ends.values())):
+            raise TopicDeleted(
+                f"topic {topic} was deleted: nobody knows whether all of it was read",
+                where=self.bootstrap_servers,
+                mend="To go on without it, `exclude` its table, or narrow `topics`; what silver has of it stays.",
+            )
+
+    def _offsets(self, spark: SparkSession, which: str) -> dict[tuple[str, int], int]:
+        """The ``earliest`` or the ``latest`` offset of each partition."""
         jvm = gateway.of(spark)  # its Kafka client is the one we have
         with self._admin(spark) as admin:
             wanted = jvm.java.util.HashMap()
-            latest = jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+            asked = getattr(jvm.org.apache.kafka.clients.admin.OffsetSpec, which)()
             for name, described in self._describe(spark, admin).items():
                 for partition in described.partitions():
-                    wanted.put(jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), latest)
-            ends = admin.listOffsets(wanted).all().get()
-            return {(place.topic(), place.partition()): ends[place].offset() for place in ends}
+                    wanted.put(jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), asked)
+            found = admin.listOffsets(wanted).all().get()
+            return {(place.topic(), place.partition()): found[place].offset() for place in found}
 
     def _client(self) -> dict[str, str]:
         """The client's settings as Spark takes them."""

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from replicator import gateway
 from replicator.errors import BadRecording
+from replicator.protocols import Held
 
 _RECORD = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
@@ -59,6 +60,9 @@ class RecordedSource:
         """The offset after the last record in the files, per (topic, partition)."""
         ends = self.read(spark).groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end"))
         return {(row["topic"], row["partition"]): row["end"] for row in ends.collect()}
+
+    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """Files are read as a whole."""
 
     def _lines(self, spark: SparkSession) -> DataFrame:
         try:

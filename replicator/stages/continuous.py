@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway
 from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
-from replicator.stages import bronze, canonical, cut
-from replicator.stages.bronze import Stream
+from replicator.stages import bronze_stream, canonical, cut
+from replicator.stages.bronze_stream import Stream
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
 from replicator.stages.pace import Pace
@@ -84,7 +84,9 @@ def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], p
     started: list[Stream] = []
     try:
         if "bronze" in stages:
-            started.extend(bronze.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions)
+            started.extend(
+                bronze_stream.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions
+            )
         yield started
     finally:
         for stream in started:

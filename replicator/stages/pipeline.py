@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from replicator.errors import ReplicatorError, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze, canonical, gold, landing, lines, publish, silver, twins
-from replicator.stages.bronze import Ingestion, Stream
+from replicator.stages import bronze_stream, canonical, gold, landing, lines, publish, silver, twins
+from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_stream import Stream
 from replicator.stages.canonical import Offer
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
@@ -98,7 +99,7 @@ def _ingested(spark: SparkSession, ingestion: Ingestion) -> tuple[int, Replicato
     """Rows of one bounded stream and what stopped it. Unreachable is raised: nothing else can go on without Kafka."""
     stream: Stream | None = None
     try:
-        stream = bronze.ingest_stream(spark, ingestion, once=True)
+        stream = bronze_stream.ingest_stream(spark, ingestion, once=True)
         stream.finish()
     except Unreachable:
         raise

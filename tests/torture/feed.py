@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator.protocols import Held
 from tests.torture.origin import Sent
 
 _RECORD = "topic STRING, offset BIGINT, key STRING, value STRING"
@@ -43,6 +44,9 @@ class FileStream:
     def topic_ids(self, _: SparkSession) -> Mapping[str, str]:
         """An id per topic, always the same."""
         return {topic: f"id of {topic}" for topic in self.topics}
+
+    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """All topics there are, always."""
 
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
         """Nobody asks."""

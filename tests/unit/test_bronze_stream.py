@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.stages import bronze
+from replicator.protocols import Held
+from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
 from replicator.stages.pace import Pace
 from tests.unit.test_bronze_rows import KAFKA
@@ -34,6 +35,8 @@ class Folder:
 
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
         return {}
+
+    def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None: ...
 
     def arrive(self, spark: SparkSession, first: int, count: int) -> None:
         rows = [("t", 0, first + number, None, b"k", b"{}", []) for number in range(count)]
@@ -57,7 +60,7 @@ def test_what_comes_while_silver_is_at_work_is_one_batch_in_few_files(exact: Spa
     source.arrive(exact, 0, 40)
     at = Ingestion("s", source, delta, Lake(str(tmp_path / "lake")), trigger_seconds=0.1)
     with pace.held():
-        stream = bronze.ingest_stream(exact, at, once=False, pace=pace)
+        stream = bronze_stream.ingest_stream(exact, at, once=False, pace=pace)
         try:
             until(lambda: stream.rows == 40)
             for first in (40, 50):

@@ -1,0 +1,99 @@
+"""Kafka -> bronze, as a stream: all that is there now, or for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
+from replicator.stages import engine, tuning
+from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_batches import BatchWriter, Taken
+from replicator.stages.pace import Pace
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A running bronze query and the rows that it has written so far."""
+
+    ingestion: Ingestion
+    query: StreamingQuery
+    writer: BatchWriter
+
+    @property
+    def rows(self) -> int:
+        """Rows appended by this run."""
+        return self.writer.written
+
+    @property
+    def seconds(self) -> float:
+        """What appending them took; that Spark plans and notes each batch besides is not in it."""
+        return self.writer.seconds
+
+    def finish(self) -> None:
+        """Wait for the end; a failure comes out as one of our errors."""
+        try:
+            self.query.awaitTermination()
+        except StreamingQueryException as error:
+            raise self._translated(error) from error
+
+    def check(self) -> None:
+        """Raise what stopped the query, if something has."""
+        error = self.query.exception()
+        if error is not None:
+            raise self._translated(error)
+
+    def _translated(self, error: StreamingQueryException) -> BaseException:
+        return self.writer.failure or translate(error, self.ingestion.source)
+
+
+def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace: Pace | None = None) -> Stream:
+    """Start the streaming query: all that is there now (``once``), or for ever, at a ``pace``.
+
+    A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
+    Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics. What
+    a source's pattern takes may be another than in the last run: see ``Source.resume``.
+    """
+    writer = BatchWriter(ingestion, pace or Pace())
+    if once and not ingestion.reader.topic_ids(spark):
+        raise TopicsMissing(
+            "no topic matches the source's pattern",
+            where=ingestion.source,
+            mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
+        )
+    checkpoint = ingestion.lake.checkpoint(ingestion.source)
+    ingestion.reader.resume(spark, checkpoint, Taken(spark, ingestion))
+    session = spark if once else tuning.session_for(spark, 0)
+    query = (
+        ingestion.reader.read(session)
+        .writeStream.queryName(f"bronze {ingestion.source}")
+        .option("checkpointLocation", checkpoint)
+        .foreachBatch(writer)
+    )
+    trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
+    return Stream(ingestion, query.trigger(**trigger).start(), writer)
+
+
+def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
+    """A stopped stream as an error with what to do next.
+
+    Spark's Kafka source of this line has no error classes: class names and one sentence tell them apart.
+    """
+    text = str(error)
+    if "data may have been lost" in text or "OffsetOutOfRangeException" in text:
+        return OffsetsLost(
+            "Kafka dropped records before they were read",
+            where=source,
+            mend="If a topic was deleted, run again: it is named. Else take a new snapshot of the source's tables; "
+            "then start with a new lake or a new topic prefix.",
+        )
+    if "org.apache.kafka.common.errors.TimeoutException" in text:
+        return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
+    silent = engine.out_of_reach(error, source)
+    if silent is not None:
+        return silent
+    first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
+    return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend="`--debug` shows the trace.")

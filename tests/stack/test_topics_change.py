@@ -1,0 +1,133 @@
+"""Which topics a source reads changes between two runs: bronze goes on, has every record once, and says what is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from replicator.errors import OffsetsLost, TopicDeleted
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.sources import checkpoint
+from replicator.sources.kafka import KafkaSource
+from replicator.stages import bronze_stream
+from replicator.stages.bronze import Ingestion
+from replicator.topicnames import topics
+from tests.kafka import create, produce
+
+pytestmark = [pytest.mark.stack, pytest.mark.spark]
+
+
+class Shop:
+    """Two topics of a source, and its bronze."""
+
+    def __init__(self, spark: SparkSession, broker: str, folder: Path) -> None:
+        self.spark, self.broker, self.lake = spark, broker, Lake(str(folder))
+        self.name = f"t{uuid4().hex[:8]}"
+        self.admin = AdminClient({"bootstrap.servers": broker})
+        create(broker, self.topic("a"), self.topic("b"))
+
+    def topic(self, table: str) -> str:
+        return f"{self.name}.shop.{table}"
+
+    def changed(self, table: str, count: int) -> None:
+        produce(self.broker, self.topic(table), [("k", "{}")] * count)
+
+    def cut(self, table: str, before: int) -> None:
+        """What retention does."""
+        place = TopicPartition(self.topic(table), 0, before)
+        self.admin.delete_records([place])[place].result(timeout=30)
+
+    def deleted(self, table: str) -> None:
+        self.admin.delete_topics([self.topic(table)])[self.topic(table)].result(timeout=30)
+
+    def run(self, *tables: str) -> dict[str, int]:
+        """A run over these tables, all without any; the records of bronze by table, each of which is there once."""
+        pattern = topics(self.name, tuple(f"shop.{table}" for table in tables))
+        at = Ingestion(self.name, KafkaSource(self.broker, pattern), DeltaFormat(), self.lake)
+        bronze_stream.ingest_stream(self.spark, at, once=True).finish()
+        rows = at.format.read(self.spark, at.table).select("topic", "partition", "offset").collect()
+        assert len(rows) == len(set(rows))
+        names = [row["topic"].rpartition(".")[2] for row in rows]
+        return {name: names.count(name) for name in set(names)}
+
+    @property
+    def checkpoint(self) -> str:
+        return self.lake.checkpoint(self.name)
+
+
+@pytest.fixture
+def shop(spark: SparkSession, broker: str, tmp_path: Path) -> Shop:
+    made = Shop(spark, broker, tmp_path / "lake")
+    for table in "ab":
+        made.changed(table, 3)
+    return made
+
+
+def test_a_table_that_is_taken_out_and_back_in_goes_on_where_it_was(shop: Shop) -> None:
+    """What came to its topic meanwhile is read then."""
+    assert shop.run("a", "b") == {"a": 3, "b": 3}
+    for table in "ab":
+        shop.changed(table, 1)
+    assert shop.run("a") == {"a": 4, "b": 3}
+    assert shop.run("a") == {"a": 4, "b": 3}
+    shop.changed("b", 1)
+    assert shop.run("a", "b") == {"a": 4, "b": 5}
+    assert shop.run("a", "b") == {"a": 4, "b": 5}
+
+
+def test_a_table_that_comes_later_begins_where_its_topic_does(shop: Shop) -> None:
+    """As in a first run, also where retention has taken the topic's first records."""
+    assert shop.run("a") == {"a": 3}
+    shop.cut("b", 2)
+    assert shop.run("a", "b") == {"a": 3, "b": 1}
+
+
+def test_what_retention_took_while_a_table_was_out_is_said(shop: Shop) -> None:
+    """Its rows would be wrong without a word. Without the table the others go on."""
+    shop.run("a", "b")
+    shop.run("a")
+    shop.changed("b", 3)
+    shop.cut("b", 5)
+    with pytest.raises(OffsetsLost, match=r"dropped records 3 to 4"):
+        shop.run("a", "b")
+    shop.changed("a", 1)
+    assert shop.run("a") == {"a": 4, "b": 3}
+
+
+def test_a_deleted_topic_is_named_until_it_is_taken_out(shop: Shop) -> None:
+    """Nobody knows whether all of it was read: the source goes on once its user says so."""
+    shop.run()
+    shop.deleted("b")
+    shop.changed("a", 1)
+    for _ in range(2):
+        with pytest.raises(TopicDeleted, match=r"shop[.]b was deleted"):
+            shop.run()
+    assert shop.run("a") == {"a": 4, "b": 3}
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["in bronze", "not in bronze"])
+def test_a_batch_that_was_planned_with_other_topics_does_not_hold_the_run(shop: Shop, is_taken: bool) -> None:
+    """Of a run that died in it: if bronze has it, it is done, else its records are planned anew."""
+    shop.run("a", "b")
+    shop.changed("b", 2)
+    shop.run("a", "b")
+    batch = checkpoint.newest(shop.spark, shop.checkpoint)
+    assert batch is not None
+    if is_taken:
+        Path(shop.checkpoint, "commits", str(batch.number)).unlink()
+        Path(shop.checkpoint, "commits", f".{batch.number}.crc").unlink(missing_ok=True)
+    else:
+        ends = {**batch.ends, shop.topic("b"): {"0": 7}}
+        checkpoint.go_on(shop.spark, shop.checkpoint, batch, ends)
+        Path(shop.checkpoint, "commits", str(batch.number + 1)).unlink()
+        Path(shop.checkpoint, "commits", f".{batch.number + 1}.crc").unlink(missing_ok=True)
+    shop.changed("a", 1)
+    assert shop.run("a") == {"a": 4, "b": 5}
+    shop.changed("b", 1)
+    assert shop.run("a", "b") == {"a": 4, "b": 6}
