@@ -191,7 +191,7 @@ def _source(templates: Sequence[Known], parts: Mapping[str, Column], facts: Colu
 
 def _numbers(parts: Mapping[str, Column]) -> Column:
     """What ``position.numbers`` says."""
-    read = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number, "flushed": _number}
+    read = {"file": position.file_number, "gtid": position.gtid_number, "commit": _number}
     nothing = F.lit(None).cast("bigint")
     return expressions.struct({name: of(parts[name]) if name in parts else nothing for name, of in read.items()})
 

@@ -40,20 +40,18 @@ _MAX_POS = 0xFFFFFFFFFFFF
 
 
 def numbers(source: Column) -> Column:
-    """STRUCT<file, gtid, commit, flushed BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
+    """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
     them often. In a projection of their own the texts are read once.
     """
     told = source["sequence"]
     # two numbers need no parser, and nearly all are
     is_plain = told.rlike(_TWO_LSNS)
     commit = F.substring_index(F.substring_index(told, '","', 1), '"', -1)
-    flushed = F.substring_index(F.substring_index(told, '","', -1), '"', 1)
     either = let(F.from_json(told, "ARRAY<STRING>"), lambda pair: F.transform(pair, _number))
     return F.struct(
         file_number(source["file"]).alias("file"),
         gtid_number(source["gtid"]).alias("gtid"),
         F.when(is_plain, commit.cast("bigint")).otherwise(F.get(either, F.lit(0))).alias("commit"),
-        F.when(is_plain, flushed.cast("bigint")).otherwise(F.get(either, F.lit(1))).alias("flushed"),
     )
 
 
@@ -199,11 +197,14 @@ def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:
 
 
 def _postgres(source: Column, known: Column, is_snapshot: Column) -> Column:
-    """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum)."""
-    commit, flushed = known["commit"], known["flushed"]
+    """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum).
+
+    A row of any snapshot has no second part: what comes of a transaction that was open when it was read may have an LSN
+    below the one that an incremental snapshot says (Q5). What came before it is below it by the running maximum.
+    """
+    commit = known["commit"]
     lsn = F.when(source["lsn"] >= 0, source["lsn"])
-    incremental = F.lower(source["snapshot"]) == "incremental"
-    snapshot = F.when(incremental, _pair(commit, flushed)).otherwise(_pair(F.coalesce(commit, F.lit(0)), F.lit(0)))
+    snapshot = _pair(F.coalesce(commit, F.lit(0)), F.lit(0))
     return F.when(is_snapshot, snapshot).otherwise(_pair(F.coalesce(commit, lsn), lsn))
 
 

@@ -28,10 +28,11 @@ WORKED = [
      "0000 00000000000001d41038 0000000001d41420 0000000000000007"),
     ("pg", 12, False, PG | {"sequence": '["30675000","30675000"]', "lsn": 30676000},
      "0000 00000000000001d41038 0000000001d41420 000000000000000c"),
+    # L4 has the second number of its sequence here: a transaction that was open then would lose to it
     ("pg", 13, True, PG | {"sequence": '["30675000","30676400"]', "snapshot": "incremental"},
-     "0000 00000000000001d41038 0000000001d415b0 000000000000000d"),
+     "0000 00000000000001d41038 0000000001d41420 000000000000000d"),
     ("pg", 20, True, PG | {"sequence": '["30675000","30690000"]', "lsn": 30690000, "snapshot": "true"},
-     "0000 00000000000001d41038 0000000001d415b0 0000000000000014"),
+     "0000 00000000000001d41038 0000000001d41420 0000000000000014"),
     ("pg", 21, False, PG | {"sequence": '["30680000","30680000"]', "lsn": 30681000},
      "0000 00000000000001d423c0 0000000001d427a8 0000000000000015"),
     ("my", 41, False, MY | {"file": "binlog.000003", "pos": 1819},
@@ -169,6 +170,17 @@ def test_the_running_maximum_starts_from_what_was_before_the_range(exact) -> Non
     found = {(row[0], row[1]): row[2] for row in placed.select("topic", "offset", column).collect()}
     in_first, in_second = f"{1:08x}{4:012x}{0:016x}", f"{2:08x}{4:012x}{0:016x}"
     assert found == {("a", 0): in_first, ("a", 1): in_second, ("a", 2): in_second, ("b", 0): before}
+
+
+def test_what_was_open_while_an_incremental_snapshot_read_beats_its_rows(exact) -> None:
+    """Its records may have LSNs below the one that the snapshot's row tells (Q5): PostgreSQL, ``read.only``."""
+    committed = PG | {"sequence": '["90","110"]', "lsn": 110}
+    read = PG | {"sequence": '["112","110"]', "snapshot": "incremental"}
+    was_open = PG | {"sequence": '["112","112"]', "lsn": 100}
+    placed = positions(exact, [("a", 5, False, committed), ("a", 6, True, read), ("a", 7, False, was_open)])
+    running = position.with_running_maximum(F.col("own"), F.col("s"), F.lit(position.LOWEST))
+    told = placed.select("offset", position.seq(running, F.col("offset")).alias("seq")).orderBy("seq").collect()
+    assert [row["offset"] for row in told] == [5, 6, 7]
 
 
 def test_text_order_is_numeric_order(exact) -> None:
