@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway
 from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
-from replicator.stages import bronze_stream, canonical, cut
-from replicator.stages.bronze_stream import Stream
+from replicator.stages import canonical, cut
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
 from replicator.stages.pace import Pace
 from replicator.stages.pipeline import Pipeline, all_published, built, refined, served, taken
 from replicator.stages.side_by_side import Aside
+from replicator.stages.streams import streaming
 
 _PAUSE_SECONDS = 0.2
 
@@ -38,25 +38,22 @@ def run_continuously(
     """Bronze streams beside a loop that takes each new version of what the stages read through silver, gold and publish
     until ``stop``, looks for new objects, and calls ``between`` after each look.
 
-    A target that is out of reach is reported and tried again with the next pass, and reported when it is back; a bronze
-    stream that fails ends the run with its error, after the others were stopped.
+    A target that is out of reach is reported and tried again with the next pass, and reported when it is back. So is a
+    source that must not go on, without another try, while some other has records; else its error ends the run, as that
+    of a bronze stream that fails does, after the others were stopped.
     """
     report = _patient(report)
     looks = [_Look(intake) for intake in pipeline.intakes if "bronze" in stages]
+    ingestions = pipeline.ingestions if "bronze" in stages else ()
     pace = Pace()
-    with _streams(spark, pipeline, stages, pace) as streams, Aside[list[Line]]("publish") as aside:
+    with (
+        streaming(spark, ingestions, pace, report, others=bool(looks)) as streams,
+        Aside[list[Line]]("publish") as aside,
+    ):
         passes = _Passes(spark, pipeline, stages, report, aside, pace)
-        seen: dict[str, tuple[int, float]] = {}
         with passes.finished():
             while not stop.is_set():
-                for stream in streams:
-                    stream.check()
-                    source, now = stream.ingestion.source, (stream.rows, stream.seconds)
-                    before = seen.get(source, (0, 0.0))
-                    if now[0] > before[0]:
-                        rows = now[0] - before[0]
-                        report(Line("bronze", source, rows, rows, seconds=now[1] - before[1]))
-                        seen[source] = now
+                streams.look()
                 for look in looks:
                     look.if_due(spark, report)
                 passes.look()
@@ -77,20 +74,6 @@ def _patient(report: Report) -> Report:
             report(replace(line, error=None, warnings=(f"waits: {line.error}",)))
 
     return told
-
-
-@contextmanager
-def _streams(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], pace: Pace) -> Iterator[list[Stream]]:
-    started: list[Stream] = []
-    try:
-        if "bronze" in stages:
-            started.extend(
-                bronze_stream.ingest_stream(spark, each, once=False, pace=pace) for each in pipeline.ingestions
-            )
-        yield started
-    finally:
-        for stream in started:
-            stream.query.stop()
 
 
 @dataclass

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import ReplicatorError, Unreachable
+from replicator.errors import AtWork, ReplicatorError, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze_stream, canonical, gold, landing, lines, publish, silver, twins
+from replicator.stages import bronze_stream, canonical, engine, gold, landing, lines, publish, silver, twins
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_stream import Stream
 from replicator.stages.canonical import Offer
@@ -37,8 +37,8 @@ class Pipeline:
 
 
 def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """Each stage over what is there now. A table that stops, or a target or a feed's Kafka that is out of reach, is
-    reported and the rest goes on; Unreachable is raised where sources or the lake are.
+    """Each stage over what is there now. A table or a source that stops, or a target or a feed's Kafka that is out of
+    reach, is reported and the rest goes on; Unreachable is raised where sources or the lake are.
     """
     if "bronze" in stages:
         for ingestion in pipeline.ingestions:
@@ -56,10 +56,25 @@ def refined(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], re
     """Silver of all sources, with their tables in another format, if it is among the stages."""
     if "silver" in stages:
         for refinement in pipeline.refinements:
-            for account in silver.refine(spark, refinement):
-                report(lines.of_silver(account))
-            for followed in twins.follow(spark, refinement):
-                report(lines.of_twin(followed))
+            error = _refined(spark, refinement, report)
+            if error is not None:
+                report(Line("silver", refinement.source.name, error=error))
+
+
+def _refined(spark: SparkSession, refinement: Refinement, report: Report) -> ReplicatorError | None:
+    """What kept silver from telling one table of a source from the others."""
+    try:
+        for account in silver.refine(spark, refinement):
+            report(lines.of_silver(account))
+        for followed in twins.follow(spark, refinement):
+            report(lines.of_twin(followed))
+    except (Unreachable, AtWork):
+        raise
+    except ReplicatorError as error:
+        return error
+    except engine.FAILURES as error:
+        return engine.failure(error, refinement.source.name)
+    return None
 
 
 def built(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:

@@ -49,24 +49,26 @@ def mode(groups: Sequence[Row], deletes: str | None = None) -> str | None:
     return REWRITTEN if all(group["positioned"] for group in rows) else REWRITTEN_BY_OFFSET
 
 
-def declared_deletes(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> str | None:
-    """How the source's file says that deletes appear in a flattened topic; None if it does not.
-
-    Raises ConfigError where the topic has been read in another way: rows by offset and rows by position have no common
-    order (Q7).
-    """
+def declared_deletes(groups: Sequence[Row], source: SourceSpec) -> str | None:
+    """How the source's file says that deletes appear in a flattened topic; None if it does not."""
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None and group["flat"]]
     told = {source.declaration(group["table"]).deletes for group in rows} - {None}
-    deletes = min(told, key=str) if told else None
-    before = routes.modes.get(topic)
+    return min(told, key=str) if told else None
+
+
+def otherwise_declared(routes: Routes, topic: str, groups: Sequence[Row], source: SourceSpec) -> ConfigError | None:
+    """The error of a topic that has been read in another way than is declared now: rows by offset and rows by position
+    have no common order (Q7).
+    """
+    deletes, before = declared_deletes(groups, source), routes.modes.get(topic)
     is_other = deletes is not None and (before == NULL_DELETES) != (deletes in _NULL_DELETES)
-    if is_other and before in (NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET):
-        raise ConfigError(
-            f"the topic was read with {'nulls' if before == NULL_DELETES else 'marked rows'} as deletes until now",
-            where=topic,
-            mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
-        )
-    return deletes
+    if not is_other or before not in (NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET):
+        return None
+    return ConfigError(
+        f"the topic was read with {'nulls' if before == NULL_DELETES else 'marked rows'} as deletes until now",
+        where=topic,
+        mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
+    )
 
 
 @dataclass(frozen=True)

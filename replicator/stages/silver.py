@@ -81,7 +81,7 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
             return {}
         shared = ticks.shared(tick)
         shares = [share for share in shared.shares if share.rows and table in (None, share.name)]
-        return {share.name: foresee(share, shared.records) for share in shares}
+        return {share.name: shared.stops.get(share.name) or foresee(share, shared.records) for share in shares}
 
 
 def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account | None:
@@ -105,7 +105,8 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
             return None
         alone = {topic: tick.routes.alone.get(topic, routing.BEGINNING) for topic in shared.routes.alone}
         _keep_routes(at, replace(shared.routes, alone=alone), tick.routes)
-        stop = rewind.stops(tick.watch, tick.records, tick.surveyed[1], shared.routes, shared.orders, ()).get(table)
+        stops = rewind.stops(tick.watch, tick.records, tick.surveyed[1], shared.routes, shared.orders, ())
+        stop = shared.stops.get(table) or stops.get(table)
         return apply(share, shared.records) if stop is None else _stopped(share, stop)
 
 
@@ -116,9 +117,9 @@ def _applied(tick: Tick) -> list[Account]:
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
     _keep_routes(at, shared.routes, tick.routes)
-    orders, stops = shared.orders, {}
+    orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.again is None:
-        stops = rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
+        stops |= rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
     done = _accounts(watch, shared, stops)
     if tick.again is None:
         failpoints.hit("silver.tables_done")

@@ -11,6 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from replicator.errors import ConfigError
 from replicator.spec import BY_TIME, SourceSpec
 from replicator.stages import (
     arrivals,
@@ -54,7 +55,7 @@ class Tick:
 @dataclass(frozen=True)
 class Shared:
     """The records of a tick, each read as its topic is, and whose they are; ``strays`` are groups of no table,
-    ``orders`` says of each table with news what orders it.
+    ``orders`` says of each table with news what orders it, ``stops`` of some why they must not go on.
     """
 
     records: DataFrame
@@ -62,6 +63,7 @@ class Shared:
     shares: tuple[Share, ...]
     strays: tuple[Row, ...]
     orders: Mapping[str, str]
+    stops: Mapping[str, ConfigError]
 
 
 @contextmanager
@@ -187,7 +189,17 @@ def shared(tick: Tick) -> Shared:
         return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
 
     shares = tuple(share(table, own) for table, own in tables)
-    return Shared(records, learned, shares, strays, orders)
+    return Shared(records, learned, shares, strays, orders, _stops(learned, groups, at.source))
+
+
+def _stops(routes: Routes, groups: Sequence[Row], source: SourceSpec) -> dict[str, ConfigError]:
+    """Tables of topics that are declared otherwise than they were read until now."""
+    stops = dict[str, ConfigError]()
+    for topic, seen in _by_topic(groups).items():
+        error = routing.otherwise_declared(routes, topic, seen, source)
+        if error is not None:
+            stops |= dict.fromkeys(routes.tables.get(topic, ()), error)
+    return stops
 
 
 def _in_question(records: DataFrame, tables: Collection[str], split: Collection[str]) -> set[str]:
@@ -231,13 +243,9 @@ def _scattered(watch: Watch, found: Sequence[Row], routes: Routes) -> list[str]:
 
 def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSpec) -> Routes:
     """The routes with what a survey shows."""
-    by_topic: dict[str, list[Row]] = defaultdict(list)
-    for group in groups:
-        by_topic[group["topic"]].append(group)
-    modes = {}
+    by_topic, modes = _by_topic(groups), {}
     for topic, seen in by_topic.items():
-        deletes = routing.declared_deletes(routes, topic, seen, source)
-        mode = routing.mode(seen, deletes)
+        mode = routing.mode(seen, routing.declared_deletes(seen, source))
         if mode is not None:
             modes[topic] = mode
     rows = [group for group in groups if group["rule"] is None and group["reason"] is None]
@@ -246,3 +254,10 @@ def _learned(routes: Routes, groups: Sequence[Row], news: News, source: SourceSp
     }
     pairs = {(group["topic"], group["table"]) for group in rows}
     return routes.learned(pairs, modes, dict.fromkeys(by_topic.keys() & news.after.keys(), news.upto), partial)
+
+
+def _by_topic(groups: Sequence[Row]) -> dict[str, list[Row]]:
+    by_topic: dict[str, list[Row]] = defaultdict(list)
+    for group in groups:
+        by_topic[group["topic"]].append(group)
+    return by_topic

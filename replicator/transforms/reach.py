@@ -79,6 +79,7 @@ def of_one_transaction(records: DataFrame, known: Column) -> DataFrame:
     return marked.withColumn("position", F.when(below, lifted).otherwise(own)).drop("place", "_top")
 
 
+_LEAST = -(2**63)
 _OF_CHANGE = ("stream", "place", "table", "op", "key")
 _OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot", "source_ts_ms", "transaction")
 
@@ -96,7 +97,9 @@ def _place() -> tuple[Column, ...]:
 
 @cache
 def _mark() -> Column:
-    return F.struct("place", (-F.col("source_ts_ms")).alias("minus_ts"), "offset", F.col("transaction").alias("tx"))
+    told = F.col("source_ts_ms")
+    minus = F.when(told > _LEAST, -told)  # the least number has no counterpart, and is no time
+    return F.struct("place", minus.alias("minus_ts"), "offset", F.col("transaction").alias("tx"))
 
 
 @cache

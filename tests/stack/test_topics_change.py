@@ -1,4 +1,4 @@
-"""Which topics a source reads changes between two runs: bronze goes on, has every record once, and says what is gone."""
+"""Which topics a source reads changes between two runs: bronze goes on, has each record once, and says what is gone."""
 
 from __future__ import annotations
 
