@@ -12,7 +12,8 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import position, unavailable
+from replicator.debezium import headers, position, unavailable
+from replicator.debezium.surrogates import has_half
 from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Reading
 
@@ -189,7 +190,7 @@ def _names() -> tuple[Column, ...]:
     from_topic = F.when(F.col("flat") & (F.size(parts) >= 3), parts)
     table = F.coalesce(source["table"], source["table_name"], F.element_at(from_topic, -1))
     schema = F.coalesce(source["schema"], source["db"], F.element_at(from_topic, -2))
-    key_wrapped = F.coalesce(F.col("_key.schema").isNotNull() & F.col("_key.payload").isNotNull(), F.lit(False))
+    key_wrapped = headers.is_wrapped(F.col("key"), F.col("_key.schema"), F.col("_key.payload"))
     key_text = F.when(key_wrapped, F.col("_key.payload")).otherwise(F.col("key"))
     key_names = F.when(_is_object(key_text), F.json_object_keys(key_text))
     return (
@@ -294,6 +295,7 @@ def _reason() -> Column:
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")
         .when(~F.col("_object"), F.when(scalar, "unknown_shape").otherwise("malformed_json"))
         .when(broken, "malformed_json")
+        .when(has_half(F.col("value")) | has_half(F.col("key")), "invalid_utf8")
         .when(~F.col("op").isin(*ROW_OPERATIONS) | F.col("op").isNull(), "unknown_op")
         .when(F.col("table").isNull(), "unknown_table")
     )

@@ -31,8 +31,15 @@ def old_key(headers: Column) -> Column:
 
 def key_text(json: Column) -> Column:
     """A key without a converter's wrapper and without white space: records and headers of one key read the same."""
-    wrapped = F.get_json_object(json, "$.schema").isNotNull() & F.get_json_object(json, "$.payload").isNotNull()
-    return F.when(wrapped, F.get_json_object(json, "$.payload")).otherwise(F.get_json_object(json, "$"))
+    schema, payload = F.get_json_object(json, "$.schema"), F.get_json_object(json, "$.payload")
+    return F.when(is_wrapped(json, schema, payload), payload).otherwise(F.get_json_object(json, "$"))
+
+
+def is_wrapped(json: Column, schema: Column, payload: Column) -> Column:
+    """Whether a key is in a converter's wrapper, by two of its members: of what had no schema that one is null (A1)."""
+    alone = F.array_sort(F.json_object_keys(json)) == F.array(F.lit("payload"), F.lit("schema"))
+    is_one = schema.isNotNull() | (payload.startswith("{") & alone)
+    return F.coalesce(payload.isNotNull() & is_one, F.lit(False))
 
 
 def folder(headers: Column) -> Column:

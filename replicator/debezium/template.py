@@ -41,7 +41,8 @@ _MEMBERS = 500
 _ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
 
 # Possessive: nothing is ever tried again, and no text is too long for the stack.
-_ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
+# no surrogate: a half of a pair is no text
+_ESCAPE = r'\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})'
 _STRING = r'"[^"\\\x00-\x1f]*+(?:' + _ESCAPE + r'[^"\\\x00-\x1f]*+)*+"'
 _NUMBER = r"-?+(?:0|[1-9][0-9]{0,99}+)(?:\.[0-9]{1,99}+)?+(?:[eE][+-]?+[0-9]{1,9}+)?+"
 _SCALAR = f"(?:{_STRING}|{_NUMBER}|null|true|false)"

@@ -21,6 +21,12 @@ FLAT = {"id": 1, "price": "1.00", "__deleted": "false", "__op": "u", "__table": 
 
 CHANGE = {"rule": None, "reason": None, "table": "shop.orders", "source_name": "s", "flat": False}
 
+
+def _text(value: Any, note: str) -> str:
+    """As JSON, with a text in it as it is written there."""
+    return json.dumps(value).replace("@", note)
+
+
 # label: (topic, key, value, what is expected)
 CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "insert": (TOPIC, {"id": 1}, envelope("c", ROW), CHANGE | {
@@ -36,6 +42,10 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
         "op": "c", "wrapped": True, "key_wrapped": True, "position": AT_4}),
     "a null schema beside the payload": (TOPIC, {"id": 1}, wrapped(envelope("c", ROW)), CHANGE | {
         "op": "c", "wrapped": True, "key_wrapped": False, "row_names": ["id", "price"]}),
+    "a null schema beside a key's payload": (TOPIC, wrapped({"id": 1}), wrapped(envelope("c", ROW)), CHANGE | {
+        "op": "c", "wrapped": True, "key_wrapped": True, "key_names": ["id"]}),
+    "a key of columns called payload and schema": (TOPIC, {"schema": None, "payload": "x"}, envelope("c", ROW),
+        CHANGE | {"key_wrapped": False, "key_names": ["schema", "payload"]}),
     "key without, value with schema": (TOPIC, {"id": 1}, wrapped(envelope("c", ROW), SCHEMA), CHANGE | {
         "wrapped": True, "key_wrapped": False, "key_names": ["id"]}),
     "unknown fields are ignored": (TOPIC, {"id": 1}, envelope("c", ROW) | {"extra": {"x": [1]}}, CHANGE | {"op": "c"}),
@@ -89,6 +99,12 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "a number": (TOPIC, {"id": 1}, "17", {"reason": "unknown_shape", "rule": None}),
     "a text": (TOPIC, {"id": 1}, '"x"', {"reason": "unknown_shape", "rule": None}),
     "an array": (TOPIC, {"id": 1}, "[1,2]", {"reason": "unknown_shape", "rule": None}),
+    "half a surrogate pair": (TOPIC, {"id": 1}, _text(envelope("c", ROW | {"note": "@"}), r"a\ud83d"),
+        {"reason": "invalid_utf8", "rule": None}),
+    "half a pair in the key": (TOPIC, _text({"id": "@"}, r"\uDE00"), envelope("c", ROW),
+        {"reason": "invalid_utf8", "rule": None}),
+    "a whole pair, and the text of half a one": (
+        TOPIC, {"id": 1}, _text(envelope("c", ROW | {"note": "@"}), r"\ud83d\ude00 \\ud83d"), CHANGE),
     "unknown op": (TOPIC, {"id": 1}, envelope("x", ROW), {"reason": "unknown_op", "rule": None}),
     "op is missing": (TOPIC, {"id": 1}, {"after": ROW, "source": {"name": "s", "table": "orders", "db": "shop"}}, {
         "reason": "unknown_op", "rule": None}),

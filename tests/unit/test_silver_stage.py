@@ -17,7 +17,7 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, record
+from tests.builders import Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
@@ -112,6 +112,15 @@ def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
     )
     assert lake.rows() == {1: (2, False), 2: (2, False)}
     assert lake.reasons() == {3: "key_undecodable"}
+
+
+@pytest.mark.parametrize("keys", [(), ("id",)])
+def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(exact, tmp_path: Path, keys) -> None:
+    """A1: of what has no schema a converter writes ``"schema": null`` beside the payload."""
+    lake = silver_of(exact, tmp_path, keys)
+    lake.take(*[record(ORDERS, n, wrapped({"id": n}), wrapped(envelope("c", row(n, n), pos=10 + n))) for n in (1, 2)])
+    lake.take(record(ORDERS, 3, wrapped({"id": 1}), wrapped(envelope("d", None, row(1, 1), pos=30))))
+    assert lake.rows() == {1: (None, True), 2: (2, False)}
 
 
 def test_the_shard_that_a_routed_record_names_is_part_of_its_key(exact, tmp_path: Path) -> None:
