@@ -13,6 +13,7 @@ from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
@@ -138,10 +139,14 @@ def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCE
 
 
 def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
-    """The rows of files that alone are the table; Spark puts the columns of partitions behind all others."""
+    """The rows of files that alone are the table. Spark puts the columns of partitions behind all others, without what
+    is noted about them, such as their place in the key.
+    """
     columns = delta_files.schema(snapshot)
     rows = delta_files.read(spark, table.location, [file.path for file in files], columns)
-    return rows.select(*map(names.spark, columns.names)) if log.partition_by(spark) else rows
+    if not log.partition_by(spark):
+        return rows
+    return rows.select(*[F.col(names.spark(each.name)).alias(each.name, metadata=each.metadata) for each in columns])
 
 
 def _rewrite(

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import expressions, names
+from replicator.errors import SchemaRefused
 from replicator.transforms import shown
 
 SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS
@@ -48,11 +51,15 @@ def data_columns(columns: Sequence[str], keys: Sequence[str]) -> list[str]:
 
 
 def same_key(keys: Sequence[str], sides: Sides) -> Column:
-    """Keys are never NULL (a record without key is a dead letter, C1), so plain equality joins them."""
-    condition = F.lit(True)
-    for key in keys:
-        condition = condition & (sides.of_stored(key) == sides.of_change(key))
-    return condition
+    """Keys are never NULL (a record without key is a dead letter, C1), so plain equality joins them. Raises
+    SchemaRefused where there are none: any two rows would be one.
+    """
+    if not keys:
+        raise SchemaRefused(
+            "rows are to be joined by their key, and no column of the table is noted as one",
+            mend="Declare `keys` in conf/sources, then build the table again: `replicator rebuild`.",
+        )
+    return reduce(and_, (sides.of_stored(key) == sides.of_change(key) for key in keys))
 
 
 def is_newer(sides: Sides) -> Column:

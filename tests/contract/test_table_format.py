@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.spec import Applied, Evolution, Progress, Table
 from replicator.transforms import fold, merge
+from replicator.transforms.layout import key_of
 from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, made, state, states, upsert
 
 pytestmark = pytest.mark.spark
@@ -334,6 +335,27 @@ def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     assert (empty.written, empty.version) == (0, 2)
     assert world.format.progress(world.spark, table, "model") == Progress("model", 2)
     assert world.changed(table, 1, 2) == []
+
+
+def test_what_is_noted_of_a_key_is_read_back_where_it_parts_the_table(world: World) -> None:
+    """Who reads a table finds its key by its columns' notes (architecture 9.1), at every version, after new columns."""
+    table = replace(world.table("noted"), keys=("k", "b"), partition_by=("b",))
+    notes = {"k": {"name": "k", "key": 1}, "b": {"name": "B", "key": 0}}
+
+    def noted(*rows: tuple[Any, ...]) -> DataFrame:
+        made_ = world.frame(*rows, ddl=SILVER)
+        return made_.withMetadata("k", notes["k"]).withMetadata("b", notes["b"])
+
+    world.format.apply(noted((1, 7, "x", "10", False, None, 1)), table, Progress("bronze", 1))
+    world.format.apply(noted((1, 8, "x", "20", False, None, 1), (1, 9, "y", "20", False, None, 1)), table,
+                       Progress("bronze", 2))  # fmt: skip
+    for version in (None, 0):
+        read = world.format.read(world.spark, table, version)
+        assert {each.name: each.metadata for each in read.schema if each.metadata} == notes
+        assert key_of(read.schema) == ("b", "k")
+    world.format.evolve(world.spark, table, Evolution(widened=(("a", "bigint"),)))
+    assert key_of(world.format.read(world.spark, table).schema) == ("b", "k")
+    assert sorted(row["a"] for row in world.format.read(world.spark, table).collect()) == [8, 9]
 
 
 def test_of_a_delete_the_key_alone_counts(world: World) -> None:

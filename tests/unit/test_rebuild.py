@@ -197,9 +197,14 @@ def test_a_damaged_cell_is_mended_and_a_column_retyped_while_readers_see_all_row
     assert world.leftovers() == []
 
 
-def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(exact: SparkSession, tmp_path: Path) -> None:
-    """C-7: it stops, keys are declared, a rebuild replaces its rows, and it goes on; a copy follows."""
-    world = World(exact, tmp_path, told=Declaration(NAME, COLUMNS, twins=("hudi",)))
+@pytest.mark.parametrize("kind", [MemoryFormat, DeltaFormat])
+def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(
+    exact: SparkSession, tmp_path: Path, kind: type[Any]
+) -> None:
+    """C-7: it stops, keys are declared, a rebuild replaces its rows, and it goes on; a copy follows. The new key
+    has the column that parts the table.
+    """
+    world = World(exact, tmp_path, kind(), JsonControl(exact), Declaration(NAME, COLUMNS, twins=("hudi",)))
     world.take(*STORY[:3])
     assert [each.written for each in twins.follow(exact, world.at)] == [3]
     stopped = world.take(change(8, "c", 5, 5, "y", kafka={"id": 5, "t": "y"}))
@@ -213,6 +218,7 @@ def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(exact: SparkSe
     table, twin = (world.format.read(exact, each) for each in (world.table, world.at.lake.twin("s", NAME, "hudi")))
     assert key_of(twin.schema) == ("id", "t")
     assert compare.differences(table, twin, ["id", "t"]).isEmpty()
+    assert world.rebuild().verdict == EQUAL
 
 
 def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
