@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,6 +21,7 @@ from replicator.hadoop import file_system, text, unreachable
 _SUFFIX = ".json"
 _BESIDE = ".new"
 _LOCAL = "file:"
+_NOT_THERE = "java.io.FileNotFoundException"
 _CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
 
 
@@ -132,6 +134,26 @@ def exists(spark: SparkSession, path: str) -> bool:
         raise unreachable(path, error) from error
 
 
+def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
+    """Whether some file's name directly below the folder is of the pattern: asked of a store by one listing, which ends
+    with the first. Raises Unreachable.
+    """
+    files, place, _ = file_system(spark, folder)
+    local = _locally(files, place)
+    if local is not None:
+        return any(map(pattern.fullmatch, os.listdir(local)))
+    try:
+        found = files.listStatusIterator(place)
+        while found.hasNext():
+            if pattern.fullmatch(str(found.next().getPath().getName())):
+                return True
+    except Py4JJavaError as error:
+        if str(error.java_exception.getClass().getName()) == _NOT_THERE:
+            return False
+        raise unreachable(folder, error) from error
+    return False
+
+
 def files(spark: SparkSession, folder: str) -> list[tuple[str, int]]:
     """Paths below a folder of the files there at any depth, and when each was changed, in epoch milliseconds. Raises
     Unreachable.
@@ -160,15 +182,22 @@ def usage(spark: SparkSession, folder: str) -> tuple[int, int]:
 def _listed(spark: SparkSession, folder: str) -> list[tuple[str, int, int]]:
     """Path below the folder, bytes and time of change of each file in it."""
     files, place, jvm = file_system(spark, folder)
-    root = unquote(gateway.uri(files.makeQualified(place)))
-    if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)):
+    local = _locally(files, place)
+    if local is not None:
         return list(_on_disk(local))
+    root = unquote(gateway.uri(files.makeQualified(place)))
     try:
         listed = jvm.org.apache.hadoop.util.functional.RemoteIterators.toList(files.listFiles(place, True))
         found = gateway.statuses(spark, jvm.PythonUtils.toSeq(listed))
     except Py4JJavaError as error:
         raise unreachable(folder, error) from error
     return [(unquote(uri)[len(root) + 1 :], size, changed) for uri, size, changed in found]
+
+
+def _locally(files: Any, place: Any) -> str | None:
+    """The path of a folder on this machine's disk; None where it is elsewhere, or not there."""
+    root = unquote(gateway.uri(files.makeQualified(place)))
+    return local if root.startswith(_LOCAL) and os.path.isdir(local := root.removeprefix(_LOCAL)) else None
 
 
 def _on_disk(folder: str) -> Iterator[tuple[str, int, int]]:

@@ -16,7 +16,16 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, names
 from replicator.errors import TableMissing
-from replicator.formats import control, delta_feed, delta_files, delta_past, delta_token, delta_upkeep, delta_write
+from replicator.formats import (
+    control,
+    delta_feed,
+    delta_files,
+    delta_log,
+    delta_past,
+    delta_token,
+    delta_upkeep,
+    delta_write,
+)
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
@@ -75,10 +84,9 @@ class DeltaFormat:
         return delta_past.moment(spark, table, when)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders with a Delta log."""
-        return tuple(
-            child for child in control.folders(spark, folder) if control.exists(spark, f"{folder}/{child}/_delta_log")
-        )
+        """Sub-folders whose log has a commit: a writer that died within its first one leaves a log without."""
+        children = control.folders(spark, folder)
+        return tuple(child for child in children if delta_log.is_begun(spark, f"{folder}/{child}"))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """Delta's own table id."""

@@ -5,6 +5,7 @@ a Spark job.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,10 +15,13 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import gateway, sparkline
-from replicator.formats import delta_files
+from replicator.formats import control, delta_files
 
 _FEW_COMMITS = 10
 """So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""
+
+_COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
+"""The name of a commit, or of what commits before it add up to."""
 
 _KNOWN = 256
 """Of a table with more files the driver does not keep account."""
@@ -255,6 +259,13 @@ class Log:
 
     def _log(self, spark: SparkSession) -> Any:
         return gateway.of(spark).org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, self._location)  # noqa: SLF001
+
+
+def is_begun(spark: SparkSession, location: str) -> bool:
+    """Whether a table's log has a commit, by the names in it: one listing, which asks no more of a store than the
+    question whether the log is there.
+    """
+    return control.holds(spark, f"{location}/_delta_log", _COMMIT)
 
 
 def unsaid(spark: SparkSession) -> list[Any]:

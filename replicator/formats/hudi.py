@@ -62,9 +62,9 @@ class HudiFormat:
         return moments.chosen(table, kept, when, f"A table in Hudi keeps its last {RETAINED} commits.")
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
-        """Sub-folders with a table of Hudi's."""
+        """Sub-folders with a table of Hudi's that has a commit: a writer that died within its first one leaves none."""
         children = control.folders(spark, folder)
-        return tuple(child for child in children if Timeline(f"{folder}/{child}").exists(spark))
+        return tuple(child for child in children if Timeline(f"{folder}/{child}").is_begun(spark))
 
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """A random id, made when the table was."""

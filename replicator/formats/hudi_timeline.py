@@ -8,6 +8,7 @@ it, so the newest one tells the table's state although Hudi archives and cleans 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -26,6 +27,9 @@ KEY = "replicator.commit"
 
 TOKEN = "replicator.token"  # noqa: S105 - of a lease
 """There as well: the token of the writer that made it (decision 0026)."""
+
+_COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)")
+"""The name of the file that completes a commit, in tables of version 6."""
 
 RETAINED = 24
 """So many commits back, of any kind, a version can be read; cleaning keeps their files."""
@@ -86,6 +90,10 @@ class Timeline:
     def retained(self) -> Sequence[Commit]:
         """Those of what :meth:`commits` found last whose versions can be read."""
         return [commit for commit in list(self._known.values())[-RETAINED:] if commit is not None]
+
+    def is_begun(self, spark: SparkSession) -> bool:
+        """Whether it has a completed commit, by the names of its files."""
+        return control.holds(spark, f"{self._location}/.hoodie", _COMPLETED)
 
     def exists(self, spark: SparkSession) -> bool:
         """Whether there is a table of Hudi's."""

@@ -492,6 +492,26 @@ def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: 
     assert len(set(seen)) == 2
 
 
+@pytest.mark.usefixtures("no_merge")
+def test_a_first_write_that_died_leaves_no_table(tmp_path: Path, world: World) -> None:
+    """What has no commit is not among the tables of its folder, and the next write makes the table."""
+    table = Table("t", f"{tmp_path}/t", ("k",), merge_on_read=world.merge_on_read)
+    world.format.append(world.frame((1, "a")), table, Progress("query", 0))
+    for commit in Path(table.location).glob("*/[0-9]*[0-9].*"):
+        if commit.suffix in (".json", ".commit", ".deltacommit"):
+            commit.unlink()
+            commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    if isinstance(world.format, MemoryFormat | Mixed):
+        shutil.rmtree(table.location, ignore_errors=True)
+        (tmp_path / "t").mkdir()
+    restarted = type(world.format)()
+    assert restarted.tables(world.spark, str(tmp_path)) == ()
+    assert restarted.version(world.spark, table) is None
+    restarted.apply(world.fold([(1, upsert("10", 1, "X"))]), table, Progress("bronze", 1))
+    assert restarted.tables(world.spark, str(tmp_path)) == ("t",)
+    assert states(restarted.read(world.spark, table).collect()) == {1: state(1, "X", "10")}
+
+
 def test_files_without_a_commit_are_not_read(world: World) -> None:
     """A crash before the commit leaves the old table as it was, and the repeated batch is written once."""
     if not isinstance(world.format, DeltaFormat):

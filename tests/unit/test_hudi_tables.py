@@ -143,6 +143,21 @@ def test_a_partition_column_that_the_table_has_not_stops_it_alone(exact, tmp_pat
     assert accounts["s/shop.twin"].error is None
 
 
+@pytest.mark.parametrize("kind", ["delta", "hudi"])
+def test_a_first_write_that_died_ends_no_source(exact, tmp_path: Path, kind: str) -> None:
+    """A folder without a commit, in hudi as in delta, is no table whose progress is lost: it is made from bronze."""
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format=kind), Declaration(TWIN, COLUMNS)))
+    world.take(*STEPS[0])
+    for commit in Path(Lake(str(tmp_path)).silver("s", ORDERS).location).glob("*/[0-9]*[0-9].*"):
+        if commit.suffix in (".json", ".commit"):
+            commit.unlink()
+            commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    world.format = MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()})
+    accounts = world.take(*STEPS[1])
+    assert [str(account.error) for account in accounts.values() if account.error] == []
+    assert world.rows(ORDERS) == world.rows(TWIN)
+
+
 def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
     """What lies there decides; nothing is written beside it."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS),))
