@@ -1,8 +1,8 @@
 """Tables in Hudi. Progress stands in the metadata of the commit that holds the rows (``hudi_timeline.Note``).
 
 What a row becomes is decided by ``transforms/merge.py`` before Hudi sees it, as for every format: rows arrive joined,
-and Hudi's own merging by ``_seq`` is a second guard (debezium.md M8). Its index is global where the key does not hold
-the partition, so that a row whose partition changes moves instead of being there twice.
+and Hudi keeps what was committed last (``hudi_order``). Its index is global where the key does not hold the partition,
+so that a row whose partition changes moves instead of being there twice.
 """
 
 from __future__ import annotations
@@ -291,7 +291,9 @@ class HudiFormat:
                 where=table.location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
-        options = hudi_options.write(table.location, rows.columns, note, operation) | {KEY: note.text()}
+        options = hudi_options.write(table.location, note, operation) | {KEY: note.text()}
+        if commits:
+            self._timelines[table.location].order_by_commit(rows.sparkSession)
         failpoints.hit("hudi.commit_noted")
         if self._fence.token is not None:
             options[TOKEN] = json.dumps(asdict(self._fence.token))

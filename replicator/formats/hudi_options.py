@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from replicator.formats.hudi_timeline import RETAINED, Note
 
 COPY_ON_WRITE, MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -58,8 +56,8 @@ def upkeep() -> dict[str, str]:
     }
 
 
-def write(location: str, columns: Sequence[str], note: Note, operation: str) -> dict[str, str]:
-    """The options of one write of rows of these columns."""
+def write(location: str, note: Note, operation: str) -> dict[str, str]:
+    """The options of one write."""
     parts = ",".join(note.partition_by)
     options = {
         **_ALWAYS,
@@ -72,8 +70,6 @@ def write(location: str, columns: Sequence[str], note: Note, operation: str) -> 
         generator = "ComplexKeyGenerator" if parts else "NonpartitionedKeyGenerator"
         options["hoodie.datasource.write.recordkey.field"] = ",".join(note.keys)
         options["hoodie.datasource.write.keygenerator.class"] = f"org.apache.hudi.keygen.{generator}"
-    if "_seq" in columns:
-        options["hoodie.table.ordering.fields"] = "_seq"
     if set(note.partition_by) <= set(note.keys):
         options["hoodie.index.type"] = "SIMPLE"
     else:

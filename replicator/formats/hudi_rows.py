@@ -30,7 +30,7 @@ def shaped(rows: DataFrame, commit: Commit, *more: Column) -> DataFrame:
 
 def told(stored: DataFrame, difference: DataFrame, keys: Sequence[str]) -> DataFrame:
     """A difference with its ``_action`` on the rows at rest. A row that goes is the stored one: Hudi asks a delete for
-    its place in the order, and for its partition.
+    its partition.
     """
     sides = merge.Sides()
     there = stored.withColumn("_there", F.lit(True)).alias(sides.stored)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from replicator import gateway
-from replicator.formats import control
+from replicator.formats import control, hudi_order
 from replicator.spec import Kept
 
 KEY = "replicator.commit"
@@ -111,6 +111,10 @@ class Timeline:
             found[begun] = self._known[begun] if begun in self._known else _commit(timeline, instant)
         self._known = found
         return [commit for commit in found.values() if commit is not None]
+
+    def order_by_commit(self, spark: SparkSession) -> None:
+        """See ``hudi_order``."""
+        hudi_order.by_commit(spark, self._client(spark))
 
     def kept(self, spark: SparkSession, *, merge_on_read: bool) -> Kept:
         """How the table lies there, with the paths of its partitions, sorted."""

@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import gateway
 from replicator.errors import SchemaRefused, TableMissing, VersionMissing
+from replicator.formats import hudi_options
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
+from replicator.formats.hudi_timeline import Timeline
 from replicator.formats.memory import MemoryFormat
 from replicator.formats.mixed import MixedFormat
 from replicator.spec import Applied, Evolution, Progress, Table
@@ -356,6 +358,41 @@ def test_what_is_noted_of_a_key_is_read_back_where_it_parts_the_table(world: Wor
     world.format.evolve(world.spark, table, Evolution(widened=(("a", "bigint"),)))
     assert key_of(world.format.read(world.spark, table).schema) == ("b", "k")
     assert sorted(row["a"] for row in world.format.read(world.spark, table).collect()) == [8, 9]
+
+
+def test_a_difference_goes_back_in_the_order(world: World) -> None:
+    """A rebuild by another order, a twin: a row that goes to a lower `_seq` is written, and what comes later joins."""
+    table = world.table("back")
+    world.apply("back", [(1, upsert("50", 1, "X")), (2, upsert("50", 2, "Y")), (3, upsert("50", 3, "Z"))])
+    lower = [(1, 7, "x", "30", False, None, 1, "upsert"), (2, None, None, None, None, None, None, "delete")]
+    applied = world.format.put(world.frame(*lower, ddl=f"{SILVER}, _op STRING"), table, Progress("rebuild", 1))
+    assert (applied.inserted, applied.updated, applied.deleted) == (0, 1, 1)
+    assert world.states("back") == {1: state(7, "x", "30"), 3: state(3, "Z", "50")}
+    world.apply("back", [(1, upsert("40", 8, "y")), (2, upsert("40", 9, "W"))])
+    wanted = {1: state(8, "y", "40"), 2: state(9, "W", "40"), 3: state(3, "Z", "50")}
+    assert world.states("back") == wanted
+    world.format.maintain(world.spark, table, 168)
+    assert world.states("back") == wanted
+
+
+def test_a_table_in_hudi_that_was_made_with_an_order_goes_back_too(world: World, monkeypatch) -> None:
+    """Tables at rest lose the field that orders them with the next write, logs that were not merged included."""
+    if not isinstance(world.format, HudiFormat):
+        pytest.skip("a property of Hudi's tables")
+    table, write = world.table("ordered"), hudi_options.write
+    order = {"hoodie.table.ordering.fields": "_seq"}
+    monkeypatch.setattr(hudi_options, "write", lambda *told: write(*told) | order)
+    monkeypatch.setattr(Timeline, "order_by_commit", lambda *_: None)
+    world.apply("ordered", [(1, upsert("50", 1, "X")), (2, upsert("50", 2, "Y"))])
+    world.apply("ordered", [(2, upsert("60", 3, "Z"))])
+    monkeypatch.undo()
+    lower = [(1, 7, "x", "30", False, None, 1, "upsert"), (2, None, None, None, None, None, None, "delete")]
+    world.format.put(world.frame(*lower, ddl=f"{SILVER}, _op STRING"), table, Progress("rebuild", 1))
+    assert world.states("ordered") == {1: state(7, "x", "30")}
+    assert order.keys().isdisjoint(Path(table.location, ".hoodie/hoodie.properties").read_text().split("="))
+    world.apply("ordered", [(1, upsert("40", 8, "y")), (2, upsert("40", 9, "W"))])
+    world.format.maintain(world.spark, table, 168)
+    assert world.states("ordered") == {1: state(8, "y", "40"), 2: state(9, "W", "40")}
 
 
 def test_of_a_delete_the_key_alone_counts(world: World) -> None:
