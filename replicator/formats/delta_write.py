@@ -17,8 +17,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator import gateway, names
-from replicator.errors import StaleWriter
-from replicator.formats import delta_commit, delta_files, delta_marks, delta_merge, delta_rewrite, delta_token
+from replicator.errors import StaleWriter, TableStopped
+from replicator.formats import (
+    control,
+    delta_commit,
+    delta_files,
+    delta_marks,
+    delta_merge,
+    delta_rewrite,
+    delta_token,
+    refusals,
+)
 from replicator.formats.delta_log import AddedFile, Log, partitions
 from replicator.formats.delta_merge import Merging
 from replicator.protocols import UNFENCED, Fence
@@ -54,10 +63,12 @@ def insert(
     properties: Mapping[str, str],
     fence: Fence = UNFENCED,
 ) -> Applied:
-    """Add rows, making a table that is not there with these properties."""
+    """Add rows, making a table that is not there with these properties. Raises TableStopped where it cannot be."""
     spark = rows.sparkSession
     snapshot = log.snapshot(spark)
     before = None if snapshot is None else int(snapshot.version())
+    if snapshot is None:
+        _refuse(rows, table)
     if snapshot is not None and progress is not None and _same(rows.schema, delta_files.schema(snapshot)):
         delta_commit.append(rows, snapshot, progress, fence)
     else:
@@ -76,6 +87,7 @@ def insert(
 def overwrite(rows: DataFrame, table: Table, before: int, progress: Progress, fence: Fence = UNFENCED) -> Applied:
     """All rows, columns and partitions of a table anew, behind the version ``before``."""
     spark = rows.sparkSession
+    refusals.keys_in_parts(rows, table.keys, table.partition_by, table.name)
     options = {"overwriteSchema": "true", "txnAppId": progress.input, "txnVersion": str(progress.version)}
     writer = rows.write.format("delta").mode("overwrite").options(**options)
     with delta_token.committing(spark, fence, table.location):
@@ -95,6 +107,7 @@ def merge(
 ) -> Applied:
     """What ``delta_merge`` says, to the newest snapshot."""
     spark = merging.changes.sparkSession
+    refusals.keys_in_parts(merging.changes, merging.keys, log.partition_by(spark), table.name)
     anew = _rewritable(spark, log, snapshot, ways.rewritten_bytes)
     live = _markable(spark, log, snapshot, ways.marked_files) if anew is None else None
     plain = _replaceable(spark, log, snapshot, ways.marked_files) if anew is None else None
@@ -147,6 +160,19 @@ def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: S
     if not log.partition_by(spark):
         return rows
     return rows.select(*[F.col(names.spark(each.name)).alias(each.name, metadata=each.metadata) for each in columns])
+
+
+def _refuse(rows: DataFrame, table: Table) -> None:
+    """Raise TableStopped where no table can be made of these rows, or not there."""
+    if control.exists(rows.sparkSession, f"{table.location}/.hoodie"):
+        raise TableStopped(
+            "a table in Hudi lies there, and it is to be one in Delta",
+            where=table.name,
+            mend="Put `format: hudi` and `formats: [delta, hudi]` back, or remove the table's folder: the next run "
+            "builds it in Delta.",
+        )
+    refusals.in_delta(rows.schema, table.partition_by, table.name)
+    refusals.keys_in_parts(rows, table.keys, table.partition_by, table.name)
 
 
 def _rewrite(

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, moments, names
 from replicator.errors import SchemaRefused, StaleWriter, TableMissing, TableStopped
-from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep
+from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep, refusals
 from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
 from replicator.protocols import UNFENCED, Fence
@@ -272,7 +272,9 @@ class HudiFormat:
         *,
         deleted: int = 0,
     ) -> Note:
-        """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours."""
+        """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours or
+        cannot keep the rows.
+        """
         last = commits[-1].note if commits else _first(table)
         moved = {} if progress is None else {progress.input: progress.version}
         note = replace(
@@ -291,6 +293,9 @@ class HudiFormat:
                 where=table.location,
                 mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
             )
+        refusals.in_hudi(rows.schema, note.partition_by, table.name)
+        refusals.keys_in_hudi(rows, note.keys, table.name)
+        refusals.keys_in_parts(rows, note.keys, note.partition_by, table.name)
         options = hudi_options.write(table.location, note, operation) | {KEY: note.text()}
         if commits:
             self._timelines[table.location].order_by_commit(rows.sparkSession)

@@ -143,6 +143,32 @@ def test_a_partition_column_that_the_table_has_not_stops_it_alone(exact, tmp_pat
     assert accounts["s/shop.twin"].error is None
 
 
+def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact, tmp_path: Path) -> None:
+    """docs/limits.md: said before anything is written, by the name of the column, and the next batch meets no rest of
+    it; the other table goes on.
+    """
+    nested = Column("times", "array<micro_timestamp>")
+    cases = {
+        "cannot begin with a digit: 2fa": (Column("2fa", "int"), {}, 1, 1),
+        "times without a zone within another type: times": (nested, {}, [1_700_000_000_000_000], 1),
+        "timestamp_ntz cannot part a table": (Column("at", "micro_timestamp"), {"partition_by": ("at",)}, 1, 1),
+        "binary cannot part a table": (Column("at", "binary"), {"partition_by": ("at",)}, "AAE=", 1),
+        "a key that is an empty text": (Column("name", "string"), {"keys": ("name",)}, "", 1),
+        "one behind the other": (Column("name", "string"), {"keys": ("name", "id")}, "a,id:7", 1),
+    }
+    for at, (says, (column, kept, value, key)) in enumerate(cases.items()):
+        told = Declaration(ORDERS, (Column("id", "int"), column), format="hudi", **kept)
+        world = World(exact, tmp_path / str(at), (told, Declaration(TWIN, COLUMNS)))
+        row = {"id": key, column.name: value}
+        key_of = {each: row[each] for each in kept.get("keys", ("id",))}
+        bad = record(f"s.{ORDERS}", 0, key_of, envelope("c", row, pos=100, table=ORDERS))
+        for each in (bad, replace(bad, offset=1)):
+            accounts = world.take(each, change("c", each.offset, 1, "ALFKI", "EtaH", TWIN))
+            assert says in str(accounts[f"s/{ORDERS}"].error)
+            assert "format: delta" in str(accounts[f"s/{ORDERS}"].error) or "partition_by" in kept
+            assert accounts[f"s/{TWIN}"].error is None
+
+
 @pytest.mark.parametrize("kind", ["delta", "hudi"])
 def test_a_first_write_that_died_ends_no_source(exact, tmp_path: Path, kind: str) -> None:
     """A folder without a commit, in hudi as in delta, is no table whose progress is lost: it is made from bronze."""
@@ -156,6 +182,30 @@ def test_a_first_write_that_died_ends_no_source(exact, tmp_path: Path, kind: str
     accounts = world.take(*STEPS[1])
     assert [str(account.error) for account in accounts.values() if account.error] == []
     assert world.rows(ORDERS) == world.rows(TWIN)
+
+
+@pytest.mark.parametrize("kind", ["delta", "hudi"])
+def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path, kind: str) -> None:
+    """Empty text in a column that parts the table and is of the key: each change would add a row."""
+    told = Declaration(ORDERS, COLUMNS, keys=("id", "customer"), format=kind, partition_by=("customer",))
+    world = World(exact, tmp_path, (told,))
+    for offset, customer in enumerate(("", "ALFKI", "", "__HIVE_DEFAULT_PARTITION__")):
+        error = world.take(change("c", offset, 1, customer, "EtaH"))[f"s/{ORDERS}"].error
+        assert "cannot be kept in a column that is of the key and parts the table: customer" in str(error)
+
+
+def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> None:
+    """`formats` and `format` both taken out of the configuration: nobody would see the rows that are there."""
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format="hudi"),))
+    world.take(change("c", 0, 1, "ALFKI", "EtaH"))
+    there, world.format = world.format, DeltaFormat()
+    world.tables = (Declaration(ORDERS, COLUMNS),)
+    error = world.take(change("c", 1, 2, "ALFKI", "EtaH"))[f"s/{ORDERS}"].error
+    assert isinstance(error, TableStopped)
+    assert "a table in Hudi lies there" in str(error)
+    world.format, world.tables = there, (Declaration(ORDERS, COLUMNS, format="hudi"),)
+    assert world.take(change("c", 2, 3, "ALFKI", "EtaH"))[f"s/{ORDERS}"].error is None
+    assert [row[0] for row in world.rows(ORDERS)] == [1, 2, 3]
 
 
 def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
