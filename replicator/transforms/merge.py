@@ -31,10 +31,12 @@ SYSTEM_DDL = "_seq STRING, _deleted BOOLEAN, _column_seq MAP<STRING,STRING>, _so
 
 @dataclass(frozen=True)
 class Sides:
-    """The two rows that meet, by the alias of each side in a join or MERGE."""
+    """The two rows that meet, by the alias of each side in a join or MERGE. No column may have such a name, see
+    ``layout.RESERVED``: a field of a column that is selected beside it would be meant.
+    """
 
-    stored: str = "t"
-    change: str = "s"
+    stored: str = "_before"
+    change: str = "_image"
 
     def of_stored(self, column: str) -> Column:
         """A column of the stored row."""

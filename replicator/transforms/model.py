@@ -57,7 +57,7 @@ def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> 
 def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], key: Sequence[str]) -> DataFrame:
     if stored is None:
         return fresh.select(*map(names.spark, [*columns, NUMBER]), F.lit("upsert").alias("_op"))
-    sides = merge.Sides(stored="old", change="new")
+    sides = merge.Sides()
     old = stored.select(*map(names.spark, columns)).withColumn(_THERE, F.lit(True)).alias(sides.stored)
     both = old.join(fresh.alias(sides.change), merge.same_key(key, sides), how="full")
     gone, added = sides.of_change(NUMBER).isNull(), sides.of_stored(_THERE).isNull()

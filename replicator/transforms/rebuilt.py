@@ -16,7 +16,7 @@ from replicator.transforms import compare, merge
 from replicator.transforms.layout import version_of
 from replicator.transforms.reshape import OURS
 
-SIDES = merge.Sides(stored="present", change="wanted")
+SIDES = merge.Sides()
 
 
 def difference(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> DataFrame:

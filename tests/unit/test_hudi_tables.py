@@ -208,6 +208,17 @@ def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> No
     assert [row[0] for row in world.rows(ORDERS)] == [1, 2, 3]
 
 
+def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: Path) -> None:
+    """In Hudi a change is joined by a select that names columns: none of them is taken for the row that has it."""
+    columns = (Column("id", "int"), *(Column(name, "map") for name in ("s", "t", "old", "new", "image")))
+    world = World(exact, tmp_path, (Declaration(ORDERS, columns, format="hudi"),))
+    for n in (1, 2):
+        row = {"id": 1, **{each.name: {"_seq": str(n), "id": "x"} for each in columns[1:]}}
+        told = record(f"s.{ORDERS}", n, {"id": 1}, envelope("u", row, pos=100 + n, table=ORDERS))
+        assert world.take(told)[f"s/{ORDERS}"].error is None
+    assert world.rows(ORDERS)[0][1:6] == ({"_seq": "2", "id": "x"},) * 5
+
+
 def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
     """What lies there decides; nothing is written beside it."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS),))
