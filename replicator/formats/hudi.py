@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, moments, names
-from replicator.errors import SchemaRefused, StaleWriter, TableMissing, TableStopped
+from replicator.errors import SchemaRefused, StaleWriter, TableMissing
 from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep, refusals
 from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
@@ -287,12 +287,7 @@ class HudiFormat:
         )
         if list(self._commits(rows.sparkSession, table)[-1:]) != list(commits[-1:]):
             raise StaleWriter("another writer has changed the table meanwhile", where=table.name)
-        if self._timelines[table.location].is_foreign:
-            raise TableStopped(
-                "a table of Hudi's lies there that somebody else has written, perhaps with other keys",
-                where=table.location,
-                mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
-            )
+        self._timelines[table.location].refuse()
         refusals.in_hudi(rows.schema, note.partition_by, table.name)
         refusals.keys_in_hudi(rows, note.keys, table.name)
         refusals.keys_in_parts(rows, note.keys, note.partition_by, table.name)

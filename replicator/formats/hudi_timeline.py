@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from replicator import gateway
+from replicator.errors import TableStopped
 from replicator.formats import control, hudi_order
 from replicator.spec import Kept
 
@@ -82,14 +83,28 @@ class Timeline:
         self._known: dict[str, Commit | None] = {}
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether somebody else has written the table, by what :meth:`commits` saw last."""
-        return bool(self._known) and not any(self._known.values())
-
-    @property
     def retained(self) -> Sequence[Commit]:
         """Those of what :meth:`commits` found last whose versions can be read."""
         return [commit for commit in list(self._known.values())[-RETAINED:] if commit is not None]
+
+    def refuse(self) -> None:
+        """Raise TableStopped where no commit of ours should come behind those that :meth:`commits` saw last: somebody
+        else has written the table; or by this machine's clock, which Hudi names commits by, the newest one is still to
+        come, so that one of ours would stand before it and nobody would see it.
+        """
+        if self._known and not any(self._known.values()):
+            raise TableStopped(
+                "a table of Hudi's lies there that somebody else has written, perhaps with other keys",
+                where=self._location,
+                mend="Move it away, or give the lake another root: the next run builds the table from bronze.",
+            )
+        ahead = _began(max(self._known, default="")) - datetime.now(timezone.utc)
+        if ahead > timedelta():
+            raise TableStopped(
+                f"the table's newest commit lies {ahead.total_seconds():.0f} seconds ahead of this machine's clock",
+                where=self._location,
+                mend="Nothing was written. Set the clocks of the machines that write the lake, then run again.",
+            )
 
     def is_begun(self, spark: SparkSession) -> bool:
         """Whether it has a completed commit, by the names of its files."""
@@ -157,6 +172,11 @@ def clock(spark: SparkSession, text: str) -> datetime:
     times = gateway.of(spark).org.apache.hudi.common.table.timeline.HoodieInstantTimeGenerator
     milliseconds = int(times.parseDateFromInstantTime(text).getTime())
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=milliseconds)
+
+
+def _began(instant: str) -> datetime:
+    """When a commit of this name began, which is in UTC as ``hudi_options`` has it, to the millisecond."""
+    return datetime.strptime(f"{instant or '1970010100'}0000000"[:17], "%Y%m%d%H%M%S%f").replace(tzinfo=timezone.utc)
 
 
 def _note(told: dict[str, Any]) -> Note:

@@ -219,6 +219,21 @@ def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: P
     assert world.rows(ORDERS)[0][1:6] == ({"_seq": "2", "id": "x"},) * 5
 
 
+def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact, tmp_path: Path) -> None:
+    """Hudi names commits by the clock and orders them by name: a commit that stands before another is never seen."""
+    table, format_ = Table("t", str(tmp_path / "t"), ("id",)), HudiFormat()
+
+    def rows(seq: str) -> Any:
+        return made(exact, [(1, seq, False, None, 1)], f"id INT, {merge.SYSTEM_DDL}")
+
+    format_.apply(rows("10"), table, Progress("bronze", 1))
+    for step in Path(table.location, ".hoodie").glob("2*"):
+        step.rename(step.with_name(f"29{step.name[2:]}"))
+    with pytest.raises(TableStopped, match="seconds ahead of this machine's clock"):
+        format_.apply(rows("20"), table, Progress("bronze", 2))
+    assert HudiFormat().progress(exact, table, "bronze") == Progress("bronze", 1)
+
+
 def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
     """What lies there decides; nothing is written beside it."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS),))
