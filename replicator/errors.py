@@ -278,7 +278,7 @@ class TargetRefused(TableStopped):
         return cls(what, where=model, mend=f"Mend {cause} first.")
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """What an error that is not ours says, in one line: of Spark's parser the first one is empty."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from replicator.spec import Table
 
 
+_PANIC = "PanicException"
+"""What pyo3 makes of a panic in Rust, which is no Exception: hudi-rs meets a type that it has no word for."""
+
+
 @contextmanager
 def reading(table: Table) -> Iterator[None]:
     """Errors of the libraries below, which have no common root, as ours."""
@@ -20,7 +24,9 @@ def reading(table: Table) -> Iterator[None]:
         yield
     except ReplicatorError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+            raise
         raise ReplicatorError(
             f"table {table.name} cannot be read without Spark: {first_line(error)}", where=table.location, mend=SPARK
         ) from error

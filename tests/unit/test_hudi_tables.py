@@ -11,7 +11,7 @@ import pytest
 
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
-from replicator.errors import SchemaRefused, TableStopped
+from replicator.errors import ReplicatorError, SchemaRefused, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
@@ -217,6 +217,16 @@ def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: P
         told = record(f"s.{ORDERS}", n, {"id": 1}, envelope("u", row, pos=100 + n, table=ORDERS))
         assert world.take(told)[f"s/{ORDERS}"].error is None
     assert world.rows(ORDERS)[0][1:6] == ({"_seq": "2", "id": "x"},) * 5
+
+
+def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact, tmp_path: Path) -> None:
+    """hudi-rs panics at a time without a zone: an error of ours, with the other engine."""
+    told = Declaration(ORDERS, (COLUMNS[0], Column("at", "micro_timestamp")), format="hudi")
+    world = World(exact, tmp_path, (told,))
+    row = {"id": 1, "at": 1_700_000_000_000_000}
+    world.take(record(f"s.{ORDERS}", 0, {"id": 1}, envelope("c", row, pos=100, table=ORDERS)))
+    with pytest.raises(ReplicatorError, match=r"cannot be read without Spark.*--engine spark"):
+        LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path))).ask("SELECT * FROM orders", None)
 
 
 def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact, tmp_path: Path) -> None:
