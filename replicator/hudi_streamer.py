@@ -26,7 +26,15 @@ _SIMPLE = {
     "boolean": "boolean",
     "float": "float",
     "double": "double",
+    "int date": "date",
+    "int time-millis": "time",
+    "long time-micros": "micro_time",
+    "long timestamp-millis": "timestamp",
+    "long timestamp-micros": "micro_timestamp",
+    "string uuid": "uuid",
 }
+"""By Avro's type, with its logical one where it has that and Connect says nothing."""
+
 _GENERATORS = {f"org.apache.hudi.keygen.{kind}KeyGenerator" for kind in ("Complex", "Simple", "Nonpartitioned")}
 _SAME = {
     f"{_WRITE}hive_style_partitioning": {"true"},
@@ -88,7 +96,7 @@ def translated(properties: Mapping[str, str], topic: str | None = None, schema: 
         if name == f"{_WRITE}recordkey.field":
             own["keys"] = _listed(text)
         elif name == f"{_WRITE}partitionpath.field":
-            own["partition_by"] = _listed(text)
+            own["partition_by"] = _parts(name, text, untold)
         elif name == f"{_WRITE}table.type":
             own["table_type"] = text.lower()
         elif name == SCHEMA_FILE and schema is not None:
@@ -98,6 +106,14 @@ def translated(properties: Mapping[str, str], topic: str | None = None, schema: 
     if options:
         document["options"] = options
     return Translated(document | {"tables": {table: {k: v for k, v in own.items() if v != []}}}, same, untold)
+
+
+def _parts(name: str, text: str, untold: dict[str, str]) -> list[str]:
+    """Partition columns; one that says what is made of its values (``created:TIMESTAMP``) has no equivalent."""
+    made = [part for part in _listed(text) if ":" in part]
+    if made:
+        untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"
+    return [part for part in _listed(text) if part not in made]
 
 
 def columns(schema: str) -> dict[str, str]:
@@ -121,8 +137,9 @@ def _type(name: str, told: Any) -> str:
             return BY_NAME[kind["connect.name"]]
         if kind.get("logicalType") == "decimal":
             return f"decimal({kind['precision']},{kind.get('scale', 0)})"
-        if kind.get("type") in _SIMPLE:
-            return _SIMPLE[kind["type"]]
+        avro = f"{kind.get('type')} {kind.get('logicalType', '')}".strip()
+        if avro in _SIMPLE:
+            return _SIMPLE[avro]
     raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
 
 

@@ -123,6 +123,34 @@ def test_without_a_topic_of_debeziums_it_is_refused(file: Path) -> None:
             said("import", "hudi-streamer", str(file), *topic)
 
 
+def test_avros_own_logical_types_are_no_plain_numbers() -> None:
+    """A schema that no connector of Connect's wrote has dates and times by Avro's words for them."""
+    told = {
+        "a": ("int", "date"), "b": ("int", "time-millis"), "c": ("long", "time-micros"),
+        "d": ("long", "timestamp-millis"), "e": ("long", "timestamp-micros"), "f": ("string", "uuid"),
+    }  # fmt: skip
+    fields = [{"name": k, "type": ["null", {"type": t, "logicalType": logical}]} for k, (t, logical) in told.items()]
+    assert columns(json.dumps({"fields": fields})) == {
+        "a": "date", "b": "time", "c": "micro_time", "d": "timestamp", "e": "micro_timestamp", "f": "uuid",
+    }  # fmt: skip
+    for kind in (
+        {"type": "long", "logicalType": "timestamp-nanos"},
+        {"type": "int", "logicalType": "timestamp-micros"},
+    ):
+        with pytest.raises(ConfigError, match="column x of the schema has the type"):
+            columns(json.dumps({"fields": [{"name": "x", "type": kind}]}))
+
+
+def test_a_partition_that_is_made_of_a_value_is_named(tmp_path: Path) -> None:
+    """Hudi's custom key generator names fields with what it makes of them: nothing here parts a table so."""
+    fields = "hoodie.datasource.write.partitionpath.field"
+    (tmp_path / "f").write_text(f"{fields}=customer_id,created:TIMESTAMP\n")
+    done = CliRunner().invoke(app, ["import", "hudi-streamer", str(tmp_path / "f"), "--topic", "demo.datalake.cdc"])
+    assert loaded(tmp_path, done.stdout).declaration("datalake.cdc").partition_by == ("customer_id",)
+    assert f"NO EQUIVALENT {fields}: " in done.stderr
+    assert "created:TIMESTAMP" in done.stderr
+
+
 @pytest.mark.parametrize("schema", ["no json", '{"fields": 7}', '{"fields": [{"name": "x", "type": {"type": "map"}}]}'])
 def test_a_schema_that_cannot_be_meant_is_refused(schema: str) -> None:
     """With a sentence, before anything is printed."""
