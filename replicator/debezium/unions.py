@@ -201,5 +201,5 @@ def _described(block: Mapping[str, Any] | None) -> Types:
         return {}
     try:
         return {column.name: column.logical for column in row_fields(block)}
-    except (ConfigError, ValueError, TypeError, AttributeError):
+    except (ConfigError, ValueError, TypeError, AttributeError, LookupError):
         return {}  # judged where its records are decoded

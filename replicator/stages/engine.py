@@ -11,6 +11,9 @@ from replicator.errors import TableStopped, Unreachable
 FAILURES = (PySparkException, Py4JJavaError)
 """What they raise."""
 
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What Python raises at a schema block that is none, or is nested too deep."""
+
 
 def failure(error: Exception, table: str) -> TableStopped:
     """The table's error in one line; all of it is its cause. Raises :func:`out_of_reach` where it is that."""
@@ -18,6 +21,17 @@ def failure(error: Exception, table: str) -> TableStopped:
     if silent is not None:
         raise silent from error
     stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table)
+    stopped.__cause__ = error
+    return stopped
+
+
+def unreadable(error: Exception, table: str) -> TableStopped:
+    """The error of a table whose records describe themselves in a way that nobody can follow."""
+    stopped = TableStopped(
+        f"the schema block of some record cannot be read: {gateway.shortened(error)}",
+        where=table,
+        mend="`replicator tail` shows the records; `--debug` the whole trace.",
+    )
     stopped.__cause__ = error
     return stopped
 

@@ -77,6 +77,8 @@ def apply(share: Share, records: DataFrame) -> Account:
         account = replace(account, error=error)
     except engine.FAILURES as error:
         account = replace(account, error=engine.failure(error, share.table.name))
+    except engine.UNREADABLE as error:
+        account = replace(account, error=engine.unreadable(error, share.table.name))
     return replace(account, seconds=time.monotonic() - started)
 
 
@@ -89,6 +91,8 @@ def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
         return schema_change.foresee(share, share.ordered(rows), forms, known).plan
     except ReplicatorError as error:
         return error
+    except engine.UNREADABLE as error:
+        return engine.unreadable(error, share.table.name)
 
 
 def _apply(share: Share, records: DataFrame, account: Account) -> Account:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import BronzeReplaced, ConfigError, TopicDeleted
+from replicator.errors import BronzeReplaced, ConfigError, TableStopped, TopicDeleted
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -59,6 +60,20 @@ def test_a_time_that_is_none_stops_nobody(exact: SparkSession) -> None:
     sources.put("a", event("a", "shop.x", 1, ts_ms=-(2**63)), event("a", "shop.x", 2, ts_ms=2**63 - 1))
     sources.put("a", event("a", "shop.y", 1))
     assert sources.run() == {"a/shop.x": (2, type(None)), "a/shop.y": (1, type(None))}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["[" * 985 + "]" * 985, '{"type":"struct","fields":[{"type":"int32"}]}', '{"type":"struct","fields":[7]}'],
+    ids=["nested too deep", "a field without a name", "a field that is none"],
+)
+def test_a_schema_block_that_is_none_stops_its_table_alone(exact: SparkSession, schema: str) -> None:
+    """Whoever wrote it: no other table waits for it."""
+    sources = Sources(exact)
+    told = envelope("c", {"id": 1}, pos=10, table="shop.x", name="a")
+    odd = f'{{"schema":{schema},"payload":{json.dumps(told)}}}'
+    sources.put("a", record("a.shop.x", 1, {"id": 1}, odd), event("a", "shop.y", 1))
+    assert sources.run() == {"a/shop.x": (0, TableStopped), "a/shop.y": (1, type(None))}
 
 
 def test_deletes_that_are_declared_otherwise_stop_their_table_alone(exact: SparkSession) -> None:
