@@ -39,12 +39,14 @@ def here() -> Holder:
 
 
 def is_gone(holder: Holder) -> bool:
-    """Whether it is known to have ended: only of a process of this machine."""
+    """Whether it is known to have ended: only of a process of this machine. Where its entry in /proc cannot be read
+    (``hidepid``), a process of that number is taken for it.
+    """
     if holder.machine != _machine():
         return False
-    if not holder.started:
-        return not _answers(holder.pid)
     state, started = _looked_up(holder.pid)
+    if not (holder.started and started):
+        return not _answers(holder.pid)
     return started != holder.started or state in {"Z", "X"}
 
 
@@ -56,7 +58,7 @@ def _machine() -> str:
 
 
 def _looked_up(pid: int) -> tuple[str, str]:
-    """The state of a process and when it was started; ('', '') where there is none, or no /proc."""
+    """The state of a process and when it was started; ('', '') where there is none, or nobody may see it."""
     try:
         told = (_PROCESSES / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

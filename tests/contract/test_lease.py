@@ -175,6 +175,23 @@ def test_a_holder_of_this_machine_that_has_ended_loses_it_at_once(place: Place) 
     first.release()
 
 
+def test_a_holder_of_this_machine_that_nobody_may_see_keeps_it(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where /proc hides processes of other users (``hidepid``), one that can be sent a signal, or may not be, lives."""
+    noted = _started(os.getpid())
+    monkeypatch.setattr("replicator.leases.holder._PROCESSES", tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        ours, ended = replace(here(), started=noted), replace(here(), pid=child.pid, started=noted)
+        child.kill()
+    assert (is_gone(ours), is_gone(ended)) == (False, True)
+    first, passed = taken(place, Time(), ours), Time()
+    second = taken(place, passed)
+    assert passed.seconds >= 30
+    second.release()
+    first.release()
+
+
 def test_who_waits_gets_the_lease_when_it_is_free(place: Place) -> None:
     """With ``wait`` a living holder is no reason to give up before."""
     worked = Time()
