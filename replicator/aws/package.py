@@ -12,13 +12,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from replicator import references
 from replicator.aws import archive, runtime
 from replicator.aws.packed import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Packed
 from replicator.errors import ConfigError, Unreachable
+from replicator.yamlfile import Problems, read
 
 _EPOCH = "315532800"
 """The first second that a ZIP archive can tell."""
@@ -28,7 +30,10 @@ _LOCK = "requirements/emr.lock"
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _CONF = ("sources", "models", "queries", "canonical")
 _REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-[^}]*)?\}")
-_SECRET = re.compile(r"PASSWORD|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+_SECRET = re.compile(r"PASSW|PASSPHRASE|(?<![A-Z])PASS(?![A-Z])|PWD|SECRET|TOKEN|KEY|CREDENTIAL|JAAS", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"^hash_key$|passwd|pwd|jaas|keystore[.]key$", re.IGNORECASE)
+"""Of the configuration, beside those that ``references`` knows."""
+
 _PLAIN = re.compile(r"[\w./:@,+=*-]+")
 _PLAIN_MEND = "Letters, digits and ./:@,+=*-_ go; write anything else into the environment's file."
 _SCRIPT = f"""#!/bin/bash
@@ -111,11 +116,18 @@ def configuration(conf: Path, env: str, to: Path, variables: Mapping[str, str]) 
 
 
 def names(conf: Path, env: str) -> set[str]:
-    """The variables that the environment's files refer to, but for those that sound like secrets."""
-    every = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*")]
-    every += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
-    found = {match[1] for file in every if file.is_file() for match in _REFERENCE.finditer(file.read_text("utf-8"))}
-    return {name for name in found if name and not _SECRET.search(name)}
+    """The variables that the environment's files refer to, but for secrets: those that sound like one, and those that
+    fill a key that holds one, here or elsewhere.
+    """
+    files = [conf / "base.yaml", conf / f"{env}.yaml", *(conf / "sources").glob("*.yaml")]
+    files += [*(conf / "models").glob("*.yaml"), *(conf / "canonical").glob("*.yaml")]
+    found, secret = set[str](), set[str]()
+    for path, text in (each for file in files if file.is_file() for each in _texts(read(file, Problems()).values, ())):
+        used = {match[1] for match in _REFERENCE.finditer(text) if match[1]}
+        found |= used
+        if _is_secret(path, text):
+            secret |= used
+    return {name for name in found - secret if not _SECRET.search(name)}
 
 
 def dependencies(lock: Path, to: Path, run: Run) -> None:
@@ -137,6 +149,26 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
     if done.returncode:
         told = [line for line in done.stderr.splitlines() if line.strip()] or ["it said nothing"]
         raise Unreachable(f"pip failed: {told[-1]}", mend="Check the network and pip's configuration, then run again.")
+
+
+def _texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every text below the keys of a path, a list's below the list's own."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(inner, (*path, key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, path)
+    elif isinstance(value, str):
+        yield path, value
+
+
+def _is_secret(path: tuple[str, ...], text: str) -> bool:
+    """Whether a value is a secret, or has one in it; the ``secrets`` of a job are names of secrets."""
+    if "secrets" in path:
+        return False
+    filled = _REFERENCE.sub("filled", text)
+    return _SECRET_KEY.search(path[-1]) is not None or any(references.plain_secrets({path[-1]: filled}))
 
 
 def _filled(text: str, variables: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from replicator import settingkeys, sourcekeys
 from replicator.aws import archive, package, place
 from replicator.aws.packed import MANIFEST, Packed
 from replicator.errors import ConfigError, Unreachable
@@ -111,6 +112,49 @@ def test_variables_become_values_and_secrets_stay_references(tmp_path: Path) -> 
     assert "${WAREHOUSE_PASSWORD:-}" in files["aws.yaml"]
     with pytest.raises(ConfigError, match=r"\$LAKE"):
         build(tmp_path, "odd", LAKE="s3a://mine/lake\nother: key")
+
+
+SECRETS = {
+    "base.yaml": """
+connect: {url: "${URL}", user: "${USER_NAME}", password: "${CONNECT_OF_X}"}
+targets:
+  warehouse: {host: "${HOST}", password: "${OF_WAREHOUSE:-}", options: {sslkey: /x, sslpassword: "${A}"}}
+""",
+    "aws.yaml": """
+kafka: {bootstrap_servers: ["${B1}", "${B2}"], options: {sasl.jaas.config: "x ${B}", ssl.keystore.key: "${C}"}}
+s3: {access_key: "${D}", secret_key: "${E}", region: "${REGION}"}
+spark: {spark.hadoop.fs.x.secret: "${F}", spark.url: "jdbc:x://h?user=me&password=${G}", spark.proxy: "//me:${H}@h"}
+aws: {jobs: {publish: {secrets: {X_PWD: "${STACK}-publish:password"}}}}
+catalog: {database: "${SHOP_DB_PASS}", a: "${db_pass}", b: "${WAREHOUSE_PWD}", c: "${JAAS}", d: "${PASSENGERS} ${I}"}
+""",
+    "sources/shop.yaml": """
+hash_key: ${I}
+database: {host: "${HOST}", password: "${J}"} # ${ONLY_SAID}
+connector: {host: "${HOST}", password: "${env:K}", options: {database.ssl.keystore.password: "${L}"}}
+""",
+}
+
+
+def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: Path) -> None:
+    """By the key, by what stands around it, or by its name; ``secrets`` of a job are names, and no secrets."""
+    for name, told in SECRETS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(told, encoding="utf-8")
+    plain = {"URL", "USER_NAME", "HOST", "B1", "B2", "REGION", "STACK", "PASSENGERS"}
+    assert package.names(tmp_path, "aws") == plain
+
+
+def test_no_key_of_ours_for_a_secret_is_filled_in(tmp_path: Path) -> None:
+    """Whatever is kept as one in memory."""
+    models = [settingkeys.TargetKeys, settingkeys.ConnectKeys, settingkeys.S3Keys, settingkeys.AthenaKeys]
+    models += [settingkeys.CatalogKeys, sourcekeys.DatabaseKeys, sourcekeys.DeclareKeys]
+    keys = {
+        name for each in models for name, field in each.model_fields.items() if "SecretStr" in str(field.annotation)
+    }
+    assert {"password", "hash_key", "secret_key"} <= keys
+    told = "".join(f"{key}: ${{V{at}}}\n" for at, key in enumerate(keys))
+    (tmp_path / "base.yaml").write_text(told, encoding="utf-8")
+    assert package.names(tmp_path, "aws") == set()
 
 
 def test_other_environments_stay_at_home(tmp_path: Path) -> None:
