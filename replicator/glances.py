@@ -50,6 +50,9 @@ class Told(Protocol):
 Texts = Sequence[tuple[str, str]]
 """Columns by name, each with the expression that tells its text."""
 
+Among = tuple[Sequence[tuple[str, str]], Sequence[tuple[Any, ...]]]
+"""Columns by name with the expressions that are ordered, and the values that they have in Spark, row by row."""
+
 Within = tuple[tuple[str, str], Sequence[tuple[Any, Any]]]
 """A column by name with the expression that is ordered, and intervals: above the first value up to the second, None
 where there is no such end.
@@ -77,11 +80,11 @@ class Glance(Protocol):
         self,
         table: str,
         texts: Texts,
-        among: tuple[Texts, Sequence[tuple[str, ...]]] | None,
+        among: Among | None,
         chunk: int,
         within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """All rows, those whose texts are ``among`` some, or those that are ``within`` intervals, up to ``chunk`` at a
+        """All rows, those whose values are ``among`` some, or those that are ``within`` intervals, up to ``chunk`` at a
         time, in no order.
         """
 

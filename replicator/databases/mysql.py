@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import logins, told
 from replicator.databases.told import WHOLE, Told
 from replicator.errors import ConfigError, TableMissing, TableStopped, Unreachable
-from replicator.glances import Held, Within
+from replicator.glances import Among, Held, Within
 from replicator.spec import Login
 
 _COLUMNS = (
@@ -97,7 +97,7 @@ class MysqlGlance:
         self,
         table: str,
         texts: Sequence[tuple[str, str]],
-        among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
+        among: Among | None,
         chunk: int,
         within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:

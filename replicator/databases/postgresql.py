@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from replicator.databases import told
 from replicator.databases.told import Told
 from replicator.errors import TableMissing, TableStopped, Unreachable
-from replicator.glances import Held, Within
+from replicator.glances import Among, Held, Within
 from replicator.spec import Login
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class PostgresGlance:
         self,
         table: str,
         texts: Sequence[tuple[str, str]],
-        among: tuple[Sequence[tuple[str, str]], Sequence[tuple[str, ...]]] | None,
+        among: Among | None,
         chunk: int,
         within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:

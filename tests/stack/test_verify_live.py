@@ -392,6 +392,49 @@ def test_what_is_on_its_way_is_not_called_a_difference(world: World) -> None:
     world.put("maria", gone.select("*", F.lit("delete").alias("_op")).localCheckpoint())
 
 
+MINUTE = 60_000_000
+OTHERWISE = [
+    ("maria", "filled", "int(6) unsigned zerofill", "int", [("7", 7), ("42", 42)]),
+    ("maria", "costs", "decimal(9,2) zerofill", "decimal(9,2)", [("7", text(b"\x02\xbc")), ("42", text(b"\x10\x68"))]),
+    ("maria", "huge", "bigint unsigned", "bigint", [("7", 7), ("18446744073709551615", -1)]),
+    ("maria", "clock", "time", "micro_time", [("'00:07:00'", 7 * MINUTE), ("'08:00:00'", 480 * MINUTE)]),
+    ("maria", "made", "year", "year", [("2003", 2003), ("0", 0)]),
+    ("pg", "ends", "date", "date", [("'2020-02-29'", 18321), ("'infinity'", 2146033979)]),
+    ("pg", "costs", "numeric(9,2)", "decimal(9,2)", [("7", text(b"\x02\xbc")), ("42", text(b"\x10\x68"))]),
+]  # fmt: skip
+
+
+def test_a_missing_row_is_missing_at_the_second_look_however_its_key_is_written(
+    world: World, endpoints: Any, tmp_path: Path
+) -> None:
+    """A database that writes a key in another way than silver is not taken for one that has no such row."""
+    configure(tmp_path, world.schema, endpoints)
+    own = replace(world, conf=tmp_path / "conf")
+    for source in ("maria", "pg"):
+        path = own.conf / f"sources/{source}.yaml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["tables"] = {
+            f"{world.schema}.{table}": {"columns": {"id": kind}} for of, table, _, kind, _ in OTHERWISE if of == source
+        }
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    for source, table, type_, _, [(first, sent), (second, _)] in OTHERWISE:
+        name = f"{world.schema}.{table}"
+        statements = f"CREATE TABLE {name} (id {type_} PRIMARY KEY)", f"INSERT INTO {name} VALUES ({first}), ({second})"
+        if source == "pg":
+            world.run(";".join(statements))
+        else:
+            with world.maria.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+                world.maria.commit()
+        own.feed(source, name, [({"id": sent}, {"id": sent})])
+    told = {}
+    for source, table, *_ in OTHERWISE:
+        verdict = own.verdict("source", f"{source}/{world.schema}.{table}", wait=1.5)
+        told[f"{source} {table}"] = (verdict.missing, verdict.extra, verdict.error)
+    assert told == {f"{source} {table}": (1, 0, None) for source, table, *_ in OTHERWISE}
+
+
 def test_what_others_do_to_the_target_is_named(world: World) -> None:
     """F-P8: an UPDATE, a DELETE and an INSERT by hand."""
     place = f"{world.schema}_star.things"

@@ -32,14 +32,15 @@ class Carried:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these texts. Of ``ranges`` the
+    """Columns of one table; with ``keys`` only the rows whose ``key_columns`` have these values: the
+    database has all of those in the order of silver. Of ``ranges`` the
     database sends what is looked at, as far as it has their column in the same order, else everything.
     """
 
     table: str
     columns: tuple[Carried, ...]
     key_columns: tuple[str, ...] = ()
-    keys: tuple[tuple[str, ...], ...] | None = None
+    keys: Sequence[tuple[Any, ...]] | None = None
     ranges: Ranges = field(default_factory=Ranges)
 
 
@@ -61,14 +62,13 @@ def landed(
 
 
 def _chunks(glance: Glance, wanted: Wanted) -> Any:
-    def texts(columns: Sequence[Carried]) -> list[tuple[str, str]]:
-        return [(each.held_as, each.told.sql) for each in columns]
-
+    texts = [(each.held_as, each.told.sql) for each in wanted.columns]
     among = None
     if wanted.keys is not None:
         by_name = {each.name: each for each in wanted.columns}
-        among = texts([by_name[name] for name in wanted.key_columns]), wanted.keys
-    return glance.rows(wanted.table, texts(wanted.columns), among, CHUNK, _within(wanted))
+        key = [by_name[name] for name in wanted.key_columns]
+        among = [(each.held_as, each.told.ordered) for each in key], wanted.keys
+    return glance.rows(wanted.table, texts, among, CHUNK, _within(wanted))
 
 
 def _within(wanted: Wanted) -> Within | None:

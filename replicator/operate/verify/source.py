@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -142,7 +141,7 @@ def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder:
         key, other = key_of(schema), silver.where(~F.col("_deleted"))
         parts, asked = Ranges(), None
         if origin is None:
-            other, asked = other.select(*[names.spark(each.name) for each in columns]), _texts(scope.keys)
+            other, asked = other.select(*[names.spark(each.name) for each in columns]), _asked(scope.keys, key, columns)
             parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
         one = landed(spark, glance, Wanted(place.name, columns, key, asked, parts), folder, look.advance)
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}
@@ -199,12 +198,14 @@ def _refuse_keys(own: list[StructField], carried: list[Carried], place: _Place) 
         raise TableStopped(f"its key column {names.decode(lost[0])} cannot be compared", where=place.table.name)
 
 
-def _texts(keys: Keys | None) -> tuple[tuple[str, ...], ...] | None:
-    """Keys as the database writes them; None (all rows) where that is not certain."""
-    certain = (str, int, date)
-    if not keys or any(not isinstance(part, certain) or isinstance(part, (bool, datetime)) for part in keys[0]):
-        return None
-    return tuple(tuple(str(part) for part in key) for key in keys)
+def _asked(keys: Keys | None, key: Sequence[str], columns: Sequence[Carried]) -> Keys | None:
+    """Keys to ask the database for; None (all rows) where it may not know them by silver's values: a BIGINT UNSIGNED
+    is negative in silver, a TIME a number. It compares values, since it writes them in its own way (``000042``).
+    """
+    told = {each.name: each.told for each in columns}
+    known = all(told[name].ordered for name in key)
+    certain = all(isinstance(part, (str, int)) and not isinstance(part, bool) for each in keys or () for part in each)
+    return keys if known and certain else None
 
 
 def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
