@@ -20,7 +20,7 @@ from pyspark.sql import types as T
 
 from infra.sample_source import log_in
 from replicator import assemble, settings
-from replicator.operate import verify
+from replicator.operate import epoch, verify
 from replicator.operate.verify import Look, Verdict
 from replicator.settings import Settings
 from replicator.sinks.postgres import PostgresConnection
@@ -433,6 +433,39 @@ def test_a_missing_row_is_missing_at_the_second_look_however_its_key_is_written(
         verdict = own.verdict("source", f"{source}/{world.schema}.{table}", wait=1.5)
         told[f"{source} {table}"] = (verdict.missing, verdict.extra, verdict.error)
     assert told == {f"{source} {table}": (1, 0, None) for source, table, *_ in OTHERWISE}
+
+
+def test_only_places_in_the_log_that_is_written_now_are_ahead_of_it(
+    world: World, endpoints: Any, tmp_path: Path
+) -> None:
+    """debezium.md Q2, Q9: a row of an epoch before, or of a table that times order, is no row on its way."""
+    configure(tmp_path, world.schema, endpoints)
+    own = replace(world, conf=tmp_path / "conf")
+    name, columns = f"{world.schema}.restored", {"id": "int"}
+    for source, more in (("maria", {}), ("pg", {"sequence_by": "source.ts_ms"})):
+        path = own.conf / f"sources/{source}.yaml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["tables"] = {name: {"columns": columns, **more}}
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    world.run(f"CREATE TABLE {name} (id int PRIMARY KEY)")
+    with world.maria.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {name} (id int PRIMARY KEY)")
+        world.maria.commit()
+    rows = [({"id": 1}, {"id": 1})]
+    own.feed("pg", name, rows, ts_ms=1_780_000_000_000)
+    told = own.verdict("source", f"pg/{name}")
+    assert (told.extra, told.in_flight) == (1, 0)
+    own.feed("maria", name, rows, file="binlog.999999")
+    told = own.verdict("source", f"maria/{name}")
+    assert (told.extra, told.in_flight) == (0, 1)
+    at = own.checks.warehouse
+    bronze_of = next(each.bronze for each in own.checks.sources if each.source.name == "maria")
+    epoch.bump(own.spark, epoch.Place("maria", at.lake, bronze_of, at.control), "restored", {})
+    told = own.verdict("source", f"maria/{name}")
+    assert (told.extra, told.in_flight) == (1, 0)
+    own.feed("maria", name, [({"id": 2}, {"id": 2})], 1, file="binlog.999999")
+    told = own.verdict("source", f"maria/{name}")
+    assert (told.extra, told.in_flight) == (1, 1)
 
 
 def test_what_others_do_to_the_target_is_named(world: World) -> None:

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from replicator import gateway, names
+from replicator.debezium.position import FIRST_EPOCH
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
@@ -28,8 +29,8 @@ from replicator.operate.verify.landed import Carried, Wanted, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
-from replicator.spec import Table
-from replicator.stages import origins, tuning
+from replicator.spec import BY_POSITION, Table
+from replicator.stages import epochs, origins, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.layout import key_of, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -152,9 +153,21 @@ def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder:
     pair = Pair(one, other, key, meanings, parts)
     if scope.keys is not None:
         pair = replace(pair, one=_among(one, pair, scope.keys), other=_among(other, pair, scope.keys))
-    later = silver.where(glance.later(F.col("_seq"))).select(*map(names.spark, key))
+    later = silver.where(_later(glance, place)).select(*map(names.spark, key))
     position = f"silver version {version}" + (f", source at {glance.position}" if glance.position else "")
     return _Read(pair, later, unknown, position)
+
+
+def _later(glance: Glance, place: _Place) -> Column:
+    """Whether a row of silver is of a change behind the source's log: only places of the newest epoch are of this log,
+    and no order but that by place has any.
+    """
+    at = place.at
+    if at.source.order(place.name) not in (BY_POSITION, "file_pos_row"):
+        return F.lit(False)
+    bumps = epochs.load(at.control, at.lake.epochs(at.source.name)).bumps
+    newest = f"{bumps[-1].number:04x}" if bumps else FIRST_EPOCH
+    return F.col("_seq").startswith(newest) & glance.later(F.col("_seq"))
 
 
 def _origin(spark: SparkSession, place: _Place) -> StructType | None:
