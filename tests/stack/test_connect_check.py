@@ -38,6 +38,8 @@ CREATE TABLE {NAME}.hidden (id int PRIMARY KEY); ALTER TABLE {NAME}.hidden ENABL
 CREATE TABLE {NAME}.unread (id int PRIMARY KEY);
 CREATE TABLE {NAME}.written (id int PRIMARY KEY, seen timestamptz[]);
 CREATE UNLOGGED TABLE {NAME}.fleeting (id int PRIMARY KEY);
+CREATE TABLE {NAME}.years (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE {NAME}.years_1 PARTITION OF {NAME}.years FOR VALUES FROM (0) TO (9);
 GRANT SELECT ON ALL TABLES IN SCHEMA {NAME} TO {ROLE}; REVOKE SELECT ON {NAME}.unread FROM {ROLE};
 GRANT INSERT ON {NAME}.written TO {ROLE};
 ALTER ROLE {ROLE} NOREPLICATION CREATEDB;
@@ -61,6 +63,8 @@ OF_POSTGRES = {
     ("written", "advice", "replica identity"),
     ("fleeting", "mend", "log"),
     ("fleeting", "mend", "publication"),
+    ("years", "mend", "publication"),
+    ("years_1", "mend", "publication"),
 }
 
 

@@ -19,7 +19,7 @@ ROLE = {
     "rolcreatedb": False, "connects": True, "cloud": False,
 }  # fmt: skip
 TABLE = {
-    "name": "sales.orders", "partitioned": False, "is_partition": False, "unlogged": False, "identity": "d",
+    "name": "sales.orders", "parts": None, "ancestors": None, "unlogged": False, "identity": "d",
     "row_security": False, "forced": False, "key": ["id"], "immediate": True, "index": None, "arrays": None,
     "owned": False, "entered": True, "readable": True, "writable": False,
 }  # fmt: skip
@@ -31,6 +31,7 @@ PUBLICATION = {
     "puballtables": False, "pubinsert": True, "pubupdate": True, "pubdelete": True, "pubtruncate": True,
     "pubviaroot": False,
 }  # fmt: skip
+VIA_ROOT = {"pubviaroot": True}
 SETTINGS = {"wal_level": "logical", "max_replication_slots": "10", "max_slot_wal_keep_size": "1024"}
 
 
@@ -115,12 +116,37 @@ def test_one_fault_is_one_finding_with_its_mend(changed, level, what, fix):
         {"table": {"key": None, "identity": "i", "index": ["code"]}},
         {"table": {"identity": "f", "arrays": ["at"]}},
         {"slots": []},
-        {"table": {"partitioned": True}, "published": [{"name": "sales.orders_2026"}]},
+        {"table": {"parts": ["sales.orders_2026"]}, "published": [{"name": "sales.orders_2026"}]},
+        {"table": {"ancestors": ["sales.all"]}, "publication": VIA_ROOT, "published": [{"name": "sales.all"}]},
+        {"table": {"ancestors": ["sales.y", "sales.all"]}, "publication": VIA_ROOT, "published": [{"name": "sales.y"}]},
     ],
 )
 def test_what_looks_like_a_fault_and_is_none(changed):
     """Rights by another way, a key by another way, a slot that the connector makes, a table published by its parts."""
     assert bad(answers(**changed)) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "published", "via_root", "level", "fix"),
+    [
+        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.other"], False, "mend", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["sales.o_1", "sales.o_2"]}, ["sales.o_1"], False, "mend", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["sales.o_1"]}, ["sales.o_1"], True, "mend", 'ADD TABLE "sales"."orders"'),
+        ({"ancestors": ["sales.all"]}, ["sales.other"], True, "mend", 'ADD TABLE "sales"."orders"'),
+        ({"ancestors": ["sales.all"]}, ["sales.all"], False, "mend", 'ADD TABLE "sales"."orders"'),
+        ({"parts": ["old.o_1"]}, ["sales.orders", "old.o_1"], False, "mend", "publish_via_partition_root = true"),
+        ({"parts": ["old.o_1", "sales.o_2"]}, ["old.o_1", "sales.o_2"], False, "advice", "publish_via_partition_root"),
+        ({"ancestors": ["old.all"]}, ["old.all"], True, "mend", "Capture old.all"),
+    ],
+)
+def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_parts(
+    table, published, via_root, level, fix
+):
+    """And its changes come under names that are captured, or they are not applied."""
+    told = answers(table=table, published=[{"name": name} for name in published], publication={"pubviaroot": via_root})
+    [(found, what, mend)] = bad(told)
+    assert (found, what) == (level, "publication")
+    assert fix in mend
 
 
 def test_without_the_role_nothing_is_said_of_its_rights():

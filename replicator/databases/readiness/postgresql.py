@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -34,6 +34,9 @@ SELECT puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot
 """,
     "published": """
 SELECT schemaname || '.' || tablename AS name FROM pg_publication_tables WHERE pubname = %(publication)s
+ UNION SELECT n.nspname || '.' || c.relname
+  FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid JOIN pg_class c ON c.oid = r.prrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE p.pubname = %(publication)s
 """,
     "tables": per_table.QUESTION,
 }
@@ -49,7 +52,7 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
         *_slots(answers["slots"] or (), connector),
         *_role(only(answers["role"]), connector),
         *chain.from_iterable(per_table.judge(row, only(answers["role"]), connector) for row in tables),
-        *_publication(answers, connector, [row["name"] for row in tables]),
+        *_publication(answers, connector, tables),
         *absent(connector, [row["name"] for row in answers["tables"] or ()]),
     ]
 
@@ -104,10 +107,10 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
     return Finding("slot", MEND if retained > _MUCH else ADVICE, f"{said}, and nobody reads it", fix)
 
 
-def _publication(answers: Answers, connector: Connector, tables: Sequence[str]) -> Iterator[Finding]:
+def _publication(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Finding]:
     told, name = only(answers["publication"]), quoted(connector.publication)
     if not told:
-        listed = ", ".join(map(quoted, tables)) or "<tables>"
+        listed = ", ".join(quoted(row["name"]) for row in tables) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
         yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
         return
@@ -118,19 +121,29 @@ def _publication(answers: Answers, connector: Connector, tables: Sequence[str]) 
     if told["puballtables"]:
         said = f"{connector.publication} is for all tables: an UPDATE fails in every table that has no key"
         yield Finding("publication", ADVICE, said, "Make one for the captured tables, and drop this one.")
-    published = {row["name"] for row in answers["published"] or ()}
-    absent_ones = [table for table in tables if table not in published and not _by_parts(answers, table, told)]
-    for table in absent_ones:
-        fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(table)};"
-        yield Finding("publication", MEND, f"{connector.publication} does not have it: no change is sent", fix, table)
-    if not left_out and not absent_ones:
+    unsent = list(_unsent(answers, connector, tables))
+    yield from unsent
+    if not left_out and not any(each.level == MEND for each in unsent):
         yield Finding("publication", OK, connector.publication)
 
 
-def _by_parts(answers: Answers, table: str, publication: Mapping[str, Any]) -> bool:
-    """A partitioned table stands in the publication by its partitions, a partition by its root."""
-    row = next(row for row in answers["tables"] or () if row["name"] == table)
-    return bool(row["is_partition"] if publication["pubviaroot"] else row["partitioned"])
+def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Finding]:
+    """Captured tables whose changes are not published, or come under names that are not captured."""
+    told, name = only(answers["publication"]), quoted(connector.publication)
+    every = answers["tables"] if told["puballtables"] else answers["published"]
+    published = {row["name"] for row in every or ()}
+    for row in tables:
+        names = per_table.sent_as(row, published, by_root=told["pubviaroot"])
+        lost = [each for each in names if not takes(connector, each)]
+        if not names:
+            said = f"{connector.publication} does not have it: no change is sent"
+            fix = f"ALTER PUBLICATION {name} ADD TABLE {quoted(row['name'])};"
+            yield Finding("publication", MEND, said, fix, row["name"])
+        elif lost:
+            said = f"its changes are sent as those of {', '.join(lost)}, which the connector does not capture"
+            root = f"ALTER PUBLICATION {name} SET (publish_via_partition_root = true);"
+            fix = f"Capture {lost[0]}, in the source's file." if told["pubviaroot"] else root
+            yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:

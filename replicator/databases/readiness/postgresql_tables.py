@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding
 from replicator.databases.readiness.finding import double_quoted as quoted
 from replicator.spec import Connector
 
+_PARTITIONS = (
+    "(SELECT array_agg(pn.nspname || '.' || p.relname ORDER BY t.at) FROM {function}(c.oid) WITH ORDINALITY {of} "
+    "JOIN pg_class p ON p.oid = t.relid JOIN pg_namespace pn ON pn.oid = p.relnamespace WHERE {which})"
+)
+_PARTS = _PARTITIONS.format(
+    function="pg_partition_tree", of="t(relid, parent, isleaf, level, at)", which="t.isleaf AND t.level > 0"
+)
+_ANCESTORS = _PARTITIONS.format(function="pg_partition_ancestors", of="t(relid, at)", which="p.oid <> c.oid")
 _COLUMNS_OF = (
     "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid "
     "AND a.attnum = ANY (i.indkey) WHERE i.indrelid = c.oid AND i.{which})"
 )
 QUESTION = f"""
-SELECT n.nspname || '.' || c.relname AS name, c.relkind = 'p' AS partitioned, c.relispartition AS is_partition,
-       c.relpersistence = 'u' AS unlogged, c.relreplident::text AS identity, c.relrowsecurity AS row_security,
+SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged,
+       c.relreplident::text AS identity, c.relrowsecurity AS row_security,
        c.relforcerowsecurity AS forced, {_COLUMNS_OF.format(which="indisprimary")} AS key,
        coalesce((SELECT i.indimmediate FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), true) AS immediate,
        {_COLUMNS_OF.format(which="indisreplident")} AS index,
@@ -23,7 +31,8 @@ SELECT n.nspname || '.' || c.relname AS name, c.relkind = 'p' AS partitioned, c.
        a.attisdropped AND a.atttypid IN ('timestamptz[]'::regtype, 'numeric[]'::regtype, 'date[]'::regtype)) AS arrays,
        pg_has_role(r.oid, c.relowner, 'USAGE') AS owned, has_schema_privilege(r.oid, n.oid, 'USAGE') AS entered,
        has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
-       has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable
+       has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable,
+       {_PARTS} AS parts, {_ANCESTORS} AS ancestors
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_roles r ON r.rolname = %(user)s
  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%' ORDER BY 1
 """  # noqa: S608 - made of constants
@@ -38,6 +47,16 @@ def judge(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connecto
     if not any(each.level == MEND for each in found):
         yield Finding("table", OK, f"key {', '.join(table['key'] or ('REPLICA IDENTITY',))}", table=table["name"])
     yield from found
+
+
+def sent_as(table: Mapping[str, Any], published: set[str], *, by_root: bool) -> Sequence[str]:
+    """The names under which a publication sends a table's changes: each partition's own, or that of the farthest
+    published table that it is a partition of. None where some are not sent.
+    """
+    if by_root:
+        return [name for name in (table["name"], *(table["ancestors"] or ())) if name in published][-1:]
+    parts = table["parts"] or [table["name"]]
+    return parts if published.issuperset(parts) else []
 
 
 def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
