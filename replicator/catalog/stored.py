@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from replicator.catalog.store import unreachable
+from replicator.errors import ReplicatorError
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -16,7 +17,9 @@ _SUFFIX, _BESIDE = ".json", ".new"
 
 
 class StoredFacts:
-    """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable."""
+    """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable,
+    ReplicatorError for one that is broken.
+    """
 
     def __init__(self, store: Store, files: FileSystem) -> None:
         self._store = store
@@ -26,7 +29,10 @@ class StoredFacts:
         """The object at its place, else the whole one that lies beside it."""
         text = self._text(path)
         if text is not None:
-            return dict(json.loads(text))
+            try:
+                return dict(json.loads(text))
+            except ValueError as error:
+                raise ReplicatorError("a control row is no JSON", where=path) from error
         return _whole(self._text(f"{path}{_BESIDE}"))
 
     def under(self, folder: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import typer
 from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
+    from replicator.operate.attempts import Trouble
     from replicator.operate.standing import Standing
     from replicator.settings import Settings
 
@@ -23,15 +24,19 @@ def status(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Where every table stands, and how far behind the layer before it."""
+    """Where every table stands, and how far behind the layer before it. Exit code 1 where one cannot be read."""
     settings = options.settings(env, conf, lake)
-    found = direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
+    found, troubles = direct.asked(lambda: (_direct(settings), ()), lambda: _by_spark(context, settings))
     if as_json:
         console.print_json([asdict(standing) for standing in found])
     elif found:
         console.print_table(_COLUMNS, [_row(standing) for standing in found])
-    else:
+    elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
+    for trouble in troubles:
+        console.narrate(f"{trouble.table} cannot be read: {trouble.why}", style="red")
+    if troubles:
+        raise typer.Exit(1)
 
 
 def _direct(settings: Settings) -> list[Standing]:
@@ -41,13 +46,16 @@ def _direct(settings: Settings) -> list[Standing]:
     return standings(surveys.direct(settings, options.store(settings)))
 
 
-def _by_spark(context: typer.Context, settings: Settings) -> list[Standing]:
+def _by_spark(context: typer.Context, settings: Settings) -> tuple[list[Standing], tuple[Trouble, ...]]:
     from replicator import assemble
     from replicator.operate import status as by_spark
+    from replicator.operate.attempts import Attempts
     from replicator.session import session
 
     spark = session(settings, debug=options.debugging(context), brief=True)
-    return by_spark.standings(spark, assemble.surroundings(spark, settings))
+    attempts = Attempts()
+    found = by_spark.tried(spark, assemble.surroundings(spark, settings), attempts)
+    return found, tuple(attempts.troubles.values())
 
 
 def _row(standing: Standing) -> list[str | None]:

@@ -59,9 +59,13 @@ class DirectSurvey:
         """The lake's control rows."""
         return StoredFacts(self.store, self._files)
 
+    def folders(self, folder: str) -> Sequence[str]:
+        """As the store lists them."""
+        return self.store.folders(self._files, folder)
+
     def tables(self, folder: str) -> Sequence[str]:
         """By what lies in the folders. Raises ReplicatorError for a table in Hudi."""
-        found = {name: self._kind(f"{folder}/{name}") for name in self.store.folders(self._files, folder)}
+        found = {name: self._kind(f"{folder}/{name}") for name in self.folders(folder)}
         return [name for name, kind in found.items() if kind is not None]
 
     def version(self, table: Table) -> int | None:

@@ -100,6 +100,9 @@ class Survey(Protocol):
     def sinks(self) -> Mapping[str, Sink]:
         """What serves it."""
 
+    def folders(self, folder: str) -> Sequence[str]:
+        """Names of the folders below ``folder``."""
+
     def tables(self, folder: str) -> Sequence[str]:
         """Names of the folders below ``folder`` that hold a table, sorted."""
 
@@ -152,8 +155,10 @@ def standings(of: Survey) -> list[Standing]:
 
 def looks(of: Survey) -> Iterator[Look]:
     """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
-    for source in map(names.decode, of.tables(of.lake.bronze_root())):
-        yield Look("bronze", source, partial(_bronze, of, source))
+    taken = list(map(names.decode, of.tables(of.lake.bronze_root())))
+    for source in sorted({*taken, *map(names.decode, of.folders(of.lake.silver_root()))}):
+        if source in taken:
+            yield Look("bronze", source, partial(_bronze, of, source))
         at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
         for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
             yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))

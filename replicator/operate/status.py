@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import BronzeReplaced, Unreachable
+from replicator.formats import control
 from replicator.lake import Lake
 from replicator.operate import standing
-from replicator.operate.standing import Look, Standing, Tally
+from replicator.operate.attempts import Attempts
+from replicator.operate.standing import Standing, Tally
 from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
@@ -40,9 +42,11 @@ def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
     return standing.standings(SparkSurvey(spark, at))
 
 
-def looks(spark: SparkSession, at: Surroundings) -> Iterator[Look]:
-    """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
-    return standing.looks(SparkSurvey(spark, at))
+def tried(spark: SparkSession, at: Surroundings, attempts: Attempts) -> list[Standing]:
+    """The same of those that can be read; ``attempts`` has the others."""
+    looks = standing.looks(SparkSurvey(spark, at))
+    found = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in looks]
+    return [each for some in found for each in some or ()]
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,10 @@ class SparkSurvey:
     def sinks(self) -> Mapping[str, Sink]:
         """What serves it."""
         return self.at.sinks
+
+    def folders(self, folder: str) -> Sequence[str]:
+        """As the file system lists them."""
+        return control.folders(self.spark, folder)
 
     def tables(self, folder: str) -> Sequence[str]:
         """Of every format."""

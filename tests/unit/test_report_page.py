@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 from replicator.cli import app
 from replicator.errors import ConfigError
+from replicator.operate.attempts import Trouble
 from replicator.operate.dead_letters import Count
 from replicator.operate.report import page, sales_charts, written
-from replicator.operate.report.collect import Report, Trouble
+from replicator.operate.report.collect import Report
 from replicator.operate.report.health import Batch, Health, timeline
 from replicator.operate.report.palette import DARK, LIGHT, contrast, text_on
 from replicator.operate.report.sales import Customer, Sales, Total

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import gateway, names
-from replicator.errors import ReplicatorError, Unreachable
+from replicator import names
 from replicator.operate import dead_letters, status
+from replicator.operate.attempts import Attempts, Trouble
 from replicator.operate.report import health, sales, star
 from replicator.operate.report.health import Health
 from replicator.operate.report.sales import Sales
 from replicator.operate.report.star import Star
 from replicator.operate.runs import Runs
-from replicator.operate.standing import Standing
 from replicator.operate.status import Surroundings
 from replicator.stages.refinement import Refinement
 
 LAST_RUNS = 10
-
-Found = TypeVar("Found")
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """A table that could not be read, and why in one line."""
-
-    table: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -58,32 +44,13 @@ class Ground:
     runs: Runs
 
 
-@dataclass(frozen=True)
-class _Attempts:
-    """Tries things, and keeps what went wrong."""
-
-    troubles: dict[str, Trouble] = field(default_factory=dict)
-
-    def try_(self, table: str, look: Callable[[], Found]) -> Found | None:
-        """What *look* gives, None if the table is broken. Raises Unreachable: then no other answers either."""
-        try:
-            return look()
-        except Unreachable:
-            raise
-        except ReplicatorError as error:
-            self.troubles.setdefault(table, Trouble(table, str(error)))
-        except (PySparkException, Py4JError) as error:
-            self.troubles.setdefault(table, Trouble(table, gateway.shortened(error)))
-        return None
-
-
 def report(spark: SparkSession, at: Ground, now: datetime) -> Report:
     """Ask everything. Raises Unreachable, and what makes the lake itself unreadable."""
-    attempts = _Attempts()
+    attempts = Attempts()
     models = _models(spark, at.surroundings, attempts)
     sold, built = _sales(models, attempts), _star(models, attempts)
     fares = Health(
-        tuple(_standings(spark, at.surroundings, attempts)),
+        tuple(status.tried(spark, at.surroundings, attempts)),
         health.timeline(_batches(spark, at.surroundings, attempts)),
         tuple(_letters(spark, at.sources, attempts)),
         tuple(at.runs.last(LAST_RUNS)),
@@ -91,7 +58,7 @@ def report(spark: SparkSession, at: Ground, now: datetime) -> Report:
     return Report(at.surroundings.lake.root, now, sold, built, fares, tuple(attempts.troubles.values()))
 
 
-def _models(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> dict[str, DataFrame]:
+def _models(spark: SparkSession, at: Surroundings, attempts: Attempts) -> dict[str, DataFrame]:
     """Every gold table of the lake that can be opened, by its model's name."""
     found = {}
     for name in map(names.decode, at.format.tables(spark, at.lake.gold_root())):
@@ -101,24 +68,19 @@ def _models(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> dict[
     return found
 
 
-def _sales(models: Mapping[str, DataFrame], attempts: _Attempts) -> Sales | None:
+def _sales(models: Mapping[str, DataFrame], attempts: Attempts) -> Sales | None:
     """Of the first model, by name, that has order lines."""
     name = next((name for name in sorted(models) if set(models[name].columns) >= sales.COLUMNS), None)
     return None if name is None else attempts.try_(f"gold {name}", partial(sales.of, name, models[name]))
 
 
-def _star(models: Mapping[str, DataFrame], attempts: _Attempts) -> Star | None:
+def _star(models: Mapping[str, DataFrame], attempts: Attempts) -> Star | None:
     if not all(name in models and columns <= set(models[name].columns) for name, columns in star.COLUMNS.items()):
         return None
     return attempts.try_("gold fact_orders", partial(star.of, *[models[name] for name in star.COLUMNS]))
 
 
-def _standings(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> list[Standing]:
-    tried = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in status.looks(spark, at)]
-    return [standing for found in tried for standing in found or ()]
-
-
-def _batches(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> list[health.Batch]:
+def _batches(spark: SparkSession, at: Surroundings, attempts: Attempts) -> list[health.Batch]:
     found: list[health.Batch] = []
     for source in map(names.decode, at.format.tables(spark, at.lake.bronze_root())):
         rows = attempts.try_(f"bronze {source}", partial(at.format.read, spark, at.lake.bronze(source)))
@@ -127,7 +89,7 @@ def _batches(spark: SparkSession, at: Surroundings, attempts: _Attempts) -> list
     return found
 
 
-def _letters(spark: SparkSession, sources: Sequence[Refinement], attempts: _Attempts) -> list[dead_letters.Count]:
+def _letters(spark: SparkSession, sources: Sequence[Refinement], attempts: Attempts) -> list[dead_letters.Count]:
     found: list[dead_letters.Count] = []
     for source in sources:
         count = partial(dead_letters.counts, spark, source, dead_letters.Choice())
