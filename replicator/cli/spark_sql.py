@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import gateway, names
+from replicator import doors, gateway, names
 from replicator.catalog import tables
 from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from replicator.protocols import TableFormat
     from replicator.stages.topic import Told
 
-# They call any Java method: no question to a lake needs that.
-_NO_FUNCTIONS = ("reflect", "java_method", "try_reflect")
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"
 # A query that writes has one of these in its tree; everything that is no query is one of them at its root.
 _NO_QUERIES = (f"{_PLANS}.Command", f"{_PLANS}.ParsedStatement")
@@ -61,7 +59,7 @@ class SparkEngine:
         self._tables_of = tables_of
         self._lake = lake
         self._silver = silver_tables(self._spark, tables_of, lake)
-        close_doors(self._spark)
+        doors.close(self._spark)
 
     @property
     def databases(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -97,7 +95,7 @@ class TopicEngine:
         for table, rows in told.tables.items():
             last = table.rpartition(".")[2]
             self._views[last if lasts[last.casefold()] == 1 else table.replace(".", "__")] = rows
-        close_doors(self._spark)
+        doors.close(self._spark)
 
     def ask(self, query: str, most: int | None) -> Answer:
         """One query; only what it names is decoded."""
@@ -165,15 +163,6 @@ def refuse_commands(spark: SparkSession, query: str) -> None:
         raise ConfigError(REFUSED, mend=MEND)
     if any(is_instance_of(gateway, node, name) for node in nodes for name in _NO_QUERIES):
         raise ConfigError(REFUSED, mend=MEND)
-
-
-def close_doors(spark: SparkSession) -> None:
-    """Paths are no tables here, and no function runs Java (reliability.md section 12)."""
-    spark.conf.set("spark.sql.runSQLOnFiles", "false")
-    jvm = gateway.of(spark)
-    functions = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
-    for name in _NO_FUNCTIONS:
-        functions.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name))
 
 
 def _rows(spark: SparkSession, query: str, known: list[str], past: Past | None = None) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import doors, names
 from replicator.errors import ConfigError, first_line
 from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
@@ -52,6 +52,7 @@ def changes(spark: SparkSession, tables_of: TableFormat, asked: Question) -> Ite
     The feed of changes tells which keys to look at, as far as it reaches; else both versions are read whole.
     """
     session = tuning.session_for(spark, tables_of.size(spark, asked.table))
+    doors.close(session)
     before = tables_of.moment(spark, asked.table, asked.since)
     until = tables_of.version(spark, asked.table) if asked.until is None else asked.until
     after = tables_of.moment(spark, asked.table, 0 if until is None else until)

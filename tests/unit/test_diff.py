@@ -92,6 +92,21 @@ def test_a_condition_holds_before_or_after(lake):
             lines("orders", "--from", "0", "--where", wrong, "--lake", lake.root)
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "java_method('java.lang.System', 'getProperty', 'user.dir') IS NOT NULL",
+        "id IN (SELECT id FROM table_changes_by_path('{place}', 0))",
+        "id IN (SELECT id FROM delta.`{place}`)",
+    ],
+)
+def test_a_condition_runs_no_java_and_opens_no_path(lake, where):
+    """As in ``sql``."""
+    place = lake.silver("s", "db.orders").location
+    with pytest.raises(ConfigError, match="--where"):
+        lines("orders", "--from", "0", "--where", where.format(place=place), "--lake", lake.root)
+
+
 def test_gold_needs_its_key(lake):
     """From its model, or from the command line."""
     asked = ("fact", "--from", "0", "--lake", lake.root)

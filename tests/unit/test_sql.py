@@ -95,6 +95,22 @@ def test_queries_are_let_through(spark, query):
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("call", ["table_changes_by_path('{other}', 0)", "table_changes('delta.`{other}`', 0)"])
+def test_a_query_reads_no_lake_but_its_own(spark, tmp_path, call):
+    """Functions that open what they are told, by a path or a name, are not there; those that make rows are."""
+    other = Lake(str(tmp_path / "other")).silver("s", "db.t", ("id",))
+    ddl = f"id INT, {SYSTEM_DDL}"
+    DeltaFormat().apply(made(spark, [(1, "1", False, None, 1)], ddl), other, Progress("b", 0))
+    engine = spark_sql.SparkEngine(spark, DeltaFormat(), Lake(str(tmp_path / "own")))
+    with pytest.raises(ConfigError, match="UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
+        engine.ask(f"SELECT * FROM {call.format(other=other.location)}", None)
+    assert list(engine.ask("SELECT * FROM range(2) JOIN explode(array(5)) ORDER BY 1", None).texts()) == [
+        ["0", "5"],
+        ["1", "5"],
+    ]
+
+
+@pytest.mark.spark
 def test_a_view_shows_live_rows_with_the_sources_columns(spark, tmp_path):
     """Deleted rows and the columns of our own are not the source's (architecture section 4)."""
     lake = Lake(str(tmp_path))
