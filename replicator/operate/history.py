@@ -85,7 +85,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     stored = at.silver.read(session, at.lake.silver(at.source.name, table))
     keys = {names.decode(name): name for name in key_of(stored.schema)}
     kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
-    wanted = key.typed(key.parse(key_text, list(keys)), kinds)
+    wanted = key.typed(session, key.parse(key_text, list(keys)), kinds)
     is_row = _is_row({keys[name]: text for name, text in wanted.items()})
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)

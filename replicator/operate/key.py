@@ -9,9 +9,10 @@ import csv
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import Column, Row
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import ConfigError
@@ -19,6 +20,16 @@ from replicator.errors import ConfigError
 _HEADERS = ("__debezium.oldkey", "__debezium.newkey")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PLAIN_TYPES = ("string", *_INTEGERS)
+_SIMPLE = re.compile(r"tinyint|smallint|int|bigint|decimal.*|boolean|date|timestamp.*|float|double")
+_DATED = re.compile(r"\s*\d{4}-\d")
+_HELD = {
+    **dict.fromkeys(_INTEGERS, "whole numbers"),
+    "boolean": "true and false",
+    "date": "dates like 2026-01-31",
+    "timestamp": "times like 2026-01-31 10:00:00",
+}
+"""What is in a column, in words, by how its type begins."""
+
 _UNESCAPED = re.compile(r"[\w .:-]*", re.ASCII)
 
 
@@ -41,12 +52,19 @@ def parse(text: str, names: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def typed(wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
-    """The same values as Spark writes them: ``007`` is 7 in a column of whole numbers.
+def typed(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Mapping[str, str]:
+    """The same values as Spark writes them: ``007`` is 7 in a column of whole numbers, ``1.5`` is 1.50 in one of two
+    decimal places, ``2026-01-01T00:00:00Z`` a time like others.
 
-    ``kinds`` are the Spark types of the key columns. Raises ConfigError for what is no whole number there.
+    ``kinds`` are the Spark types of the key columns. Raises ConfigError for what is no value of its column.
     """
-    return {name: _integer(name, value) if kinds[name] in _INTEGERS else value for name, value in wanted.items()}
+    others = {name: value for name, value in wanted.items() if _SIMPLE.fullmatch(kinds[name])}
+    if not others:
+        return wanted
+    texts = [f"CAST(try_cast(:v{at} AS {kinds[name]}) AS STRING)" for at, name in enumerate(others)]
+    given = {f"v{at}": value for at, value in enumerate(others.values())}
+    row = spark.sql(f"SELECT {', '.join(texts)}", given).collect()[0]
+    return {**wanted, **{name: _whole(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)}}
 
 
 def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
@@ -102,11 +120,14 @@ def _is_key(header: Row) -> bool:
     return header["key"] in _HEADERS and header["value"] is not None
 
 
-def _integer(name: str, value: str) -> str:
-    try:
-        return str(int(value))
-    except ValueError as error:
-        raise ConfigError(f"the key column {name} holds whole numbers, and {value!r} is none") from error
+def _whole(name: str, value: str, kind: str, found: str | None) -> str:
+    """What Spark made of a value, if that is the value, and nothing less. Raises ConfigError."""
+    is_another = kind.startswith("decimal") and found is not None and Decimal(found) != Decimal(value)
+    is_number = kind.startswith(("date", "timestamp")) and not _DATED.match(value)
+    if found is None or is_another or is_number:
+        held = next((words for start, words in _HELD.items() if kind.startswith(start)), f"values of {kind}")
+        raise ConfigError(f"the key column {name} holds {held}, and {value!r} is none")
+    return found
 
 
 def _counted(number: int) -> str:

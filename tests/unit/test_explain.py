@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,15 @@ def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_a
         explain(exact, at, "shop.orders", "1,2")
     with pytest.raises(ConfigError, match="'one' is none"):
         explain(exact, at, "shop.orders", "one")
+
+
+def test_a_key_is_found_however_it_is_typed(exact, at: Refinement) -> None:
+    """A decimal without its last zero is the same row; a date as the number that the record has is refused."""
+    columns = (Column("id", "decimal_string(9,2)"), Column("day", "date"), Column("v", "int"))
+    keyed = replace(at, source=replace(at.source, tables=(Declaration("shop.orders", columns),)))
+    key = {"id": "1.50", "day": 20454}
+    take(exact, keyed, record(ORDERS, 0, key, envelope("c", {**key, "v": 1}, pos=10)))
+    life = explain(exact, keyed, "shop.orders", "1.5,2026-01-01")
+    assert ([entry.verdict for entry in life.entries], life.deleted) == (["applied"], False)
+    with pytest.raises(ConfigError, match="dates like 2026-01-31, and '20454' is none"):
+        explain(exact, keyed, "shop.orders", "1.50,20454")

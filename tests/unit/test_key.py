@@ -49,9 +49,47 @@ def test_a_key_in_json_gives_its_parts_as_texts(spelling, found):
     assert key.text(spelling, {"x": "", "y": ""}) == found
 
 
-def test_whole_numbers_are_spelled_as_spark_spells_them():
-    """``007`` is 7; what is no number is refused before anything is read."""
-    kinds = {"x": "bigint", "y": "string"}
-    assert key.typed({"x": "007", "y": "007"}, kinds) == {"x": "7", "y": "007"}
-    with pytest.raises(ConfigError, match="whole numbers"):
-        key.typed({"x": "a", "y": "a"}, kinds)
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "value", "found"),
+    [
+        ("bigint", "007", "7"),
+        ("bigint", "-7", "-7"),
+        ("string", "007", "007"),
+        ("decimal(10,2)", "1.5", "1.50"),
+        ("decimal(10,2)", "1e1", "10.00"),
+        ("boolean", "True", "true"),
+        ("date", "2026-1-2", "2026-01-02"),
+        ("timestamp", "2026-01-01T00:00:00Z", "2026-01-01 00:00:00"),
+        ("timestamp", "2026-01-01 02:00:00.5+02:00", "2026-01-01 00:00:00.5"),
+        ("timestamp_ntz", "2026-01-01T10:00", "2026-01-01 10:00:00"),
+        ("double", "1.50", "1.5"),
+        ("binary", "x", "x"),
+    ],
+)
+def test_a_value_is_spelled_as_spark_spells_it(exact, kind, value, found):
+    """Whichever way people write it."""
+    assert key.typed(exact, {"x": value, "y": "'a"}, {"x": kind, "y": "string"}) == {"x": found, "y": "'a"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        ("bigint", "a", "whole numbers"),
+        ("bigint", "1.5", "whole numbers"),
+        ("int", "99999999999999999999", "whole numbers"),
+        ("decimal(10,2)", "1.555", r"values of decimal\(10,2\)"),
+        ("decimal(10,2)", "", r"values of decimal\(10,2\)"),
+        ("boolean", "2", "true and false"),
+        ("date", "20454", "dates like"),
+        ("date", "2026", "dates like"),
+        ("date", "2026-02-30", "dates like"),
+        ("timestamp", "1767225600000", "times like"),
+        ("timestamp", "12:00", "times like"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(exact, kind, value, said):
+    """It would be told that there is no such row, or the life of another one."""
+    with pytest.raises(ConfigError, match=f"the key column x holds {said}.*, and '{value}' is none"):
+        key.typed(exact, {"x": value}, {"x": kind})
