@@ -122,7 +122,7 @@ def refuse(table: str, found: Plan, policy: Policy) -> None:
     change = found.withheld[0]
     more = f" (and {len(found.withheld) - 1} more)" if len(found.withheld) > 1 else ""
     advice = {
-        UNTYPED: "Declare its type in conf/sources: a type for the records that carry none.",
+        UNTYPED: "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare.",
         UNREACHABLE: "Make it fit at the source, or set `schema_changes: freeze` for the table.",
     }
     approve = (

@@ -168,7 +168,7 @@ def test_records_without_types_never_make_a_version() -> None:
     assert not found.evolution
     with pytest.raises(SchemaRefused, match="column v is date in the table and has no type") as caught:
         evolve.refuse("t", found, Policy())
-    assert "Declare" in str(caught.value.mend)
+    assert "conf/sources, or beside --lake with --declare" in str(caught.value.mend)
 
 
 def test_numbers_that_no_decimal_holds_stop_the_table() -> None:
