@@ -6,6 +6,7 @@ could change the lake. Files, the network and variables of the process are close
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,7 +16,7 @@ from replicator.catalog import delta_scan, extras, hudi_scan, tables
 from replicator.catalog.past import Past
 from replicator.catalog.reading import reading
 from replicator.catalog.store import SPARK
-from replicator.errors import ConfigError, VersionMissing, first_line
+from replicator.errors import ConfigError, ReplicatorError, VersionMissing, first_line
 from replicator.transforms.shown import shown
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from replicator.spec import Moment, Table
 
 _BATCH = 10_000
+_SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+_OF_A_FILE = "reading the stream registered as"
+"""In what DuckDB says where Arrow could not read the lake: no query is wrong then."""
+
 _SETTINGS = (
     "TimeZone = 'UTC'",
     "python_enable_replacements = false",
@@ -71,6 +76,9 @@ class LocalEngine:
         from replicator.catalog.texts import ArrowAnswer  # noqa: PLC0415 - on demand, with pyarrow
 
         known = dict(tables.views(self._silver, self._listing.gold()))
+        if _SHOW_TABLES.fullmatch(query):
+            # DuckDB would list those that were opened, by the names that they have at rest
+            query = f"SELECT unnest([{', '.join(map(_literal, sorted(known)))}]::VARCHAR[]) AS name"
         for name, table in known.items():
             is_wanted = name not in self._opened and tables.is_named(name, query)
             if is_wanted and self._past.opens(name, table, partial(self._open, name)):
@@ -89,6 +97,8 @@ class LocalEngine:
             there = ", ".join(sorted(known)) or "no tables in this lake yet"
             raise ConfigError(first_line(error), mend=f"There are: {there}.") from error
         except self._duckdb.Error as error:
+            if _OF_A_FILE in str(error):
+                raise ReplicatorError(f"a table cannot be read: {first_line(error)}", mend=SPARK) from error
             raise ConfigError(first_line(error)) from error
 
     def _moment(self, table: Table, when: int | datetime) -> Moment:
@@ -125,6 +135,10 @@ def _select(source: str, stored: Sequence[str]) -> str:
     columns = ", ".join(f"{_quoted(column)} AS {_quoted(name)}" for column, name in seen.columns)
     where = "" if seen.condition is None else f" WHERE {seen.condition}"
     return f"SELECT {columns} FROM {_quoted(source)}{where}"  # noqa: S608 - names are quoted
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _quoted(name: str) -> str:

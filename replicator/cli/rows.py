@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, TextIO
 from replicator.cli import wholefile
 from replicator.cli.console import narrate, print_table
 from replicator.cli.options import Rows
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyarrow import parquet
 
     from replicator.catalog.engine import Answer
 
@@ -115,10 +118,8 @@ def _write_json(objects: Iterator[str], to: TextIO) -> int:
 
 
 def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, int]:
-    from pyarrow import parquet
-
     rows, left, count = answer.batches(), most, 0
-    with parquet.ParquetWriter(path, rows.schema, compression="zstd") as writer:
+    with _parquet(path, rows.schema) as writer:
         for batch in rows:
             cut = batch if left is None else batch.slice(0, left)
             writer.write_batch(cut)
@@ -127,3 +128,15 @@ def _write_parquet(answer: Answer, path: Path, most: int | None) -> tuple[bool, 
                 return True, count
             left = None if left is None else left - cut.num_rows
     return False, count
+
+
+def _parquet(path: Path, schema: pa.Schema) -> parquet.ParquetWriter:
+    """A new file. Raises ConfigError for a type that Parquet has not."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetWriter(path, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as error:
+        mend = "Give such a column as text, with CAST, or write CSV or JSON."
+        raise ConfigError(f"Parquet has no such type: {first_line(error)}", mend=mend) from error

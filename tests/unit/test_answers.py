@@ -106,6 +106,14 @@ def test_parquet_keeps_the_types(tmp_path: Path, capsys, most, count):
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
+def test_a_type_that_parquet_has_not_is_told(tmp_path: Path):
+    """An interval is a mistake of the query, and no failure."""
+    table = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())})
+    with pytest.raises(ConfigError, match=r"Parquet has no such type.*CAST"):
+        rows.write(answer(table), Rows.parquet, None, tmp_path / "t.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path):
     """What fails half-way leaves the old file and nothing beside it."""
     file = tmp_path / "t.csv"

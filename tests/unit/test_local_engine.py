@@ -72,6 +72,22 @@ def ask(root, query, store=None):
     return list(answer.columns), [tuple(row) for row in answer.texts()]
 
 
+@pytest.mark.parametrize("query", ["SHOW TABLES", " show  tables ;"])
+def test_the_tables_are_listed(root, query):
+    """All that a query may name, opened or not."""
+    names = ["fact_orders", "orders", "orders__history", "shop__sales__orders", "shop__sales__orders__history"]
+    assert ask(root, query) == (["name"], [(name,) for name in names])
+
+
+def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path):
+    """Exit code 1, not 2."""
+    place = write(tmp_path).silver("shop", "sales.orders").location
+    next(Path(place).glob("*.parquet")).unlink()
+    with pytest.raises(ReplicatorError, match="a table cannot be read") as caught:
+        ask(str(tmp_path), "SELECT * FROM orders")
+    assert caught.value.exit_code == 1
+
+
 def test_silver_shows_live_rows_with_the_sources_columns(root):
     """In the source's spelling, whatever that is (architecture section 4)."""
     columns, rows = ask(root, "SELECT * FROM orders ORDER BY id")
