@@ -24,7 +24,10 @@ def status(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Where every table stands, and how far behind the layer before it. Exit code 1 where one cannot be read."""
+    """Where every table stands, and how far behind the layer before it.
+
+    One that cannot be read is named on stderr, and the exit code is 1.
+    """
     settings = options.settings(env, conf, lake)
     found, troubles = direct.asked(lambda: (_direct(settings), ()), lambda: _by_spark(context, settings))
     if as_json:
