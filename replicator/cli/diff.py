@@ -14,7 +14,7 @@ from replicator.cli import console, options
 from replicator.cli.rows import MOST_SHOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -108,7 +108,7 @@ def _summarize(table: Table, found: Changes, *, as_json: bool) -> None:
 
 def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
     ordered = rows.orderBy("at")
-    shown = (ordered if most is None else ordered.limit(most)).select("change", "key", "before", "after")
+    shown = in_order(ordered if most is None else ordered.limit(most))
     if not as_json:
         console.print_table(("change", "key", "row"), [line(row) for row in shown.toLocalIterator()])
         return
@@ -116,31 +116,40 @@ def _print(rows: DataFrame, most: int | None, *, as_json: bool) -> None:
         console.print_text(f"{{{members(row)}}}")
 
 
+def in_order(rows: DataFrame) -> DataFrame:
+    """Changed rows with pairs for maps: of a map Python gets the columns in the order of their hashes."""
+    from pyspark.sql import functions as F
+
+    return rows.select("change", *[F.map_entries(name).alias(name) for name in ("key", "before", "after")])
+
+
 def members(row: Row) -> str:
-    """A changed row as members of a JSON object."""
+    """A changed row, :func:`in_order`, as members of a JSON object."""
     cells = ", ".join(f'"{name}": {_object(row[name])}' for name in ("key", "before", "after"))
     return f'"change": "{row["change"]}", {cells}'
 
 
-def _object(values: Mapping[str, str] | None) -> str:
+def _object(values: Sequence[tuple[str, str]] | None) -> str:
     """Values that are JSON already, as an object: no digit of a number is lost on the way."""
     if values is None:
         return _NULL
-    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values.items()) + "}"
+    return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in values) + "}"
 
 
 def line(row: Row) -> tuple[Text, Text, Text]:
-    """A changed row for people: what became of it, its key, and its columns, of a changed one those that differ."""
+    """A changed row, :func:`in_order`, for people: what became of it, its key, and its columns, of a changed one those
+    that differ.
+    """
     style = _STYLES[row["change"]]
-    key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"].items())
+    key = ", ".join(f"{name}={_plain(text)}" for name, text in row["key"])
     return Text(row["change"], style), Text(key), Text(", ").join(_cells(row, style))
 
 
 def _cells(row: Row, style: str) -> Iterator[Text]:
     if row["change"] != "changed":
-        values = row["after"] or row["before"] or {}
-        return (Text(f"{name}={_plain(text)}", style) for name, text in values.items())
-    before, after = row["before"], row["after"]
+        values = row["after"] or row["before"] or ()
+        return (Text(f"{name}={_plain(text)}", style) for name, text in values)
+    before, after = dict(row["before"]), dict(row["after"])
     return (
         Text.assemble(
             f"{name}: ", (_plain(before.get(name, _NULL)), "red"), " \u2192 ", (_plain(after.get(name, _NULL)), "green")

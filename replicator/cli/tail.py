@@ -198,7 +198,7 @@ def _of_table(context: typer.Context, settings: Settings, name: str, start: Star
 def _of_commit(commit: Any, table: Table) -> Iterator[_Line]:
     with commit as (moment, rows):
         at = moment.at.isoformat(" ", "milliseconds")
-        for row in rows.orderBy("at").toLocalIterator():
+        for row in diff.in_order(rows.orderBy("at")).toLocalIterator():
             change, key, cells = diff.line(row)
             text = Text(f"{moment.version}  {at}  ").append_text(change).append(f"  {key.plain}  ").append_text(cells)
             head = json.dumps({"table": table.name, "version": moment.version, "timestamp": at})

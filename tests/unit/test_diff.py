@@ -119,6 +119,20 @@ def test_gold_needs_its_key(lake):
         lines("nothing", "--from", "0", "--lake", lake.root)
 
 
+def test_columns_stand_in_the_order_of_the_table(spark, lake):
+    """However many there are; in a line for people, and in JSON."""
+    names = ["zeta", "alpha", "m3", "b", "x", "a1", "omega"]
+    ddl = f"k INT, {', '.join(f'{name} INT' for name in names)}, _op STRING"
+    for version in range(2):
+        rows = made(spark, [(1, *[version + at for at in range(len(names))], "upsert")], ddl)
+        DeltaFormat().put(rows, lake.gold("wide", ("k",)), Progress("wide", version))
+    asked = ("wide", "--from", "0", "--key", "k", "--lake", lake.root)
+    [found] = lines(*asked)
+    assert (list(found["before"]), list(found["after"])) == (names, names)
+    told = "".join(said("diff", *asked).split())
+    assert [told.index(f"{name}:") for name in names] == sorted(told.index(f"{name}:") for name in names)
+
+
 def test_versions_under_another_key_are_not_compared(spark, tmp_path):
     """A rebuild that gave the table another key: who asks across it is told so, in both directions."""
     table = Lake(str(tmp_path)).silver("s", "db.orders", ("id",))
