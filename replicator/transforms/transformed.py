@@ -205,7 +205,14 @@ def _rested(value: Column, name: str, kind: str, transform: Transform) -> Column
     first = version_of(name)[0]
     if first in _stored(transform.hashed):
         return hashed.hashed(value, kind)
-    return F.mask(value.cast("string")) if first in _stored(transform.masked) else value
+    return _masked(value.cast("string")) if first in _stored(transform.masked) else value
+
+
+def _masked(text: Column) -> Column:
+    """Letters as ``x`` and ``X``, digits as ``n``. Spark's ``mask`` leaves letters that have no case, and all that are
+    two characters to Java; marks are the vowels of some scripts.
+    """
+    return F.regexp_replace(F.mask(text), r"[[\p{L}\p{M}]&&[^\x00-\x7f]]", "x")
 
 
 def _unsent(making: Making) -> Column:

@@ -331,6 +331,14 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
     assert row["t"] == hashed.digest(long, "ä")
 
 
+def test_letters_of_every_script_are_masked(exact: SparkSession, tmp_path: Path) -> None:
+    """Scripts without upper and lower case too, with the marks that are their vowels, and letters beyond 16 bits."""
+    world = World(exact, tmp_path, Transform(masked=("phone",)))
+    texts = {"王小明 Åsa Müller": "xxx Xxx Xxxxxx", "محمد-٣": "xxxx-n", "मुंबई 7": "xxxxx n", "ǅ𠮷ʰe\u0301": "xxxxx"}
+    world.applied(*[world.change("c", at, 10 + at, phone=text) for at, text in enumerate(texts)])
+    assert {row["id"]: row["phone"] for row in world.rows()} == dict(enumerate(texts.values()))
+
+
 def test_a_transformed_table_gains_columns_also_after_a_death_before_its_commit(
     exact: SparkSession, tmp_path: Path
 ) -> None:
