@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,9 @@ _CHANGED_FIELDS = "updateDescription"
 """MongoDB's second telling of what ``after`` holds, by paths into the document: left out, no part of it is read."""
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 _BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
+_LONGEST = 400
+"""Digits before or behind the point that a number is written out with: more than any DOUBLE has."""
+
 _TEXT_FIELD = {"type": "string", "optional": True}
 
 Digest = Callable[[str], str]
@@ -139,11 +143,25 @@ class _Masking:
 
 
 def text_of(value: Any) -> str:
-    """The text of a value that is hashed: of a number without zeros at the end of its decimals."""
+    """The text of a value that is hashed: of a number its digits without an exponent and without zeros at the end of
+    its decimals, as ``transforms.hashed`` makes it.
+    """
     if isinstance(value, Number):
-        whole, point, decimals = value.text.partition(".")
-        return f"{whole}{point}{decimals.rstrip('0')}".removesuffix(".") if decimals.isdecimal() else value.text
+        return _digits(value.text)
     return value if isinstance(value, str) else dumps(value)
+
+
+def _digits(written: str) -> str:
+    try:
+        number = Decimal(written)
+    except InvalidOperation:  # an exponent that nothing can hold
+        return written
+    if not number:
+        return "0"
+    if not number.is_finite() or abs(number.adjusted()) > _LONGEST:
+        return written
+    whole, _, decimals = f"{number:f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0')}".removesuffix(".")
 
 
 def _is_envelope(members: Collection[object]) -> bool:

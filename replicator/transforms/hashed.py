@@ -1,7 +1,8 @@
 """Values under a keyed hash: HMAC-SHA-256 in lower-case hexadecimal, the same for equal values wherever they stand.
 
-What is hashed is the value's text: of a number without zeros at the end of its decimals, so that a wider column gives
-the same hash; bytes as they are; of nested values their JSON. NULL stays NULL.
+What is hashed is the value's text: of a number its digits without an exponent and without zeros at the end of its
+decimals, so that a column of another type gives the same hash; bytes as they are; of nested values their JSON. NULL
+stays NULL.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ PADS = ("_inner", "_outer")
 """Columns that :func:`with_key` adds: the two halves of the key."""
 
 _BLOCK = 64
-_ZEROS = r"(\.\d*?)0+$"
+_DIGITS = "0." + "#" * 340
+"""As many decimals as the smallest DOUBLE has."""
+
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+_FRACTIONS = ("decimal", "double", "float")
 _NESTED = ("struct<", "array<", "map<")
 
 
@@ -54,8 +59,9 @@ def text(value: Column, kind: str) -> Column:
     """What of a value is hashed."""
     if kind.startswith(_NESTED):
         return F.to_json(value)
-    if kind.startswith("decimal"):
-        return _short(value.cast("string"))
+    if kind.startswith(_FRACTIONS):
+        # a wider binary type has other digits
+        return _digits(value.cast("string").cast("double") if kind == "float" else value)
     return value if kind in ("string", "binary") else value.cast("string")
 
 
@@ -64,5 +70,8 @@ def digest(key: str, told: str) -> str:
     return hmac.new(key.encode(), told.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
-def _short(number: Column) -> Column:
-    return F.regexp_replace(F.regexp_replace(number, _ZEROS, "$1"), r"\.$", "")
+def _digits(number: Column) -> Column:
+    """``redaction.text_of`` of a number; Spark's own text of one has an exponent where there are many zeros."""
+    told = number.cast("string")
+    plain = F.call_function("format_number", number, F.lit(_DIGITS))
+    return F.when(number == 0, "0").when(told.isin(*_NO_NUMBERS), told).otherwise(plain)

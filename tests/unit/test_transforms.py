@@ -331,6 +331,35 @@ def test_a_hash_is_hmac_sha_256_and_its_key_is_in_no_plan(exact: SparkSession) -
     assert row["t"] == hashed.digest(long, "ä")
 
 
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("cast(1.0 AS double)", "1.0"),
+        ("cast(-1.5 AS double)", "-1.5"),
+        ("cast(1e10 AS double)", "1.0E10"),
+        ("cast(1e10 AS double)", "10000000000"),
+        ("cast(1.25e-7 AS double)", "1.25E-7"),
+        ("cast('1.7976931348623157E308' AS double)", "1.7976931348623157E308"),
+        ("cast('4.9E-324' AS double)", "4.9E-324"),
+        ("cast('-0.0' AS double)", "0"),
+        ("cast('NaN' AS double)", "NaN"),
+        ("cast('-Infinity' AS double)", "-Infinity"),
+        ("cast(0.1 AS float)", "0.1"),
+        ("cast('3.4028235E38' AS float)", "3.4028235E38"),
+        ("cast(0 AS decimal(38,18))", "0.00"),
+        ("cast(0.0000001 AS decimal(38,18))", "1E-7"),
+        ("cast('12345678901234567890.123456789012345600' AS decimal(38,18))", "12345678901234567890.1234567890123456"),
+        ("cast(100 AS decimal(6,2))", "1E2"),
+        ("100", "100.0"),
+    ],
+)
+def test_a_number_has_one_hash_whatever_its_type_and_spelling(exact: SparkSession, value: str, written: str) -> None:
+    """What ``transform`` hashes is what ``mask_before_bronze`` hashes in the record's text."""
+    rows = hashed.with_key(exact.range(1).select(F.expr(value).alias("n")), KEY)
+    [row] = rows.select(hashed.hashed(F.col("n"), dict(rows.dtypes)["n"]).alias("n")).collect()
+    assert row["n"] == hashed.digest(KEY, text_of(Number(written)))
+
+
 def test_letters_of_every_script_are_masked(exact: SparkSession, tmp_path: Path) -> None:
     """Scripts without upper and lower case too, with the marks that are their vowels, and letters beyond 16 bits."""
     world = World(exact, tmp_path, Transform(masked=("phone",)))
