@@ -28,6 +28,9 @@ _BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
 _LONGEST = 400
 """Digits before or behind the point that a number is written out with: more than any DOUBLE has."""
 
+_ODD = (ValueError, TypeError, AttributeError, RecursionError)
+"""What reading or writing a record raises that is no JSON, nested too deep, or not made of what its shape is made of."""
+
 _TEXT_FIELD = {"type": "string", "optional": True}
 
 Digest = Callable[[str], str]
@@ -89,9 +92,12 @@ class _Masking:
         """A key or a value."""
         if told is None:
             return None
-        value = _read(told)
-        is_readable = value is None or isinstance(value, dict)
-        return (dumps(self._record(value)) if is_readable else REDACTED).encode("utf-8")
+        try:
+            value = loads(told.decode("utf-8"))
+            is_readable = value is None or isinstance(value, dict)
+            return (dumps(self._record(value)) if is_readable else REDACTED).encode("utf-8")
+        except _ODD:
+            return REDACTED.encode("utf-8")
 
     def _record(self, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -191,5 +197,5 @@ def _read(told: bytes) -> Any:
     """The JSON value; a text where it is none."""
     try:
         return loads(told.decode("utf-8"))
-    except (ValueError, RecursionError):
+    except _ODD:
         return ""

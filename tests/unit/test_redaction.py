@@ -89,10 +89,30 @@ def test_what_was_not_sent_is_not_hashed() -> None:
     assert redacted('{"email":"__debezium_unavailable_value"}') == '{"email":"__debezium_unavailable_value"}'
 
 
-@pytest.mark.parametrize("value", ["{oops", "[1]", '"ann@x"', "7", '{"email":' * 5000])
+def nested(levels: int) -> str:
+    return f'{{"email":"ann@x","x":{"[" * levels}{"]" * levels}}}'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "{oops",
+        "[1]",
+        '"ann@x"',
+        "7",
+        '{"email":' * 5000,
+        nested(400),
+        nested(900),
+        '{"schema":{"fields":[7]},"payload":{"email":"ann@x"}}',
+        '{"schema":{"fields":[{"field":["op"]}]},"payload":{"email":"ann@x"}}',
+        '{"after":' + json.dumps(nested(400)) + ',"op":"c","source":{}}',
+    ],
+)
 def test_what_cannot_be_read_is_not_kept(value: str) -> None:
-    """A policy that lets through what looks odd is none."""
-    assert redacted(value) == REDACTED
+    """A policy that lets through what looks odd is none; nor does such a record end the read of bronze."""
+    told = value.encode()
+    key, kept, headers = REDACTION.record("s.shop.people", told, told, [("__debezium.newkey", told)])
+    assert (key, kept, headers) == (REDACTED.encode(), REDACTED.encode(), [("__debezium.newkey", REDACTED.encode())])
 
 
 def test_bytes_that_are_no_text_are_not_kept() -> None:
