@@ -25,11 +25,14 @@ _CHANGED_FIELDS = "updateDescription"
 """MongoDB's second telling of what ``after`` holds, by paths into the document: left out, no part of it is read."""
 _KEYS_IN_HEADERS = ("__debezium.newkey", "__debezium.oldkey")
 _BRANCHES = ("string", "bytes", "int", "long", "float", "double", "boolean")
+_TYPES = ("Value", "Key", "Envelope")
+"""How the names of Avro types end, which begin with a namespace where there is one."""
+
 _LONGEST = 400
 """Digits before or behind the point that a number is written out with: more than any DOUBLE has."""
 
 _ODD = (ValueError, TypeError, AttributeError, RecursionError)
-"""What reading or writing a record raises that is no JSON, nested too deep, or not made of what its shape is made of."""
+"""What a record raises that is no JSON, is nested too deep, or is not made of what its shape is made of."""
 
 _TEXT_FIELD = {"type": "string", "optional": True}
 
@@ -117,13 +120,19 @@ class _Masking:
             return dumps(self._row(inner)) if isinstance(inner, dict) else row
         if not isinstance(row, dict):
             return row
-        if len(row) == 1 and "." in next(iter(row)):  # the one branch of an Avro union
+        if self._is_union(row):
             return {name: self._row(held) for name, held in row.items()}
         return {
             name: self._hashed(held) if name in self.mask.hashed else held
             for name, held in row.items()
             if name not in self.mask.dropped
         }
+
+    def _is_union(self, row: dict[str, Any]) -> bool:
+        """Whether this is a row under the name of its Avro type (A5), and no row of one column."""
+        name, held = next(iter(row.items())) if len(row) == 1 else ("", None)
+        is_named = name in (*self.mask.hashed, *self.mask.dropped)
+        return isinstance(held, dict) and ("." in name or name in _TYPES) and not is_named
 
     def _hashed(self, value: Any) -> Any:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _BRANCHES:

@@ -61,6 +61,27 @@ def test_a_document_as_text_and_values_of_unions_are_reached() -> None:
     assert union == {"email": {"string": digest("ann@x")}, "id": {"string": digest("7")}}
 
 
+DOTTED = Redaction("s", {"shop.people": Mask("shop.people", ("a.b", "email"), ("c.d",))}, digest, Placeholder())
+
+
+@pytest.mark.parametrize("shape", ["%s", '{"after":%s,' + SOURCE + "}", '{"schema":null,"payload":%s}'])
+@pytest.mark.parametrize(
+    ("row", "kept"),
+    [
+        ('{"a.b":"ann@x"}', f'{{"a.b":"{digest("ann@x")}"}}'),
+        ('{"a.b":{"x":1}}', '{"a.b":"' + digest('{"x":1}') + '"}'),
+        ('{"c.d":{"x":1}}', "{}"),
+        ('{"e.f":7}', '{"e.f":7}'),
+        ('{"x.Value":{"a.b":"ann@x"}}', f'{{"x.Value":{{"a.b":"{digest("ann@x")}"}}}}'),
+        ('{"Value":{"email":"ann@x"}}', f'{{"Value":{{"email":"{digest("ann@x")}"}}}}'),
+    ],
+)
+def test_a_row_of_one_column_with_a_dot_in_its_name_is_no_union(shape: str, row: str, kept: str) -> None:
+    """A5: a union's branch holds a row, under the name of a type, also of one without a namespace."""
+    key, value, _ = DOTTED.record("s.shop.people", (shape % row).encode(), (shape % row).encode(), None)
+    assert (key, value) == ((shape % kept).encode(), (shape % kept).encode())
+
+
 def test_the_schema_says_what_is_there() -> None:
     """A hash is a text whatever the column was, and a column that is gone is not described."""
     row = [{"type": "int32", "name": "io.debezium.time.Date", "field": name} for name in ("id", "ssn", "total")]
