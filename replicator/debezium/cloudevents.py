@@ -8,6 +8,7 @@ over :mod:`jsontext` values.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from replicator.debezium.jsontext import Number, dumps
@@ -28,7 +29,7 @@ def plain(event: dict[str, Any]) -> dict[str, Any] | None:
     What the event does not say is missing in the envelope too, which is then judged as any other: without its
     operation it is ``unknown_op``.
     """
-    if "specversion" not in event or not _is_debezium(event):
+    if "specversion" not in event or not is_debezium(event):
         return None
     data, block = event.get("data"), None
     if isinstance(data, dict) and set(data) == {"schema", "payload"}:
@@ -44,7 +45,13 @@ def plain(event: dict[str, Any]) -> dict[str, Any] | None:
     return payload if not isinstance(block, dict) else {"schema": _with_op(block), "payload": payload}
 
 
-def _is_debezium(event: dict[str, Any]) -> bool:
+def extensions(event: Mapping[str, Any]) -> dict[str, Any]:
+    """What Debezium says in attributes of its own, by names without its prefix."""
+    return {name.removeprefix(_PREFIX): held for name, held in event.items() if name.startswith(_PREFIX)}
+
+
+def is_debezium(event: Mapping[str, Any]) -> bool:
+    """Whether an event, or what looks like one, is Debezium's."""
     return str(event.get("type")).startswith("io.debezium.") or any(name.startswith(_PREFIX) for name in event)
 
 

@@ -71,7 +71,7 @@ def digest(key: str, told: str) -> str:
 
 
 def _digits(number: Column) -> Column:
-    """``redaction.text_of`` of a number; Spark's own text of one has an exponent where there are many zeros."""
+    """``hiding.text_of`` of a number; Spark's own text of one has an exponent where there are many zeros."""
     told = number.cast("string")
     plain = F.call_function("format_number", number, F.lit(_DIGITS))
     return F.when(number == 0, "0").when(told.isin(*_NO_NUMBERS), told).otherwise(plain)

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from replicator.debezium.redaction import REDACTED
+from replicator.debezium.hiding import REDACTED
 from replicator.errors import Unreachable
 from replicator.jvm_options import BRIEF
 from replicator.sources import ends

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from replicator import sourcefile
-from replicator.debezium.redaction import REDACTED, Redaction
+from replicator.debezium.hiding import REDACTED
+from replicator.debezium.redaction import Redaction
 from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Mask
 from replicator.transforms import hashed
@@ -26,7 +27,10 @@ def digest(text: str) -> str:
 
 
 KEPT = f'{{"id":"{digest("1.5")}","email":"{digest("ann@x")}","total":12.50,"name":null}}'
-SOURCE = '"source":{"db":"shop","table":"people","id":7},"op":"u","ssn":1'
+SOURCE = '"source":{"db":"shop","table":"people","id":7,"ssn":1},"op":"u"'
+
+
+EVENT = '"type":"io.debezium.connector.postgresql.DataChangeEvent","source":"/debezium/postgresql/s"'
 
 
 def redacted(value: str, topic: str = "s.shop.people") -> str:
@@ -44,19 +48,90 @@ def redacted(value: str, topic: str = "s.shop.people") -> str:
         '{"schema":null,"payload":%s}',
         '{"schema":null,"payload":{"after":%s,' + SOURCE + "}}",
         '{"after":{"s.shop.people.Value":%s},' + SOURCE + "}",
-        '{"specversion":"1.0","id":"x","data":{"payload":{"after":%s,' + SOURCE + '},"schema":null}}',
+        '{"specversion":"1.0","id":"x",' + EVENT + ',"data":{"payload":{"after":%s,' + SOURCE + '},"schema":null}}',
+        '{"specversion":"1.0","id":"x",' + EVENT + ',"data":{"before":null,"after":%s}}',
+        '{"specversion":"1.0","id":"x",' + EVENT + ',"data":{"before":%s,"after":null}}',
+        '{"specversion":"1.0","id":"x",' + EVENT + ',"data":{"schema":null,"payload":{"after":%s}}}',
+        '{"specversion":"1.0","data":%s}',
+        '{"payload":%s}',
+        '{"payload":{"after":%s},"schema":null,"more":1}',
+        '{"before":%s,"op":"d"}',
+        '{"after":%s,"source":null,"op":{"string":"c"}}',
+        '{"before":%s,"source":{"db":"shop"}}',
+        '{"s.shop.people.Envelope":{"after":{"Value":%s},' + SOURCE + "}}",
     ],
-    ids=["flat", "before", "after", "wrapped", "wrapped envelope", "union", "cloud event"],
 )
 def test_columns_are_hashed_or_gone_in_every_shape(shape: str) -> None:
     """Numbers stay as they are written, and what is no column of the row is not touched."""
     assert json.loads(redacted(shape % ROW), parse_float=str) == json.loads(shape % KEPT, parse_float=str)
 
 
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"op": "x", "before": "y"},
+        {"op": "x", "before": "y", "source": "z"},
+        {"op": "c", "source": {"db": "x"}, "after": None},
+        {"op": "c", "after": {"email": 1}},
+        {"payload": "x", "schema": "y"},
+        {"payload": {"email": 1}, "schema": {"fields": [7]}},
+        {"specversion": "x", "data": "y"},
+        {"specversion": "1.0", "data": {"email": 1}},
+        {"updateDescription": "x"},
+    ],
+)
+def test_a_row_that_looks_like_another_shape_is_masked_as_a_row(others: dict[str, Any]) -> None:
+    """What a record is may be in doubt: then columns are hidden wherever it may have them, and all others stay."""
+    told = json.loads(redacted(json.dumps({"id": 1, "email": "ann@x", "ssn": "078"} | others)))
+    hidden = json.loads(json.dumps(others).replace('"email": 1', f'"email": "{digest("1")}"'))
+    assert told == {"id": digest("1"), "email": digest("ann@x")} | hidden
+
+
+def test_columns_that_are_called_as_an_envelope_has_it_are_masked_in_rows_only() -> None:
+    """An envelope without its operation would be no change of a row any more."""
+    names = ("op", "source", "schema", "payload", "data", "type", "before")
+    redaction = Redaction("s", {"shop.people": Mask("shop.people", names, ("specversion",))}, digest, Placeholder())
+
+    def made(value: Any) -> Any:
+        return json.loads(redaction.record("s.shop.people", None, json.dumps(value).encode(), None)[1] or b"")
+
+    row = dict.fromkeys((*names, "specversion"), "x")
+    hidden = {name: digest("x") for name in names}
+    envelope = {"after": row, "source": {"db": "shop"}, "op": "c"}
+    event = {"specversion": "1.0", "type": "io.debezium.x", "source": "/debezium/postgresql/s", "data": envelope}
+    assert made(row) == hidden
+    assert made({"schema": "x", "payload": "x"}) == {"schema": digest("x"), "payload": digest("x")}
+    assert made(envelope) == envelope | {"after": hidden}
+    assert made({"schema": None, "payload": envelope}) == {"schema": None, "payload": envelope | {"after": hidden}}
+    assert made(event) == event | {"data": envelope | {"after": hidden}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"after":"ann@x, but no document",' + SOURCE + "}",
+        '{"after":["ann@x"],' + SOURCE + "}",
+        '{"schema":{"type":"string"},"payload":"ann@x"}',
+        '{"specversion":"1.0",' + EVENT + ',"data":"YW5uQHg="}',
+    ],
+)
+def test_what_stands_where_a_row_must_be_and_is_none_is_not_kept(value: str) -> None:
+    """Its columns cannot be told."""
+    assert redacted(value) == REDACTED
+
+
+def test_a_cloud_event_names_its_table_too() -> None:
+    """In a topic of any name."""
+    event = '{"specversion":"1.0","iodebeziumdb":"shop","iodebeziumtable":"people","data":{"after":{"ssn":"078"}}}'
+    assert "078" not in redacted(event, "elsewhere")
+
+
 def test_a_document_as_text_and_values_of_unions_are_reached() -> None:
     """MongoDB's connector sends documents as text, Avro's JSON the type beside the value."""
     told = json.loads(redacted('{"after":' + json.dumps(ROW) + "," + SOURCE + "}"))
     assert told["after"] == KEPT
+    text = json.loads(redacted('{"after":{"string":' + json.dumps(ROW) + "}," + SOURCE + "}"))
+    assert text["after"] == {"string": KEPT}
     union = json.loads(redacted('{"email":{"string":"ann@x"},"id":{"long":7}}'))
     assert union == {"email": {"string": digest("ann@x")}, "id": {"string": digest("7")}}
 
@@ -94,6 +169,16 @@ def test_the_schema_says_what_is_there() -> None:
     ]
     flat = {"schema": {"type": "struct", "fields": row}, "payload": {"id": 1}}
     assert json.loads(redacted(json.dumps(flat)))["schema"]["fields"][0]["type"] == "string"
+    event = {"specversion": "1.0", "iodebeziumop": "c", "data": {"schema": {"fields": envelope[:1]}, "payload": {}}}
+    assert json.loads(redacted(json.dumps(event)))["data"]["schema"]["fields"] == told["schema"]["fields"][:1]
+
+
+def test_the_schema_of_a_row_that_looks_like_an_envelope_is_that_of_a_row() -> None:
+    """Or a hash would be described as what the column was."""
+    row = [{"type": kind, "field": name} for kind, name in (("int32", "id"), ("string", "op"), ("string", "source"))]
+    value = {"schema": {"fields": row}, "payload": {"id": 1, "op": "x", "source": "y"}}
+    told = json.loads(redacted(json.dumps(value)))["schema"]["fields"]
+    assert told == [{"type": "string", "optional": True, "field": "id"}, *row[1:]]
 
 
 def test_keys_and_the_headers_that_hold_keys_are_masked_alike() -> None:

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
+from replicator.debezium.hiding import text_of
 from replicator.debezium.jsontext import Number
-from replicator.debezium.redaction import text_of
 from replicator.errors import TableStopped, TransformChanged
 from replicator.failpoints import Killed
 from replicator.formats.control import MemoryControl
