@@ -9,11 +9,11 @@ What is hidden in vain costs a value, what is not hidden rests in clear.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from replicator.debezium import cloudevents
+from replicator.debezium import cloudevents, mongodb
 from replicator.debezium.jsontext import Number, dumps, loads
 from replicator.spec import Mask
 
@@ -44,11 +44,23 @@ Digest = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Hiding:
-    """A table's policy, how a value's text is hashed, and the texts of values that were not sent."""
+    """A table's policy, how a value's text is hashed, and the texts of values that were not sent; ``identity`` is the
+    member that holds a document's identity as text, of keys.
+    """
 
     mask: Mask
     digest: Digest
     unsent: frozenset[str]
+    identity: str = ""
+
+    def of_documents_keys(self) -> Hiding:
+        """For the keys of MongoDB, which have the document's ``_id`` under another name (K1)."""
+        hashed, dropped = self.mask.hashed, self.mask.dropped
+        if mongodb.ID in hashed:
+            return replace(self, mask=replace(self.mask, hashed=(*hashed, mongodb.KEY)), identity=mongodb.KEY)
+        if mongodb.ID in dropped:
+            return replace(self, mask=replace(self.mask, dropped=(*dropped, mongodb.KEY)))
+        return self
 
     def text(self, told: bytes | None) -> bytes | None:
         """A key or a value as it may be kept."""
@@ -72,7 +84,7 @@ class Hiding:
 
     def _member(self, name: str, held: Any, own: Collection[str]) -> Any:
         if name in self.mask.hashed and name not in own:
-            return self._hashed(held)
+            return self._hashed(name, held)
         if name in _SIDES:
             return self._side(held, is_sure=name in own)
         if name in _INSIDE:
@@ -95,7 +107,7 @@ class Hiding:
         if self._is_union(row):
             return {name: self._side(held, is_sure=False) for name, held in row.items()}
         return {
-            name: self._hashed(held) if name in self.mask.hashed else held
+            name: self._hashed(name, held) if name in self.mask.hashed else held
             for name, held in row.items()
             if name not in self.mask.dropped
         }
@@ -111,12 +123,18 @@ class Hiding:
         is_type = isinstance(held, dict) and ("." in name or name in _TYPES)
         return (is_type or (name == "string" and isinstance(held, str))) and not is_named
 
-    def _hashed(self, value: Any) -> Any:
+    def _hashed(self, name: str, value: Any) -> Any:
         if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _BRANCHES:
-            return {"string": self._hashed(next(iter(value.values())))}
+            return {"string": self._hashed(name, next(iter(value.values())))}
         if value is None or text_of(value) in self.unsent:
             return value
-        return self.digest(text_of(value))
+        return self.digest(self._told(name, value))
+
+    def _told(self, name: str, value: Any) -> str:
+        """What of a value is hashed: of a document's parts what silver has of them."""
+        if name == self.identity and isinstance(value, str):
+            return mongodb.key_identity(value)
+        return mongodb.identity(value) if name in (self.identity, mongodb.ID) else text_of(mongodb.field(value))
 
     def _schema(self, schema: Any) -> Any:
         """The block that describes a record, of an envelope or of a row."""

@@ -10,7 +10,10 @@ from typing import Any
 
 from replicator.debezium.jsontext import Number, dumps, loads
 
-_ID = "_id"
+CONNECTOR = "mongodb"
+ID, KEY = "_id", "id"
+"""What a document's identity is called in the document, and in its key."""
+
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
 
 
@@ -28,17 +31,18 @@ def plain(key: Any, record: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def _key(key: Any) -> Any:
     """``{"_id": ...}`` from ``{"id": "<Extended JSON>"}``."""
     held = key.get("payload", key) if isinstance(key, dict) else None
-    if not isinstance(held, dict) or not isinstance(held.get("id"), str):
+    if not isinstance(held, dict) or not isinstance(held.get(KEY), str):
         return key
-    return {_ID: _identity(_value(held["id"]))}
+    return {ID: key_identity(held[KEY])}
 
 
 def _row(document: dict[str, Any]) -> dict[str, Any]:
     """The document's fields: numbers whatever their spelling (K4), anything nested as its JSON."""
-    return {name: _identity(held) if name == _ID else _field(held) for name, held in document.items()}
+    return {name: identity(held) if name == ID else field(held) for name, held in document.items()}
 
 
-def _field(held: Any) -> Any:
+def field(held: Any) -> Any:
+    """A value without what Extended JSON says of its type."""
     if isinstance(held, dict) and len(held) == 1:
         name, inner = next(iter(held.items()))
         if name in _NUMBERS and isinstance(inner, str):
@@ -48,10 +52,15 @@ def _field(held: Any) -> Any:
     return held
 
 
-def _identity(held: Any) -> str:
+def identity(held: Any) -> str:
     """One text per identity: 5 and {"$numberLong": "5"} are the same (K4)."""
-    plain_held = _field(held)
+    plain_held = field(held)
     return plain_held if isinstance(plain_held, str) else dumps(plain_held)
+
+
+def key_identity(text: str) -> str:
+    """The identity that a key has as a text of Extended JSON."""
+    return identity(_value(text))
 
 
 def _document(text: Any) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from replicator import names
-from replicator.debezium import cloudevents
+from replicator.debezium import cloudevents, mongodb
 from replicator.debezium.hiding import ODD, Digest, Hiding
 from replicator.debezium.jsontext import loads
 from replicator.debezium.unavailable import Placeholder
@@ -41,10 +41,11 @@ class Redaction:
         mask = self._mask(topic, found)
         if mask is None:
             return key, value, kept
-        one = Hiding(mask, self.digest, frozenset(self.placeholder.spellings()))
+        values = Hiding(mask, self.digest, self._unsent)
+        keys = values.of_documents_keys() if _may_be_document(found) else values
         if kept is not None:
-            kept = [(name, one.text(told) if name in _KEYS_IN_HEADERS else told) for name, told in kept]
-        return one.text(key), one.text(value), kept
+            kept = [(name, keys.text(told) if name in _KEYS_IN_HEADERS else told) for name, told in kept]
+        return keys.text(key), values.text(value), kept
 
     def _mask(self, topic: str, value: Any) -> Mask | None:
         """By the topic's name, or by the table that an envelope names; of a tombstone in a topic that is named after no
@@ -63,13 +64,13 @@ class Redaction:
         return {names.in_topic(table): mask for table, mask in self.masks.items()}
 
     @cached_property
+    def _unsent(self) -> frozenset[str]:
+        return frozenset(self.placeholder.spellings())
+
+    @cached_property
     def _of_all(self) -> Mask:
         named = dict.fromkeys(name for mask in self.masks.values() for name in (*mask.hashed, *mask.dropped))
         return Mask("", tuple(named))
-
-
-def _payload(value: Any) -> Any:
-    return value.get("payload", value) if isinstance(value, dict) else value
 
 
 def _is_tombstone(value: Any) -> bool:
@@ -78,14 +79,24 @@ def _is_tombstone(value: Any) -> bool:
     )
 
 
+def _may_be_document(value: Any) -> bool:
+    """Whether it names no connector other than MongoDB's: a flattened row and a tombstone name none."""
+    return str(_told(value).get("connector") or mongodb.CONNECTOR).lower() == mongodb.CONNECTOR
+
+
 def _table(value: Any) -> str:
     """``<database or schema>.<table>`` as an envelope or a cloud event names it; '' or '.' where it does not."""
-    payload = _payload(value)
-    if not isinstance(payload, dict):
-        return ""
-    source = payload.get("source")
-    told = source if isinstance(source, dict) else cloudevents.extensions(payload)
+    told = _told(value)
     return f"{told.get('schema') or told.get('db') or ''}.{told.get('table') or told.get('collection') or ''}"
+
+
+def _told(value: Any) -> dict[str, Any]:
+    """What a record says of where it is from."""
+    payload = value.get("payload", value) if isinstance(value, dict) else None
+    if not isinstance(payload, dict):
+        return {}
+    source = payload.get("source")
+    return source if isinstance(source, dict) else cloudevents.extensions(payload)
 
 
 def _read(told: bytes) -> Any:

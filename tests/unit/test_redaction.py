@@ -190,6 +190,51 @@ def test_keys_and_the_headers_that_hold_keys_are_masked_alike() -> None:
     assert redacted("null") == "null"
 
 
+DOCUMENTS = Redaction("s", {"shop.docs": Mask("shop.docs", ("_id", "owner"))}, digest, Placeholder())
+
+
+@pytest.mark.parametrize(
+    ("identity", "told"),
+    [
+        ('"ann@x"', "ann@x"),
+        ('{"$oid": "a1"}', "a1"),
+        ("5", "5"),
+        ('{"$numberLong": "5"}', "5"),
+        ('"1.10"', "1.10"),
+        ('{"a": 1, "b": 2}', '{"a":1,"b":2}'),
+    ],
+)
+def test_the_identity_of_a_document_is_hashed_alike_in_its_key(identity: str, told: str) -> None:
+    """K1: the key calls it ``id`` and has its Extended JSON as text; what refers to it has the same hash."""
+    document = json.dumps(f'{{"_id": {identity}, "owner": {identity}, "id": 7}}')
+    value = f'{{"after":{document},"op":"c","source":{{"connector":"mongodb","db":"shop","collection":"docs"}}}}'
+    key = f'{{"id":{json.dumps(identity)}}}'
+    block = {"type": "struct", "fields": [{"type": "string", "field": "id"}]}
+    hidden = f'{{"id":"{digest(told)}"}}'
+    for topic in ("s.shop.docs", "elsewhere"):
+        kept_key, kept, _ = DOCUMENTS.record(topic, key.encode(), value.encode(), None)
+        assert kept_key == hidden.encode()
+        held = {"_id": digest(told), "owner": digest(told), "id": 7}
+        assert json.loads(json.loads(kept or b"")["after"]) == held
+    wrapped = json.dumps({"schema": block, "payload": json.loads(key)}).encode()
+    for tombstone in (None, b"null"):
+        kept_key = DOCUMENTS.record("s.shop.docs", wrapped, tombstone, None)[0]
+        assert json.loads(kept_key or b"")["payload"] == json.loads(hidden)
+
+
+def test_the_identity_of_a_document_may_be_left_out_of_its_key() -> None:
+    """What a policy drops is nowhere."""
+    redaction = Redaction("s", {"shop.docs": Mask("shop.docs", (), ("_id",))}, digest, Placeholder())
+    assert redaction.record("s.shop.docs", b'{"id":"5"}', b'{"_id":5,"n":1}', None)[:2] == (b"{}", b'{"n":1}')
+
+
+def test_a_key_called_id_is_its_own_where_the_record_is_no_document() -> None:
+    """Another connector's table may have a column ``_id`` beside its key."""
+    value = b'{"before":null,"after":{"id":"5","_id":"ann@x"},"op":"c","source":{"connector":"mysql"}}'
+    key, kept, _ = DOCUMENTS.record("s.shop.docs", b'{"id":"5"}', value, None)
+    assert (key, kept) == (b'{"id":"5"}', value.replace(b"ann@x", digest("ann@x").encode()))
+
+
 def test_what_was_not_sent_is_not_hashed() -> None:
     """E2: or nobody would know any more that it was not sent."""
     assert redacted('{"email":"__debezium_unavailable_value"}') == '{"email":"__debezium_unavailable_value"}'

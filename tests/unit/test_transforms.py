@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,8 +26,8 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
-from replicator.spec import Column, Declaration, Progress, SourceSpec, Transform
-from replicator.stages import origins, silver
+from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Transform
+from replicator.stages import masking, origins, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import fold, hashed, merge, transformed
@@ -366,6 +367,39 @@ def test_letters_of_every_script_are_masked(exact: SparkSession, tmp_path: Path)
     texts = {"王小明 Åsa Müller": "xxx Xxx Xxxxxx", "محمد-٣": "xxxx-n", "मुंबई 7": "xxxxx n", "ǅ𠮷ʰe\u0301": "xxxxx"}
     world.applied(*[world.change("c", at, 10 + at, phone=text) for at, text in enumerate(texts)])
     assert {row["id"]: row["phone"] for row in world.rows()} == dict(enumerate(texts.values()))
+
+
+def test_rows_of_documents_whose_identity_is_hashed_before_bronze_are_found_by_their_keys(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """K3: a delete has nothing but its key. What ``transform`` makes of an identity is the same hash."""
+    mask, told = Mask("shop.docs", ("_id",)), Transform(hashed=("_id",))
+    source = {"connector": "mongodb", "name": "s", "db": "shop", "collection": "docs", "ts_ms": 1}
+    identities = ['"ann@x"', '{"$oid": "a1"}', '{"$numberLong": "5"}', '"1.10"', '{"a": 1}']
+    changes = [
+        *[(each, json.dumps({"_id": json.loads(each), "n": 1}), "c") for each in identities],
+        *[(each, json.dumps({"_id": json.loads(each), "n": 2}), "u") for each in identities[:4]],
+        (identities[4], None, "d"),
+    ]
+    records = [
+        (json.dumps({"id": key}), json.dumps({"before": None, "after": after, "source": source, "op": op}))
+        for key, after, op in changes
+    ]
+    columns = "topic STRING, key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    raw = [("s.shop.docs", key.encode(), value.encode(), None) for key, value in records]
+    spec = SourceSpec("s", ".*", masks=(mask,), hash_key=KEY)
+    hidden = [(row["key"], row["value"]) for row in masking.masked(made(exact, raw, columns), spec).collect()]
+    found = []
+    for pairs, transform in ((hidden, None), (records, told)):
+        declared = Declaration("shop.docs", (Column("_id", "string"), Column("n", "int")), transform=transform)
+        world = World(exact, tmp_path / str(transform is None), told)
+        world.at = replace(world.at, source=SourceSpec("s", ".*", tables=(declared,), hash_key=KEY))
+        texts = [[each if isinstance(each, str) else bytes(each).decode() for each in pair] for pair in pairs]
+        account = world.take(*[record("s.shop.docs", at, *pair) for at, pair in enumerate(texts)])
+        assert (account.error, account.residue, account.dead_lettered) == (None, 0, 0)
+        table = world.format.read(exact, world.at.lake.silver("s", "shop.docs")).where("NOT _deleted")
+        found.append({row["_id"]: row["n"] for row in table.collect()})
+    assert found == [dict.fromkeys(map(digest, ("ann@x", "a1", "5", "1.10")), 2)] * 2
 
 
 def test_a_transformed_table_gains_columns_also_after_a_death_before_its_commit(
