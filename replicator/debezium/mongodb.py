@@ -1,11 +1,12 @@
 """MongoDB's records: the document is a text inside the record, in Extended JSON (debezium.md K1 to K4).
 
-Read as envelopes whose row is the document. Its identity, ``_id``, is a text: the Extended JSON of it. Pure Python
-over :mod:`jsontext` values.
+Read as envelopes whose row is the document. Its identity, ``_id``, is a text: the Extended JSON of it, a string or an
+ObjectId without quotes where no other id reads so. Pure Python over :mod:`jsontext` values.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from replicator.debezium.jsontext import Number, dumps, loads
@@ -14,6 +15,7 @@ CONNECTOR = "mongodb"
 ID, KEY = "_id", "id"
 """What a document's identity is called in the document, and in its key."""
 
+_OBJECT_ID = re.compile(r"[0-9a-fA-F]{24}")
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal")
 
 
@@ -53,7 +55,12 @@ def field(held: Any) -> Any:
 
 
 def identity(held: Any) -> str:
-    """One text per identity: 5 and {"$numberLong": "5"} are the same (K4)."""
+    """One text per identity: 5 and {"$numberLong": "5"} are the same (K4), the string "5" is another one and keeps its
+    quotes, as every string does whose text may be an id of another type.
+    """
+    if isinstance(held, str):
+        is_alike = _value(held) != held or _OBJECT_ID.fullmatch(held)
+        return dumps(held) if is_alike else held
     plain_held = field(held)
     return plain_held if isinstance(plain_held, str) else dumps(plain_held)
 

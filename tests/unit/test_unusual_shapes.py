@@ -292,6 +292,22 @@ def test_a_document_of_mongodb_is_a_row() -> None:
     assert plain["source"]["table"] == "orders"
 
 
+def test_ids_of_different_types_are_different_rows() -> None:
+    """K4: MongoDB lets "5" and 5, an ObjectId and its digits, "true" and true stand side by side."""
+    ids = {
+        '"abc"': "abc", '"5"': '"5"', "5": "5", '{"$numberLong": "5"}': "5", '"true"': '"true"', "true": "true",
+        '"507f191e810c19729de860ea"': '"507f191e810c19729de860ea"',
+        '{"$oid": "507f191e810c19729de860ea"}': "507f191e810c19729de860ea",
+        '"507f191e810c19729de860e"': "507f191e810c19729de860e",
+        '{"a": 1}': '{"a":1}', '"{\\"a\\":1}"': '"{\\"a\\":1}"', '"\\"5\\""': '"\\"5\\""', '"NaN"': '"NaN"',
+        '{"$numberDouble": "NaN"}': "NaN", "null": "null", '"null"': '"null"',
+    }  # fmt: skip
+    for sent, expected in ids.items():
+        body = {"after": f'{{"_id": {sent}}}', "source": {"connector": "mongodb"}, "op": "c"}
+        key, plain = mongodb.plain(exactly({"id": sent}), exactly(body))
+        assert (key["_id"], plain["after"]["_id"]) == (expected, expected), sent
+
+
 @pytest.mark.parametrize("shape", [CLOUDEVENT, UNIONS, MONGODB])
 @pytest.mark.parametrize(
     "hostile",
