@@ -215,6 +215,11 @@ def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, polic
     return Decoded(value, problem, nothing())
 
 
+def of_text(number: Column, bounds: tuple[int, int]) -> Column:
+    """Decimal text as DECIMAL(p,s); NULL for what is none, or another number there."""
+    return _from_digits(number, bounds)[0]
+
+
 def _from_digits(number: Column, bounds: tuple[int, int]) -> tuple[Column, Column]:
     """Decimal text as DECIMAL(p,s), and ``decimal_overflow`` or ``decimal_scale`` if it does not fit.
 

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator import gateway, names
 from replicator.spec import Transform
+from replicator.transforms import casts as casts_of
 from replicator.transforms import hashed, rowwise
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
@@ -116,7 +117,8 @@ def made(changes: DataFrame, making: Making) -> DataFrame:
     ours = {name: F.col(name) for name in _OURS if name in rows.columns}
     ours["_unavailable"] = unsent
     if "_old" in ours:
-        ours["_old"] = _old(making, kinds)
+        before = {field.name: field.dataType.simpleString() for field in changes.select("_old.*").schema}
+        ours["_old"] = _old(making, before, kinds)
     if told.where and "_at" in ours:
         ours["_reject"] = F.coalesce(
             "_reject", F.when(_is_half(making, unsent), _letter(making.table, "filter_incomplete"))
@@ -158,12 +160,11 @@ def _computed(
 
 
 def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: str) -> DataFrame:
-    """A value that the type cannot hold makes the change a dead letter."""
+    """A value that is not the same in its new type makes the change a dead letter."""
     if not transform.cast:
         return changes
-    casts = {
-        stored_name(name): F.expr(_try_cast(names.spark(stored_name(name)), kind)) for name, kind in transform.cast
-    }
+    held, told = dict(changes.dtypes), casts_of.kinds(changes, _told(transform))
+    casts = {name: casts_of.exactly(names.spark(name), held[name], kind) for name, kind in told.items()}
     wrong = F.col("_reject")
     for name, value in casts.items() if "_at" in changes.columns else ():
         lost = F.col(names.spark(name)).isNotNull() & value.isNull()
@@ -180,8 +181,8 @@ def _shard() -> Column:
     return F.when(found != "", found).otherwise(F.col("_at.topic"))
 
 
-def _try_cast(value: str, kind: str) -> str:
-    return f"try_cast({value} AS {kind})"
+def _told(transform: Transform) -> dict[str, str]:
+    return {stored_name(name): kind for name, kind in transform.cast}
 
 
 def _given(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -232,15 +233,15 @@ def _is_half(making: Making, unsent: Column) -> Column:
     return ~F.col("_deleted") & F.coalesce((F.size(unsent) > 0) | asked, F.lit(False))
 
 
-def _old(making: Making, kinds: Mapping[str, str]) -> Column:
-    """The key that a row had before, as its columns are now."""
-    casts = {stored_name(name): kind for name, kind in making.transform.cast}
+def _old(making: Making, before: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
+    """The key that a row had before, as its columns are now; ``before`` are its types as they were sent."""
+    casts = _told(making.transform)
 
     def value(key: str) -> Column:
         if key == stored_name(making.transform.shard or " "):
             return _shard()
         path = f"_old.{names.spark(key)}"
-        told = F.expr(_try_cast(path, casts[key])) if key in casts else F.col(path)
+        told = casts_of.exactly(path, before[key], kinds[key]) if key in casts else F.col(path)
         return _rested(told, key, kinds[key], making.transform)
 
     pairs = zip(making.keys, making.keys_there, strict=True)

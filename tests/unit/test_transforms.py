@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Tra
 from replicator.stages import masking, origins, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.transforms import fold, hashed, merge, transformed
+from replicator.transforms import casts, fold, hashed, merge, transformed
 from replicator.transforms.transformed import Unfit
 from tests import user_functions
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
@@ -161,6 +162,36 @@ def test_what_cannot_be_transformed_is_a_dead_letter_that_holds_no_value(exact: 
     }
     assert "much" not in str(letters)
     assert [row["total"] for row in world.rows()] == [7]
+
+
+def test_a_cast_to_a_number_neither_rounds_nor_cuts(exact: SparkSession, tmp_path: Path) -> None:
+    """Y2, Y10: a value that would be another one is lost, whatever Spark's own cast makes of it; keys too."""
+    cases = [
+        ("'1.50'", "decimal(12,2)", "1.50"), ("'1.505'", "decimal(12,2)", None), ("' 7 '", "decimal(12,2)", "7.00"),
+        ("'1e2'", "decimal(12,2)", "100.00"), ("'x'", "decimal(12,2)", None), ("'99999999999'", "decimal(12,2)", None),
+        ("'-0.00'", "decimal(12,2)", "0.00"), ("'1.7'", "int", None), ("' 7 '", "int", "7"),
+        ("'7000000000'", "int", None),
+        ("1.7D", "int", None), ("-0.9D", "int", None), ("2D", "int", "2"), ("1e20D", "bigint", None),
+        ("double('NaN')", "int", None), ("0.1D", "decimal(12,2)", "0.10"), ("1.505D", "decimal(12,2)", None),
+        ("float(0.1)", "decimal(12,2)", "0.10"), ("float(1.505)", "decimal(12,2)", None), ("70000", "smallint", None),
+        ("7L", "smallint", "7"), ("12L", "decimal(3,1)", "12.0"), ("123L", "decimal(3,1)", None),
+        ("1.50BD", "int", None), ("2.00BD", "int", "2"), ("9.99BD", "decimal(2,1)", None),
+        ("9.90BD", "decimal(2,1)", "9.9"),
+        ("true", "int", "1"), ("1.7D", "float", "1.7"), ("timestamp_ntz'2003-01-06 10:11:12'", "date", "2003-01-06"),
+    ]  # fmt: skip
+    rows = exact.sql("SELECT " + ", ".join(f"{value} AS c{at}" for at, (value, _, _) in enumerate(cases)))
+    told = casts.kinds(rows, {f"c{at}": kind for at, (_, kind, _) in enumerate(cases)})
+    held = dict(rows.dtypes)
+    [row] = rows.select(
+        *[casts.exactly(name, held[name], kind).cast("string").alias(name) for name, kind in told.items()]
+    ).collect()
+    found = [(*case[:2], row[at]) for at, case in enumerate(cases)]
+    assert found == cases
+    world = World(exact, tmp_path, Transform(cast=(("total", "dec(8, 2)"), ("id", "tinyint"))))
+    world.take(world.change("c", 1, 10), world.change("c", 2, 11, total="1.505"), world.change("c", 300, 12))
+    letters = world.format.read(exact, world.at.lake.dead_letters("s")).collect()
+    assert {(row["offset"], row["reason"]) for row in letters} == {(2, "type_mismatch"), (3, "key_undecodable")}
+    assert [(row["id"], row["total"]) for row in world.rows()] == [(1, Decimal("1.50"))]
 
 
 def test_a_column_that_is_made_of_one_that_was_not_sent_keeps_its_value(exact: SparkSession, tmp_path: Path) -> None:
