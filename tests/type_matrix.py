@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from replicator.debezium.connect_schema import logical_of
-from replicator.debezium.logical import Logical, Modes, parse_logical, spark_type
+from replicator.debezium.logical import Logical, parse_logical, spark_type
 from replicator.debezium.reasons import REASONS
 from tests import type_vectors
 from tests.type_rows import MATRIX, Sent
@@ -53,9 +54,10 @@ def vectors() -> dict[str, list[tuple[str, Any]]]:
     return found
 
 
-def means(sent: Sent, modes: Modes) -> Logical:
-    """What silver takes a schema for."""
-    return logical_of(sent.block(), modes)
+def means(sent: Sent, declared: Logical) -> Logical:
+    """What silver takes a schema for; how a decimal is written, a block leaves to each value."""
+    meant = logical_of(sent.block())
+    return replace(meant, encoding=declared.encoding) if meant.encoding == "connect" else meant
 
 
 def document() -> str:
@@ -81,7 +83,7 @@ def _matrix() -> Iterator[str]:
             sent = ", ".join(f"`{each}`" for each in row.sent)
             refused = sorted({str(value) for _, value in known[row.declared] if isinstance(value, Problem)})
             told = ", ".join(f"`{reason}`" for reason in refused)
-            kind = spark_type(parse_logical(row.declared, row.modes))
+            kind = spark_type(parse_logical(row.declared))
             yield f"| {row.columns} | {row.setting} | {sent} | `{row.declared}` | `{kind}` | {told} | {row.limit} |"
         yield ""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from replicator.debezium.logical import Modes
-
 _DBZ, _CONNECT = "io.debezium.", "org.apache.kafka.connect.data."
 
 
@@ -44,7 +42,6 @@ class Row:
     declared: str
     sent: tuple[Sent, ...] = ()
     limit: str = ""
-    modes: Modes = field(default_factory=Modes)
 
 
 def _dbz(kind: str, name: str, **parameters: str) -> Sent:
@@ -60,7 +57,6 @@ _MONEY = Sent("bytes", _CONNECT + "Decimal", {"scale": "4", "__debezium.source.c
 _WIDE = Sent("bytes", _CONNECT + "Decimal", {"scale": "30", "connect.decimal.precision": "65"})
 _UNSIGNED = Sent("int64", parameters={"__debezium.source.column.type": "BIGINT UNSIGNED"})
 _IN_MILLIS = (_dbz("int64", "time.Timestamp"), Sent("int64", _CONNECT + "Timestamp"))
-_NUMERIC = Modes(decimal_format="NUMERIC")
 
 MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
     (
@@ -94,8 +90,7 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
                 "the converter's `decimal.format=NUMERIC`",
                 "decimal_number(10,2)",
                 (_DECIMAL_10_2,),
-                "up to 38 digits",
-                _NUMERIC,
+                "up to 38 digits; a schema block takes both, but in arrays base64 only",
             ),
             Row("decimals of more than 38 digits", "`precise`", "decimal(65,30)", (_WIDE,), "kept as text, exactly"),
             Row(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from replicator.debezium.logical import MAX_PRECISION, Field, Logical, Modes
+from replicator.debezium.logical import MAX_PRECISION, Field, Logical
 from replicator.errors import ConfigError
-
-_DEFAULT_MODES = Modes()
 
 _BY_CONNECT_TYPE = {
     "int8": "smallint", "int16": "smallint", "int32": "int", "int64": "bigint",
@@ -59,7 +57,7 @@ _SOURCE_TYPE = "__debezium.source.column.type"
 _MONEY_PRECISION = 19
 
 
-def row_fields(value_schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+def row_fields(value_schema: Mapping[str, Any]) -> tuple[Field, ...]:
     """The columns of the rows that records with this value schema carry.
 
     Of an envelope the ``after`` struct (else ``before``), of a flattened row the struct itself.
@@ -69,22 +67,21 @@ def row_fields(value_schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -
     if "op" in members:
         for side in ("after", "before"):
             if members.get(side, {}).get("type") == "struct":
-                return fields_of(members[side], modes)
-    return fields_of(value_schema, modes)
+                return fields_of(members[side])
+    return fields_of(value_schema)
 
 
-def fields_of(schema_block: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> tuple[Field, ...]:
+def fields_of(schema_block: Mapping[str, Any]) -> tuple[Field, ...]:
     """The fields of a Connect struct: a row, a flattened row, or a key (types.md section 2).
 
-    The semantic ``name`` decides, then the Connect type; of ``modes`` only ``decimal_format`` matters, because the
-    schema says the rest. Raises ConfigError when the block is no struct.
+    The semantic ``name`` decides, then the Connect type. Raises ConfigError when the block is no struct.
     """
     if schema_block.get("type") != "struct":
         raise ConfigError(f"a schema of type {schema_block.get('type')!r} is no row", mend="Expected a Connect struct.")
     return tuple(
         Field(
             name=str(member["field"]),
-            logical=logical_of(member, modes),
+            logical=logical_of(member),
             optional=bool(member.get("optional", True)),
             default=member.get("default"),
         )
@@ -92,11 +89,11 @@ def fields_of(schema_block: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) ->
     )
 
 
-def logical_of(schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> Logical:
+def logical_of(schema: Mapping[str, Any]) -> Logical:
     """The meaning of one Connect schema; names that are not known are read by their Connect type."""
     name, connect_type = schema.get("name"), str(schema.get("type"))
     if name == _DECIMAL:
-        return _connect_decimal(schema, modes)
+        return _connect_decimal(schema)
     if name == _VARIABLE_DECIMAL:
         return Logical("variable_decimal", encoding="base64")
     if name == _BITS:
@@ -105,16 +102,16 @@ def logical_of(schema: Mapping[str, Any], modes: Modes = _DEFAULT_MODES) -> Logi
         return Logical("array", element=Logical(_VECTORS[name]))
     if name in BY_NAME:
         return Logical(BY_NAME[name])
-    return _by_connect_type(schema, connect_type, modes)
+    return _by_connect_type(schema, connect_type)
 
 
-def _by_connect_type(schema: Mapping[str, Any], connect_type: str, modes: Modes) -> Logical:
+def _by_connect_type(schema: Mapping[str, Any], connect_type: str) -> Logical:
     if connect_type == "bytes":
         return Logical("bytes", encoding="base64")
     if connect_type == "array":
-        return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}, modes))
+        return Logical("array", element=logical_of(schema.get("items") or {"type": "string"}))
     if connect_type == "struct":
-        return Logical("struct", fields=fields_of(schema, modes))
+        return Logical("struct", fields=fields_of(schema))
     if connect_type == "map":
         return Logical("map") if _is_text_map(schema) else Logical("json")
     if connect_type not in _BY_CONNECT_TYPE:
@@ -128,14 +125,14 @@ def _is_text_map(schema: Mapping[str, Any]) -> bool:
     return all((schema.get(part) or {}).get("type") == "string" for part in ("keys", "values"))
 
 
-def _connect_decimal(schema: Mapping[str, Any], modes: Modes) -> Logical:
+def _connect_decimal(schema: Mapping[str, Any]) -> Logical:
+    """The block does not tell the converter's ``decimal.format``: each value does."""
     parameters = _parameters(schema)
     precision = parameters.get("connect.decimal.precision")
     if precision is None and str(parameters.get(_SOURCE_TYPE, "")).upper() in ("MONEY", "SMALLMONEY"):
         precision = _MONEY_PRECISION
-    encoding = "number" if modes.decimal_format == "NUMERIC" else "base64"
     scale = int(parameters.get("scale", 0))
-    return Logical("decimal", int(precision or MAX_PRECISION), scale, encoding=encoding)
+    return Logical("decimal", int(precision or MAX_PRECISION), scale, encoding="connect")
 
 
 def _parameters(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,7 +23,7 @@ from replicator.debezium.decoding import (
     let,
     nothing,
 )
-from replicator.debezium.logical import Logical, decimal_bounds
+from replicator.debezium.logical import MAX_PRECISION, Logical, decimal_bounds
 from replicator.errors import ConfigError
 
 _WIDE = "decimal(38,0)"
@@ -39,14 +39,15 @@ _LIMB_DIGITS = 9
 _CHUNK_HEX = 6
 
 _NUMBER = r"^([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$"
+# a value that is not quoted, in the JSON of a VariableScaleDecimal
+_BARE_VALUE = r'"value":[-0-9tf]'
 _SPECIALS = {"NAN": "NaN", "POSITIVE_INFINITY": "Infinity", "NEGATIVE_INFINITY": "-Infinity"}
 
 
 def wire_type(logical: Logical) -> str:
     """What ``from_json`` must read; JSON numbers with all digits that 38 leave behind the point (Y10)."""
     if logical.encoding == "number":
-        precision, scale = _number_bounds(logical)
-        return f"DECIMAL(38,{38 - (precision - scale)})"
+        return _ddl(_room(_number_bounds(logical))).upper()
     if logical.name == "variable_decimal" and logical.encoding != "text":
         return "STRUCT<scale: INT, value: STRING>"
     return "STRING"
@@ -72,6 +73,11 @@ def _number_bounds(logical: Logical) -> tuple[int, int]:
             mend="Set decimal.format=BASE64 on the converter, or decimal.handling.mode=string on the connector.",
         )
     return bounds
+
+
+def _room(bounds: tuple[int, int]) -> tuple[int, int]:
+    """As many digits before the point, and all that are left behind it."""
+    return MAX_PRECISION, MAX_PRECISION - (bounds[0] - bounds[1])
 
 
 def unscaled(data: Column) -> Column:
@@ -179,9 +185,10 @@ def _long(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Colum
 
 def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Decoded:
     """``VariableScaleDecimal``: the scale travels with each value."""
-    data = F.try_to_binary(wire["value"], F.lit("base64"))
+    is_bare = is_true(text.rlike(_BARE_VALUE))
+    data = F.when(~is_bare, F.try_to_binary(wire["value"], F.lit("base64")))
     is_sane = wire["scale"].between(-_MAX_DIGITS, _MAX_DIGITS)
-    is_whole = wire["scale"].isNotNull() & wire["value"].isNotNull()
+    is_whole = wire["scale"].isNotNull() & wire["value"].isNotNull() & ~is_bare
     reason = F.when(is_true(is_whole), _bytes_reason(data)).otherwise(TYPE_MISMATCH)
     integer = F.when(is_sane, unscaled_text(data))
     if bounds is None:
@@ -196,9 +203,14 @@ def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Dec
 
 def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
     """A JSON number, read as DECIMAL with room behind the point; digits beyond that room are not seen."""
-    value, misfit = _from_digits(wire.cast("string"), bounds)
-    reason = F.coalesce(misfit, F.when(text.rlike(_NUMBER), DECIMAL_OVERFLOW).otherwise(TYPE_MISMATCH))
-    return Decoded(value, complain(value, text, reason), nothing())
+    precision, scale = bounds
+    most = f"{'9' * precision}E-{scale}"  # as text: Decimal's own arithmetic has 28 digits
+    near = wire.cast(_ddl((MAX_PRECISION, scale)))
+    fits = near.between(F.lit(Decimal(f"-{most}")), F.lit(Decimal(most)))
+    rounded = F.when(fits, near.cast(_ddl(bounds)))
+    value = F.when(rounded.cast(_ddl(_room(bounds))) == wire, rounded)
+    reason = F.when(wire.isNotNull(), DECIMAL_SCALE).when(text.rlike(_NUMBER), DECIMAL_OVERFLOW)
+    return Decoded(value, complain(value, text, reason.otherwise(TYPE_MISMATCH)), nothing())
 
 
 def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, policies: Policies) -> Decoded:

@@ -24,7 +24,8 @@ class Logical:
     ``variable_decimal`` that is to be kept as DECIMAL; a negative scale is kept as the source says it.
     ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
     ``encoding`` says how values are written where a schema cannot: decimals ``base64`` (mode ``precise``),
-    ``text`` (mode ``string``) or ``number`` (converter's NUMERIC format); bytes ``base64``, ``base64url``, ``hex``.
+    ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, value by
+    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``.
     ``element`` belongs to ``array``, ``fields`` to ``struct``.
     """
 
@@ -63,19 +64,16 @@ class Field:
 class Modes:
     """A connector's settings that change how declared types are written (types.md Y13).
 
-    ``decimals`` is ``decimal.handling.mode`` (precise, string, double) and ``decimal_format`` the JSON converter's
-    ``decimal.format`` (BASE64, NUMERIC); ``binary`` is ``binary.handling.mode`` (bytes, base64, base64-url-safe, hex).
-    Values that no connector knows raise ConfigError.
+    ``decimals`` is ``decimal.handling.mode`` (precise, string, double), ``binary`` is ``binary.handling.mode`` (bytes,
+    base64, base64-url-safe, hex). Values that no connector knows raise ConfigError.
     """
 
     decimals: str = "precise"
-    decimal_format: str = "BASE64"
     binary: str = "bytes"
 
     def __post_init__(self) -> None:
         for setting, value, known in (
             ("decimal.handling.mode", self.decimals, ("precise", "string", "double")),
-            ("decimal.format", self.decimal_format, ("BASE64", "NUMERIC")),
             ("binary.handling.mode", self.binary, tuple(_BINARY_MODES)),
         ):
             if value not in known:
@@ -83,10 +81,8 @@ class Modes:
 
     @property
     def decimal_encoding(self) -> str:
-        """``base64``, ``text`` or ``number``."""
-        if self.decimals == "string":
-            return "text"
-        return "number" if self.decimal_format == "NUMERIC" else "base64"
+        """``base64`` or ``text``."""
+        return "text" if self.decimals == "string" else "base64"
 
     @property
     def binary_encoding(self) -> str:
@@ -170,6 +166,7 @@ _SUFFIXED = {
     "decimal_string": ("decimal", "text"),
     "decimal_number": ("decimal", "number"),
     "decimal_base64": ("decimal", "base64"),
+    "decimal_connect": ("decimal", "connect"),
     "variable_decimal_string": ("variable_decimal", "text"),
     "bytes_base64": ("bytes", "base64"),
     "bytes_base64url": ("bytes", "base64url"),
@@ -178,6 +175,7 @@ _SUFFIXED = {
 _SUFFIX_OF_ENCODING = {
     ("decimal", "text"): "_string",
     ("decimal", "number"): "_number",
+    ("decimal", "connect"): "_connect",
     ("variable_decimal", "text"): "_string",
     ("bytes", "base64url"): "_base64url",
     ("bytes", "hex"): "_hex",
@@ -228,8 +226,6 @@ def _named(text: str, word: str, numbers: tuple[int, ...], modes: Modes, *, unsi
 def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, modes: Modes) -> Logical:
     if modes.decimals == "double" and encoding != "text":
         return Logical("double")
-    if name == "variable_decimal" and encoding == "number":
-        encoding = "base64"
     if name == "decimal" and not numbers:
         raise ConfigError(
             f"type {text!r} lacks its precision and scale",

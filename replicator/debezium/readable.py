@@ -30,8 +30,8 @@ def readable(logical: Logical, value: Any) -> Any:
 
 
 def _decimal(logical: Logical, value: Any) -> Any:
-    is_text = logical.encoding != "base64" or isinstance(value, Number)
-    return value if is_text else _unscaled(value, logical.scale or 0)
+    is_plain = logical.encoding not in ("base64", "connect") or isinstance(value, Number)
+    return value if is_plain else _unscaled(value, logical.scale or 0)
 
 
 def _variable_decimal(_: Logical, value: Any) -> Any:

@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import decimals, temporal
+from replicator.debezium import decimals, quoted, temporal
 from replicator.debezium.decoding import (
     INTEGER_OVERFLOW,
     INVALID_BASE64,
@@ -79,13 +79,30 @@ def wire_type(logical: Logical) -> str:
     return _family(logical).wire(logical)
 
 
-def decode(logical: Logical, wire: Column, text: Column, policies: Policies = _DEFAULT_POLICIES) -> Decoded:
+def decode(
+    logical: Logical,
+    wire: Column,
+    text: Column,
+    policies: Policies = _DEFAULT_POLICIES,
+    bare: Mapping[str, Column] | None = None,
+) -> Decoded:
     """The value of type ``spark_type(logical)``, or a reason of debezium.md R4.
 
     ``wire`` is the field as ``from_json`` read it with ``wire_type(logical)``, ``text`` as it read it with STRING:
-    both NULL means JSON null or no such field. Raises ConfigError for a logical type that has no decoder.
+    both NULL means JSON null or no such field. ``bare`` are the readings of what must be quoted; without them it is
+    taken for quoted. Raises ConfigError for a logical type that has no decoder.
     """
-    return _family(logical).decode(logical, wire, text, policies)
+    family = _family(logical)
+    if not bare:
+        return family.decode(logical, wire, text, policies)
+    is_bare = quoted.is_bare(bare)
+    as_text = family.decode(logical, F.when(~is_bare, wire), text, policies)
+    if quoted.EXACT not in bare:
+        return Decoded(as_text.value, F.when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem), as_text.note)
+    number = decimals.decode(quoted.as_number(logical), bare[quoted.EXACT], text, policies)
+    is_number = bare[quoted.NUMBER].isNotNull()
+    problem = F.when(is_number, number.problem).when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem)
+    return Decoded(F.when(is_number, number.value).otherwise(as_text.value), problem, as_text.note)
 
 
 @dataclass(frozen=True)
@@ -219,11 +236,15 @@ def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) ->
     """Field by field; the first problem of a field is the column's."""
     ddl = ", ".join(f"{names.spark(field.name)} STRING" for field in logical.fields)
 
-    def fields(texts: Column) -> Column:
-        parts = {
-            field.name: decode(field.logical, wire.getField(field.name), texts.getField(field.name), policies)
-            for field in logical.fields
+    def part(field: Field, own: Column) -> Decoded:
+        bare = {
+            each: F.when(quoted.looks_so(each, own), F.from_json(text, f"{names.spark(field.name)} {kind}")[field.name])
+            for each, kind in (quoted.readings(field.logical) if quoted.must_be(field.logical) else {}).items()
         }
+        return decode(field.logical, wire.getField(field.name), own, policies, bare)
+
+    def fields(texts: Column) -> Column:
+        parts = {field.name: part(field, texts.getField(field.name)) for field in logical.fields}
         missing = [
             F.when(texts.getField(field.name).isNull(), TYPE_MISMATCH) for field in logical.fields if not field.optional
         ]
@@ -253,7 +274,8 @@ def _array(logical: Logical, wire: Column, text: Column, policies: Policies) -> 
         value = F.when(wire.isNotNull(), F.transform(parts, lambda part: part["value"]))
         # one misfit makes Spark drop the whole array: its other elements then look mismatched too
         told = _first(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
-        problem = F.coalesce(told, _first(parts["problem"]), complain(value, text, TYPE_MISMATCH))
+        bare = F.when(text.rlike(quoted.ELEMENT), TYPE_MISMATCH) if quoted.must_be(element) else nothing()
+        problem = F.coalesce(told, _first(parts["problem"]), bare, complain(value, text, TYPE_MISMATCH))
         return packed(Decoded(value, problem, _first(parts["note"])))
 
     return bound(let(F.transform(F.from_json(text, "array<string>"), one), whole))

@@ -193,7 +193,9 @@ def _holds(name: str, value: Any) -> bool:
 
 
 def _is_bytes(logical: Logical) -> bool:
-    return logical.name == "bits" or (logical.name in ("bytes", "decimal") and logical.encoding == "base64")
+    return logical.name == "bits" or (
+        logical.name in ("bytes", "decimal") and logical.encoding in ("base64", "connect")
+    )
 
 
 def _described(block: Mapping[str, Any] | None) -> Types:

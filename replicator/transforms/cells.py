@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import expressions
-from replicator.debezium import doubts, texts, types, unavailable
+from replicator.debezium import doubts, quoted, texts, types, unavailable
 from replicator.debezium.decoding import Decoded
 from replicator.debezium.logical import Logical
 from replicator.debezium.schema import Form
@@ -99,7 +99,9 @@ def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder 
 
 def _decoded(source: str, name: str, logical: Logical, *, is_raw: bool) -> Decoded:
     wire, read = _read(source, name, is_raw=is_raw)
-    return types.decode(logical, wire, texts.text_of(logical, wire, read))
+    asked = quoted.readings(logical) if quoted.must_be(logical) else {}
+    bare = {reading: F.col(f"{source}_{reading}").getField(name) for reading in asked}
+    return types.decode(logical, wire, texts.text_of(logical, wire, read), bare=bare)
 
 
 def _is_unsent(name: str, logical: Logical, placeholder: Placeholder, *, is_raw: bool) -> Column:

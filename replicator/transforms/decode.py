@@ -105,7 +105,8 @@ def _decode_form(
     )
     # numbers are told from a placeholder by their texts
     texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
-    told = parsed.select("*", *[text.alias(name) for name, text in texts.items() if text is not None])
+    bare = {name: column for struct in structs for name, column in struct.bare().items()}
+    told = parsed.select("*", *[text.alias(name) for name, text in (texts | bare).items() if text is not None])
     decoded = told.select(
         *_CARRIED,
         "_source_ts_ms",

@@ -81,13 +81,12 @@ def as_sent(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFr
     odd = [form for form in forms if _as_in_headers(form.key_fields) != list(form.key_fields)]
     if not odd:
         return None
-    for number, form in enumerate(odd):
-        records = records.withColumn(
-            f"_key{number}", Struct(f"_key{number}", "key", form.key_path, form.key_fields).parsed()
-        )
+    keys = [Struct(f"_key{number}", "key", form.key_path, form.key_fields) for number, form in enumerate(odd)]
+    bare = {name: column for key in keys for name, column in key.bare().items()}
+    parsed = records.withColumns({key.name: key.parsed() for key in keys}).withColumns(bare)
     read = [_key_in(f"_key{number}", layout, form.key_fields) for number, form in enumerate(odd)]
     known = [F.when(reduce(and_, [each[key].isNotNull() for key in layout.keys]), each) for each in read]
-    return records.withColumn("_sent_key", F.coalesce(*known)).drop(*[f"_key{number}" for number in range(len(odd))])
+    return parsed.withColumn("_sent_key", F.coalesce(*known)).drop(*[key.name for key in keys], *bare)
 
 
 def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.debezium import texts, types
+from replicator.debezium import quoted, texts, types
 from replicator.debezium.logical import Field
 
 
@@ -40,6 +40,18 @@ class Struct:
             return read
         lacking = [texts.lacks_text(logical, F.col(self.name).getField(name)) for name, logical in odd.items()]
         return F.when(F.col(self.name).isNotNull() & reduce(or_, lacking), read)
+
+    def bare(self) -> dict[str, Column]:
+        """What must be quoted, as the readings of ``debezium/quoted.py`` find it, each under its own name; where none
+        of it looks so, NULL.
+        """
+        asked = {field.name: quoted.readings(field.logical) for field in self.fields if quoted.must_be(field.logical)}
+        found: dict[str, Column] = {}
+        for reading in dict.fromkeys(each for readings in asked.values() for each in readings):
+            kinds = {name: readings[reading] for name, readings in asked.items() if reading in readings}
+            doubts = [quoted.looks_so(reading, F.col(self.name).getField(name)) for name in kinds]
+            found[f"{self.name}_{reading}"] = F.when(reduce(or_, doubts), self._read(kinds))
+        return found
 
     def _read(self, kinds: Mapping[str, str]) -> Column:
         ddl = f"STRUCT<{', '.join(f'{names.spark(name)}: {kind}' for name, kind in kinds.items())}>"

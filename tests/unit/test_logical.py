@@ -97,7 +97,8 @@ def test_fraction_digits_choose_the_unit(text, name):
 
 @pytest.mark.parametrize(
     "text",
-    ["int", "bigint unsigned", "decimal(10,2)", "decimal_string(10,2)", "decimal_number(10,2)", "variable_decimal",
+    ["int", "bigint unsigned", "decimal(10,2)", "decimal_string(10,2)", "decimal_number(10,2)", "decimal_connect(10,2)",
+     "variable_decimal",
      "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>",
      "point"],
 )  # fmt: skip
@@ -157,15 +158,15 @@ def connect(kind, name=None, **parameters):
         (connect("boolean"), "boolean"),
         (connect("string"), "string"),
         (connect("bytes"), "bytes"),
-        (connect("bytes", CONNECT + "Decimal", scale="2", connect__decimal__precision="10"), "decimal(10,2)"),
-        (connect("bytes", CONNECT + "Decimal", scale="4"), "decimal(38,4)"),
+        (connect("bytes", CONNECT + "Decimal", scale="2", connect__decimal__precision="10"), "decimal_connect(10,2)"),
+        (connect("bytes", CONNECT + "Decimal", scale="4"), "decimal_connect(38,4)"),
         (
             {
                 "type": "bytes",
                 "name": CONNECT + "Decimal",
                 "parameters": {"scale": "2", "__debezium.source.column.type": "MONEY"},
             },
-            "decimal(19,2)",
+            "decimal_connect(19,2)",
         ),
         (connect("struct", DEBEZIUM + "data.VariableScaleDecimal"), "variable_decimal"),
         (connect("int32", DEBEZIUM + "time.Date"), "date"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,69 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
     assert found.pop(30) == "malformed_json"
     assert found == {at: reason for at, (_, reason) in poison.items()}
     assert (accounts["s/shop.orders"].applied, accounts["s/shop.orders"].dead_lettered) == (3, len(poison) + 1)
+
+
+def test_a_bare_number_is_no_base64_nor_a_key(exact, tmp_path: Path) -> None:
+    """Y2: `from_json` gives numbers and words as text, many of which are base64; in quotes they are."""
+    columns = (Column("id", "decimal(10,0)"), Column("v", "bytes"))
+    at = Refinement(
+        SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),)),
+        memory := MemoryFormat(),
+        memory,
+        MemoryControl(),
+        Lake(str(tmp_path)),
+    )
+    lake = Silver(exact, at)
+    sent = {
+        0: ("BNI=", "1234"),
+        1: (1234, "AA=="),
+        2: (True, "AA=="),
+        3: ("Aw==", 1234),
+        4: ("BA==", True),
+        5: ("BQ==", "true"),
+    }
+    lake.take(
+        *[record(ORDERS, at, {"id": key}, envelope("c", row(key, v), pos=10 + at)) for at, (key, v) in sent.items()],
+        record(ORDERS, 6, {"id": 1234}, envelope("d", None, row(1234, None), pos=30)),
+        record(ORDERS, 7, None, envelope("d", None, row(1234, None), pos=40)),
+    )
+    assert lake.reasons() == {
+        1: "key_undecodable",
+        2: "key_undecodable",
+        3: "type_mismatch",
+        4: "type_mismatch",
+        6: "key_undecodable",
+        7: "key_missing",
+    }
+    assert lake.rows() == {
+        1234: (bytearray(bytes.fromhex("d76df8")), False),
+        5: (bytearray(bytes.fromhex("b6bb9e")), False),
+    }
+
+
+def test_a_decimal_of_a_schema_block_may_be_a_number(exact, tmp_path: Path) -> None:
+    """A2: what `decimal.format=NUMERIC` sends is the number itself, with all its digits; in quotes it is base64."""
+    decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "v", "optional": True}
+    decimal["parameters"] = {"scale": "16", "connect.decimal.precision": "36"}
+    fields = [{"type": "int32", "field": "id"}, decimal]
+    block = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}, {"field": "op"}]}
+    key = {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*")))
+
+    def sent(at: int, text: str) -> Record:
+        value = json.dumps(wrapped(envelope("c", row(at, "@"), pos=10 + at), block)).replace('"@"', text)
+        return record(ORDERS, at, wrapped({"id": at}, key), value)
+
+    exact_text = "12345678901234567890.1234567890123450"
+    texts = [exact_text, "1234", '"BNI="', "true", "0.12345678901234567", "null"]
+    lake.take(*[sent(at, text) for at, text in enumerate(texts)])
+    assert {key: v for key, (v, _) in lake.rows().items()} == {
+        0: Decimal(exact_text),
+        1: Decimal(1234),
+        2: Decimal("1.234E-13"),
+        5: None,
+    }
+    assert lake.reasons() == {3: "type_mismatch", 4: "decimal_scale"}
 
 
 def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:

@@ -23,15 +23,15 @@ def test_every_row_has_a_value_that_is_taken_and_schemas_that_mean_the_same(row:
     """Section 9.1: no line is a claim; a schema block and the declaration lead to one silver type."""
     taken = [value for _, value in type_matrix.vectors()[row.declared] if not isinstance(value, Problem)]
     assert any(value is not None for value in taken)
-    declared = parse_logical(row.declared, row.modes)
+    declared = parse_logical(row.declared)
     for sent in row.sent:
-        meant = type_matrix.means(sent, row.modes)
+        meant = type_matrix.means(sent, declared)
         assert (meant, spark_type(meant)) == (declared, spark_type(declared))
 
 
 def test_every_type_and_every_schema_name_has_a_row() -> None:
     """Section 2: what the decoder knows is in the matrix, or a struct, which has no short form."""
-    shown = {parse_logical(row.declared, row.modes).name for row in ROWS}
+    shown = {parse_logical(row.declared).name for row in ROWS}
     assert set(logical._PLAIN) - shown == set()
     names = {sent.name for row in ROWS for sent in row.sent}
     assert set(connect_schema.BY_NAME) - names == set()
