@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.logical import Field, Logical, parse_logical
@@ -105,8 +106,8 @@ def _undescribed(
 def _key(
     example: Example, declaration: Declaration, row: Mapping[str, Field], known: Mapping[str, Logical]
 ) -> tuple[Field, ...]:
-    block = json.loads(example.key).get("schema") if example.key is not None and example.key_wrapped else None
-    if isinstance(block, dict) and block.get("type") == "struct":
+    block = _key_block(example)
+    if block is not None:
         return tuple(fields_of(block))
     declared = {column.name: _declared(column) for column in declaration.columns}
 
@@ -118,6 +119,11 @@ def _key(
     return tuple(field(name) for name in example.key_names)
 
 
+def _key_block(example: Example) -> dict[str, Any] | None:
+    block = json.loads(example.key).get("schema") if example.key is not None and example.key_wrapped else None
+    return block if isinstance(block, dict) and block.get("type") == "struct" else None
+
+
 def _declared(column: Column) -> Logical:
     return parse_logical(column.type, unsigned=column.unsigned)
 
@@ -125,6 +131,12 @@ def _declared(column: Column) -> Logical:
 def _is_metadata(name: str) -> bool:
     """Fields that ExtractNewRecordState added (F4): they describe the change, not the row."""
     return name.startswith(METADATA_PREFIX)
+
+
+def lacks_schema(example: Example) -> bool:
+    """Whether some of its columns, or its key's, have no type of its own."""
+    has_key = example.key is None or _key_block(example) is not None
+    return _described(example) is None or not has_key
 
 
 def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[Example]:

@@ -108,7 +108,8 @@ def announce(rebuild: Rebuild) -> None:
     path = at.lake.schema(source, rebuild.name)
     now = schema_ledger.load(at.control, path, rebuild.bronze)
     then = schema_ledger.load(at.control, aside.schema(source, rebuild.name), rebuild.bronze)
-    both = replace(then.seen(now.since), changes={**now.changes, **then.changes}, left_out=now.left_out | then.left_out)
+    both = then.seen(now.since).noting(now.written)
+    both = replace(both, changes={**now.changes, **then.changes}, left_out=now.left_out | then.left_out)
     if both != now:
         at.control.put(path, both.value())
     path = at.lake.truncates(source, rebuild.name)

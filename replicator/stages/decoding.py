@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -70,7 +70,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     rows = share.changes_in(records)
     stored = share.stored()
     known = origins.known(share, stored)
-    forms, guessed = forms_of.read(share.rows, rows, share.declaration, known)
+    forms, guessed = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
     ordered = share.ordered(rows)
     schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
@@ -167,7 +167,8 @@ def _past(
         rows = then.changes_in(found)
         if not then.rows:
             return None
-        past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known)
+        noted = partial(schema_change.noted, share)
+        past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = transform.made(decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs))
         good = decoded.where(F.col("_reject").isNull())

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import Arrival, Feed
-from replicator.stages import arrivals, decoding, epochs, routing, ticks
+from replicator.stages import arrivals, decoding, epochs, routing, schema_change, ticks
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.committed import Batch, kinds
@@ -92,7 +93,8 @@ def _befores(share: Share, decoded: Decoded, layout: Layout) -> DataFrame | None
     """The images before updates and deletes, of records that have them; None where none can, and behind a transform."""
     if share.declaration.transform is not None:
         return None
-    forms, _ = forms_of.read(share.rows, decoded.ordered, share.declaration, decoded.stored)
+    noted = partial(schema_change.noted, share)
+    forms, _ = forms_of.read(share.rows, decoded.ordered, share.declaration, decoded.stored, noted)
     if all(form.is_flat for form in forms):
         return None
     held = share.at.placeholder if share.declaration.unavailable else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pyspark.sql import DataFrame, Row
@@ -11,18 +12,25 @@ from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.debezium import infer
-from replicator.debezium.logical import Logical, parse_logical, spark_type
-from replicator.debezium.schema import Example, Form, form, undescribed
-from replicator.errors import ConfigError
+from replicator.debezium.logical import Logical
+from replicator.debezium.schema import Example, Form, form, lacks_schema, undescribed
 from replicator.spec import Declaration
-from replicator.transforms.layout import normal, version_of
+from replicator.transforms import written
+from replicator.transforms.layout import kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.written import Written
 
 
 def read(
-    groups: Sequence[Row], rows: DataFrame, declaration: Declaration, stored: StructType | None
+    groups: Sequence[Row],
+    rows: DataFrame,
+    declaration: Declaration,
+    stored: StructType | None,
+    noted: Callable[[], Written] = dict,
 ) -> tuple[list[Form], set[str]]:
-    """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records."""
+    """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records,
+    ``noted`` tells how the table's columns were written so far.
+    """
     examples = [
         Example(
             g["form"],
@@ -36,32 +44,40 @@ def read(
         )
         for g in {group["form"]: group for group in groups}.values()
     ]
-    known = known_types(stored)
     unknown = undescribed(examples, declaration)
-    guessed: set[str] = set()
-    if stored is None and unknown:
-        known = dict(_inferred(rows, unknown))
-        declared = {column.name for column in declaration.columns}
-        guessed = {name for example in unknown for name in example.row_names if name not in declared}
+    told = written.of(form(example, declaration, {}) for example in examples if example not in unknown)
+    if stored is not None:
+        silent = any(lacks_schema(example) for example in examples)
+        known = known_types(stored, written.together(noted(), told)) if silent else {}
+        return [form(example, declaration, known) for example in examples], set()
+    known, guessed = _types_of_new(told), set[str]()
+    if unknown:
+        beside = {names.decode(name) for name, _ in told} | {column.name for column in declaration.columns}
+        guessed = {name for example in unknown for name in example.row_names if name not in beside}
+        known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
     return [form(example, declaration, known) for example in examples], guessed
 
 
-def known_types(stored: StructType | None) -> dict[str, Logical]:
-    """What the table's own columns say about columns that nothing else describes: their newest version, where its type
-    alone tells how values are written.
+def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:
+    """What the table's own columns say about columns that nothing else describes: their newest version, where it is
+    known how its values are written.
     """
     known: dict[str, Logical] = {}
-    own = [column for column in stored or () if column.name not in SYSTEM_COLUMNS]
+    own = [column for column in stored if column.name not in SYSTEM_COLUMNS]
     for column in sorted(own, key=lambda each: version_of(each.name)[1]):
-        name, kind = names.decode(version_of(column.name)[0]), column.dataType.simpleString()
-        known.pop(name, None)
-        try:
-            logical = parse_logical(kind)
-        except ConfigError:
-            continue  # a nested type: its text is kept
-        if normal(spark_type(logical)) == kind:
-            known[name] = logical
+        first, kind = version_of(column.name)[0], column.dataType.simpleString()
+        known.pop(names.decode(first), None)
+        logical = written.meant(noted.get((first, kin(kind))), kind)
+        if logical is not None:
+            known[names.decode(first)] = logical
     return known
+
+
+def _types_of_new(told: Written) -> dict[str, Logical]:
+    """Of a table that is not there yet: what its records with types say of those without; nothing where they differ."""
+    kinds = Counter(name for name, _ in told)
+    found = {name: written.parsed(form) for (name, _), form in told.items() if kinds[name] == 1}
+    return {names.decode(name): logical for name, logical in found.items() if logical is not None}
 
 
 def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:

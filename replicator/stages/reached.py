@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from replicator.protocols import Control
 from replicator.transforms import reach
+from replicator.transforms.written import Written
 
 _SAVED_EVERY = 50
 _KNOWN = f"MAP<STRING, MAP<STRING, {reach.MARK}>>"
@@ -93,7 +94,7 @@ class Reached:
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
     knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
     raised itself. ``settled`` says what need not be asked. ``removed`` has by table the number of the last whole
-    snapshot that this process has seen to (``gone.py``).
+    snapshot that this process has seen to (``gone.py``), ``written`` how its columns are, as its ledger says.
     """
 
     bronze: str = ""
@@ -106,6 +107,7 @@ class Reached:
     live: set[str] = field(default_factory=set)
     settled: Settled | None = None
     removed: dict[str, int] = field(default_factory=dict)
+    written: dict[str, Written] = field(default_factory=dict)
 
     def open(self, control: Control, path: str, bronze: str) -> None:
         """Take the control row for known, once for each bronze."""

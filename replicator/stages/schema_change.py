@@ -1,12 +1,13 @@
 """What a batch does to the schema of its table, with what has to be known of earlier records for it.
 
-A batch that changes nothing costs nothing here: no job, no look at the ledger.
+A batch that changes nothing costs nothing here: no job, and no look at the ledger but a process's first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,11 +20,12 @@ from replicator.stages import schema_ledger
 from replicator.stages.origins import Origin
 from replicator.stages.schema_ledger import Ledger
 from replicator.stages.share import Share
-from replicator.transforms import changes, evolve
+from replicator.transforms import changes, evolve, written
 from replicator.transforms.evolve import Plan
 from replicator.transforms.layout import key_of, kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.policy import ADDED, MOVED, Change, Policy
+from replicator.transforms.written import Written
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
     rows = [(form.fields, form.key_fields) for form in forms if form.fields]
     is_new = stored is None and any(row != rows[0] for row in rows)
     if not (is_new or draft.changes or draft.withheld or draft.has_versions):
-        return SchemaChange(draft, policy)
+        return SchemaChange(draft, policy, _noting(share, written.of(forms)))
     ledger = known = load(share)
     policy = Policy(policy.name, ledger.approved)
     firsts = _firsts(ordered)
@@ -62,18 +64,36 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
         ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == ADDED)
         share.at.reached.whole.discard(share.name)
     ledger = ledger.recorded((change, _at(change, forms, firsts, ledger)) for change in found.changes)
+    ledger = ledger.noting(written.of(forms))
     return SchemaChange(found, policy, None if ledger == known else ledger)
 
 
 def load(share: Share) -> Ledger:
     """The ledger of the share's table."""
     at = share.at
-    return schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
+    found = schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
+    at.reached.written[share.name] = found.written
+    return found
 
 
 def save(share: Share, ledger: Ledger) -> None:
     """Write the ledger of the share's table."""
     share.at.control.put(share.at.lake.schema(share.at.source.name, share.name), ledger.value())
+    share.at.reached.written[share.name] = ledger.written
+
+
+def noted(share: Share) -> Written:
+    """How the table's columns were written so far."""
+    return load(share).written
+
+
+def _noting(share: Share, told: Written) -> Ledger | None:
+    """The ledger where it has to say something more of how columns are written; asked for once in a process, if not."""
+    known = share.at.reached.written.get(share.name, {})
+    if written.together(known, told) == known:
+        return None
+    ledger = load(share)
+    return None if ledger.noting(told) == ledger else ledger.noting(told)
 
 
 def _plan(
@@ -135,6 +155,6 @@ def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
     with share.described(bronze) as described:
         rows = share.routed(described).where(usable)
         groups = changes.survey(rows).collect()
-        forms, _ = forms_of.read(groups, rows, share.declaration, stored)
+        forms, _ = forms_of.read(groups, rows, share.declaration, stored, partial(noted, share))
         snapshots = any(group["has_snapshot"] for group in groups)
         return evolve.sightings(forms, _firsts(changes.ordered(rows, snapshots=snapshots, running=None)))

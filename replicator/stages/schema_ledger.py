@@ -11,6 +11,7 @@ from typing import Any
 
 from replicator.protocols import Control
 from replicator.transforms.policy import Change
+from replicator.transforms.written import Written, together
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Ledger:
 
     ``changes`` holds each change with the least ``_seq`` of the records that brought it; ``since`` the least ``_seq``
     at which a column has a family of types, for columns with several; ``approved`` what somebody let pass;
-    ``left_out`` new columns that the table was kept from, by stored name, and does not have yet or only in part.
+    ``left_out`` new columns that the table was kept from, by stored name, and does not have yet or only in part;
+    ``written`` how records write the columns that they say the types of (``transforms/written.py``).
     ``bronze`` is the id of the table that all this is about.
     """
 
@@ -28,6 +30,7 @@ class Ledger:
     since: Mapping[tuple[str, str], str] = field(default_factory=dict)
     approved: frozenset[Change] = frozenset()
     left_out: frozenset[str] = frozenset()
+    written: Written = field(default_factory=dict)
 
     def recorded(self, changes: Iterable[tuple[Change, str]]) -> Ledger:
         """With these changes, each at its ``_seq``."""
@@ -52,17 +55,19 @@ class Ledger:
         """Without columns that the table has whole by now."""
         return replace(self, left_out=self.left_out - frozenset(columns))
 
+    def noting(self, told: Written) -> Ledger:
+        """With how further records write their columns."""
+        return replace(self, written=together(self.written, told))
+
     def value(self) -> dict[str, Any]:
         """As a control row."""
-        since: dict[str, dict[str, str]] = {}
-        for (column, family), at in sorted(self.since.items()):
-            since.setdefault(column, {})[family] = at
         return {
             "bronze": self.bronze,
             "changes": [{"at": at, **_told(change)} for change, at in self.changes.items()],
-            "since": since,
+            "since": _by_column(self.since),
             "approved": sorted((_told(change) for change in self.approved), key=str),
             "left_out": sorted(self.left_out),
+            "written": _by_column(self.written),
         }
 
 
@@ -72,8 +77,19 @@ def load(control: Control, path: str, bronze: str) -> Ledger:
     if row is None or row["bronze"] != bronze:
         return Ledger(bronze)
     changes = {_change(each): str(each["at"]) for each in row["changes"]}
-    since = {(column, family): at for column, found in row["since"].items() for family, at in found.items()}
-    return Ledger(bronze, changes, since, frozenset(map(_change, row["approved"])), frozenset(row["left_out"]))
+    approved, left_out = frozenset(map(_change, row["approved"])), frozenset(row["left_out"])
+    return Ledger(bronze, changes, _places(row["since"]), approved, left_out, _places(row.get("written", {})))
+
+
+def _by_column(told: Mapping[tuple[str, str], str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for (column, family), each in sorted(told.items()):
+        found.setdefault(column, {})[family] = each
+    return found
+
+
+def _places(told: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
+    return {(column, family): each for column, found in told.items() for family, each in found.items()}
 
 
 def _told(change: Change) -> dict[str, str]:

@@ -15,7 +15,7 @@ from replicator.debezium.jsontext import loads
 from replicator.debezium.logical import Logical
 from replicator.debezium.unions import Unions
 from replicator.spec import EVENT_ID, SourceSpec
-from replicator.stages import likeness, tuning
+from replicator.stages import likeness, schema_ledger, tuning
 from replicator.stages.arrivals import News
 from replicator.stages.forms import known_types
 from replicator.stages.refinement import Refinement
@@ -96,7 +96,8 @@ def _types(
     for table in stored:
         place = at.lake.silver(at.source.name, table)
         if at.silver.version(spark, place) is not None:
-            types = known_types(at.silver.read(spark, place).schema)
+            ledger = schema_ledger.load(at.control, at.lake.schema(at.source.name, table), routes.bronze)
+            types = known_types(at.silver.read(spark, place).schema, ledger.written)
             found[table] = {name: kind for name, kind in types.items() if kind.name != "string"}
     return found
 

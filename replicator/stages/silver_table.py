@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -87,7 +88,7 @@ def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
     rows = share.changes_in(records)
     try:
         known = origins.known(share, share.stored())
-        forms, _ = forms_of.read(share.rows, rows, share.declaration, known)
+        forms, _ = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
         return schema_change.foresee(share, share.ordered(rows), forms, known).plan
     except ReplicatorError as error:
         return error

@@ -11,6 +11,8 @@ from replicator.errors import SchemaRefused
 from replicator.transforms.layout import columns_of, kin, normal, stored_name
 from replicator.transforms.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, Change, Policy
 
+DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
+
 
 @dataclass
 class Draft:
@@ -67,6 +69,8 @@ class Draft:
         grows = change.kind == WIDENED and kin(change.after) == "number" and self.policy.allows(change)
         if grows or (change.kind == ADDED and not self.stored):
             return
+        if change.kind == UNTYPED:
+            raise SchemaRefused(str(change), where=self.table, mend=DECLARE)
         raise SchemaRefused(
             f"the key changed: {change}",
             where=self.table,

@@ -16,7 +16,7 @@ from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import Evolution
-from replicator.transforms.draft import Draft, kind_of
+from replicator.transforms.draft import DECLARE, Draft, kind_of
 from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
@@ -122,7 +122,7 @@ def refuse(table: str, found: Plan, policy: Policy) -> None:
     change = found.withheld[0]
     more = f" (and {len(found.withheld) - 1} more)" if len(found.withheld) > 1 else ""
     advice = {
-        UNTYPED: "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare.",
+        UNTYPED: DECLARE,
         UNREACHABLE: "Make it fit at the source, or set `schema_changes: freeze` for the table.",
     }
     approve = (

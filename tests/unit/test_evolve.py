@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import pytest
@@ -10,7 +11,7 @@ from replicator.debezium.logical import Field, parse_logical
 from replicator.debezium.schema import Form
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
-from replicator.transforms import evolve, layout
+from replicator.transforms import evolve, layout, written
 from replicator.transforms.policy import Change, Policy
 
 SYSTEM = {"_seq": "string", "_deleted": "boolean", "_column_seq": "map<string,string>", "_source_ts_ms": "bigint"}
@@ -169,6 +170,56 @@ def test_records_without_types_never_make_a_version() -> None:
     with pytest.raises(SchemaRefused, match="column v is date in the table and has no type") as caught:
         evolve.refuse("t", found, Policy())
     assert "conf/sources, or beside --lake with --declare" in str(caught.value.mend)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind", "meant"),
+    [
+        (["time"], "bigint", "time"),
+        (["nano_time"], "bigint", "nano_time"),
+        (["bigint unsigned"], "decimal(20,0)", "bigint unsigned"),
+        (["bits(8)"], "bigint", "bits(8)"),
+        (["micro_timestamp"], "timestamp_ntz", "micro_timestamp"),
+        (["decimal_connect(10,2)", "decimal_connect(12,2)"], "decimal(12,2)", "decimal_connect(12,2)"),
+        (["int", "bigint", "smallint"], "bigint", "bigint"),
+        (["float", "double"], "double", "double"),
+        (["json", "uuid", "string"], "string", "string"),
+        (["decimal(65,30)"], "string", "decimal(65,30)"),
+        (["array<time>"], "array<bigint>", "array<time>"),
+        (["time", "micro_time"], "bigint", None),
+        (["bigint", "time"], "bigint", None),
+        (["decimal(10,2)", "decimal(10,4)"], "decimal(12,4)", None),
+        (["int", "decimal(12,0)"], "decimal(12,0)", None),
+        (["decimal(10,2)", "decimal_string(10,2)"], "decimal(10,2)", None),
+        (["json", "decimal(65,30)"], "string", None),
+        (["int"], "bigint", None),
+    ],
+)
+def test_a_column_is_read_without_a_schema_as_records_with_one_wrote_it(
+    sent: list[str], kind: str, meant: str | None
+) -> None:
+    """A3: a BIGINT may be a time in milliseconds or in nanoseconds, a DECIMAL's bytes lack its scale; what was written
+    in several ways is not read, in whichever order they came.
+    """
+    for order in (sent, sent[::-1]):
+        told = [written.of([with_v(each)]) for each in order]
+        [found] = {form for place, form in functools.reduce(written.together, told).items() if place[0] == "v"}
+        assert written.meant(found, kind) == (None if meant is None else parse_logical(meant))
+
+
+def test_a_type_that_nobody_noted_is_read_only_where_it_tells_all() -> None:
+    """A3: of a table from before that was noted, numbers of 64 bits and decimals may be anything."""
+    kinds = ("int", "double", "boolean", "date", "binary", "string", "bigint", "decimal(20,0)", "array<bigint>")
+    known = {kind: written.meant(None, kind) for kind in (*kinds, "timestamp_ntz", "struct<a:int>")}
+    assert {kind for kind, logical in known.items() if logical is not None} == set(kinds[:6])
+
+
+def test_a_key_without_a_type_is_refused_with_the_same_advice() -> None:
+    """A3: its type is missing, the key is what it was."""
+    untyped = form({"id": "string"}, raw=("id",))
+    with pytest.raises(SchemaRefused, match="column id is bigint in the table and has no type") as caught:
+        evolve.plan("t", [untyped], {"id": "bigint", "v": "int"} | SYSTEM, ("id",))
+    assert "Declare" in str(caught.value.mend)
 
 
 def test_numbers_that_no_decimal_holds_stop_the_table() -> None:

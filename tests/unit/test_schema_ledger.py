@@ -15,6 +15,7 @@ FULL = (
     .recorded([(ADDED, "20"), (VERSIONED, "30")])
     .seen({("v", "number"): "10", ("v", "STRING"): "30"})
     .approving([VERSIONED])
+    .noting({("v", "number"): "time", ("v", "STRING"): "string"})
 )
 
 

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from replicator.errors import SchemaRefused
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
+from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from tests.builders import Record, bronze, envelope, record, wrapped
 
@@ -163,6 +165,99 @@ def test_a_decimal_of_a_schema_block_may_be_a_number(exact, tmp_path: Path) -> N
         5: None,
     }
     assert lake.reasons() == {3: "type_mismatch", 4: "decimal_scale"}
+
+
+TIMED = {
+    "t": ("int32", "Time"),
+    "nt": ("int64", "NanoTime"),
+    "mt": ("int64", "MicroTime"),
+    "ts": ("int64", "Timestamp"),
+}
+
+
+def _typed(at: int, kinds: dict[str, Any], values: dict[str, Any]) -> Record:
+    """A change with schema blocks; a kind is a Connect type and a name of ``io.debezium.time``, or a whole block."""
+    fields: list[dict[str, Any]] = [{"type": "int32", "field": "id"}]
+    for name, kind in kinds.items():
+        told = kind if isinstance(kind, dict) else {"type": kind[0], "name": f"io.debezium.time.{kind[1]}"}
+        fields.append({**told, "field": name, "optional": True})
+    block = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}, {"field": "op"}]}
+    of_key = {"type": "struct", "fields": fields[:1]}
+    value = wrapped(envelope("c", {"id": at, **values}, pos=10 + at), block)
+    return record(ORDERS, at, wrapped({"id": at}, of_key), value)
+
+
+def _untyped(at: int, **values: Any) -> Record:
+    return record(ORDERS, at, {"id": at}, envelope("c", {"id": at, **values}, pos=10 + at))
+
+
+def _decimal(precision: int, scale: int) -> dict[str, Any]:
+    told = {"scale": str(scale), "connect.decimal.precision": str(precision)}
+    return {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": told}
+
+
+def _undeclared(lake: Silver) -> Silver:
+    """In a process of its own."""
+    return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), reached=Reached()))
+
+
+def _values(lake: Silver, *columns: str) -> dict[int, tuple[Any, ...]]:
+    rows = lake.at.silver.read(lake.spark, lake.at.lake.silver("s", "shop.orders")).collect()
+    return {row["id"]: tuple(row[column] for column in columns) for row in rows}
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_values_without_a_schema_mean_what_they_meant_with_one(lake: Silver, batches: int) -> None:
+    """A3: `schemas.enable=false` afterwards changes no value, in the same batch and in a later process; so for a column
+    that came later.
+    """
+    unsigned = {"type": "int64", "parameters": {"__debezium.source.column.type": "BIGINT UNSIGNED"}}
+    kinds = {**TIMED, "p": _decimal(10, 2), "u": unsigned}
+    sent = {"t": 36672345, "nt": 36672345678901, "mt": 36672345678, "ts": 1041847872345, "p": "AJY=", "u": -1}
+    late = {**kinds, "late": ("int32", "Time")}
+    with_blocks = [_typed(1, kinds, sent), _typed(2, late, {**sent, "late": 5})]
+    without = [_untyped(3, **sent), _untyped(4, **sent, late=5)]
+    lake = _undeclared(lake)
+    if batches == 1:
+        lake.take(*with_blocks, *without)
+    else:
+        for each in (*with_blocks, *without):
+            lake = _undeclared(lake)
+            lake.take(each)
+    [first, second, third, fourth] = [row for _, row in sorted(_values(lake, *kinds, "late").items())]
+    assert first == third
+    assert second == fourth
+    assert (first[0], first[1], first[4], first[5]) == (36672345000, 36672345678, Decimal("1.50"), Decimal(2**64 - 1))
+    assert fourth[-1] == 5000
+
+
+def test_a_column_that_was_written_in_several_ways_stops_the_table_without_a_schema(lake: Silver) -> None:
+    """A3: nobody can tell which of them is meant, though the column has one type at rest."""
+    lake = _undeclared(lake)
+    lake.take(_typed(1, {"p": _decimal(10, 2), "t": ("int32", "Time")}, {"p": "AJY=", "t": 1}))
+    lake.take(_typed(2, {"p": _decimal(10, 4), "t": ("int64", "MicroTime")}, {"p": "AJY=", "t": 1}))
+    for column, value in {"p": "AJY=", "t": 1}.items():
+        lake.at.bronze.append(bronze(lake.spark, [_untyped(3, **{column: value})]), lake.at.lake.bronze("s"), None)
+        [account] = silver.refine(lake.spark, _undeclared(lake).at)
+        assert isinstance(account.error, SchemaRefused)
+        assert "Declare its type" in str(account.error.mend)
+
+
+def test_a_table_of_which_nothing_was_noted_is_not_guessed_at(lake: Silver) -> None:
+    """A3: a table that was made before: its BIGINT may be anything, until records with a schema have come."""
+    lake = _undeclared(lake)
+    lake.take(_typed(1, {"t": ("int32", "Time")}, {"t": 1}))
+    path = lake.at.lake.schema("s", "shop.orders")
+    lake.at.control.put(path, {k: v for k, v in (lake.at.control.get(path) or {}).items() if k != "written"})
+    lake = _undeclared(lake)
+    lake.at.bronze.append(bronze(lake.spark, [_untyped(2, t=1)]), lake.at.lake.bronze("s"), None)
+    [account] = silver.refine(lake.spark, lake.at)
+    assert isinstance(account.error, SchemaRefused)
+    typed = _typed(3, {"t": ("int32", "Time")}, {"t": 1})
+    lake.at.bronze.append(bronze(lake.spark, [typed]), lake.at.lake.bronze("s"), None)
+    [account] = silver.refine(lake.spark, lake.at)
+    assert account.error is None
+    assert _values(lake, "t") == {1: (1000,), 2: (1000,), 3: (1000,)}
 
 
 def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
