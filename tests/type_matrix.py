@@ -36,9 +36,9 @@ times are those of `time.precision.mode`.
 """
 
 _POLICIES = """\
-Infinite dates and timestamps are stored as the first and last moment of the years 1 to 9999 and counted; NaN and the
-infinities of a DECIMAL and U+0000 in a text are dead letters. In `variable_decimal_string` the special numbers are
-texts. A schema name that is not listed is read by its Connect type.
+Infinite dates and timestamps are stored as the first and last moment of the years 1 to 9999; NaN and the infinities of
+a DECIMAL and U+0000 in a text are dead letters. In `variable_decimal_string` the special numbers are texts. A schema
+name that is not listed is read by its Connect type.
 """
 
 

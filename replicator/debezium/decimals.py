@@ -21,7 +21,6 @@ from replicator.debezium.decoding import (
     complain,
     is_true,
     let,
-    nothing,
 )
 from replicator.debezium.logical import MAX_PRECISION, Logical, decimal_bounds
 from replicator.errors import ConfigError
@@ -163,7 +162,7 @@ def _fixed(wire: Column, text: Column, scale: int, bounds: tuple[int, int] | Non
         # digits that the integer itself may have: a negative scale appends zeros
         most = 10 ** (bounds[0] + min(scale, 0)) - 1
         value = _short(data, most, scale, bounds) if bounds[0] <= _LONG_DIGITS else _long(data, most, scale, bounds)
-    return Decoded(value, complain(value, text, _bytes_reason(data)), nothing())
+    return Decoded(value, complain(value, text, _bytes_reason(data)))
 
 
 def _short(data: Column, most: int, scale: int, bounds: tuple[int, int]) -> Column:
@@ -193,12 +192,12 @@ def _variable(wire: Column, text: Column, bounds: tuple[int, int] | None) -> Dec
     integer = F.when(is_sane, unscaled_text(data))
     if bounds is None:
         value = let(integer, lambda held: place_point(held, wire["scale"]))
-        return Decoded(value, complain(value, text, reason), nothing())
+        return Decoded(value, complain(value, text, reason))
     fitted = let(
         integer,
         lambda held: _fit(_minus_if(held.startswith("-")), F.regexp_replace(held, "^-?0*", ""), wire["scale"], bounds),
     )
-    return Decoded(fitted["value"], complain(fitted["value"], text, F.coalesce(fitted["misfit"], reason)), nothing())
+    return Decoded(fitted["value"], complain(fitted["value"], text, F.coalesce(fitted["misfit"], reason)))
 
 
 def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
@@ -210,7 +209,7 @@ def _number(wire: Column, text: Column, bounds: tuple[int, int]) -> Decoded:
     rounded = F.when(fits, near.cast(_ddl(bounds)))
     value = F.when(rounded.cast(_ddl(_room(bounds))) == wire, rounded)
     reason = F.when(wire.isNotNull(), DECIMAL_SCALE).when(text.rlike(_NUMBER), DECIMAL_OVERFLOW)
-    return Decoded(value, complain(value, text, reason.otherwise(TYPE_MISMATCH)), nothing())
+    return Decoded(value, complain(value, text, reason.otherwise(TYPE_MISMATCH)))
 
 
 def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, policies: Policies) -> Decoded:
@@ -219,12 +218,10 @@ def _from_text(wire: Column, text: Column, bounds: tuple[int, int] | None, polic
     if bounds is None:
         is_number = wire.rlike(_NUMBER) & (F.length(wire) <= 2 * _MAX_DIGITS)
         value = F.when(is_number, wire).otherwise(special)
-        return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+        return Decoded(value, complain(value, text, TYPE_MISMATCH))
     value, misfit = _from_digits(wire, bounds)
     problem = complain(value, text, F.coalesce(misfit, F.lit(TYPE_MISMATCH)))
-    if policies.numeric_special == "null":
-        return Decoded(value, F.when(special.isNull(), problem), F.when(special.isNotNull(), "numeric_special"))
-    return Decoded(value, problem, nothing())
+    return Decoded(value, F.when(special.isNull(), problem) if policies.numeric_special == "null" else problem)
 
 
 def of_text(number: Column, bounds: tuple[int, int]) -> Column:

@@ -22,15 +22,10 @@ NUL_CHARACTER = "nul_character"
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded column. ``problem`` is NULL or a reason of debezium.md R4; then ``value`` means nothing.
-
-    ``note`` is NULL or the name of what a policy did to the value, or of what is suspicious about it, to be counted per
-    column (types.md sections 4 and 5): ``infinity``, ``numeric_special``, ``nul``, ``maybe_unsigned``.
-    """
+    """A decoded column. ``problem`` is NULL or a reason of debezium.md R4; then ``value`` means nothing."""
 
     value: Column
     problem: Column
-    note: Column
 
 
 @dataclass(frozen=True)
@@ -57,17 +52,17 @@ class Policies:
 
 
 def bound(result: Column) -> Decoded:
-    """Decoded from one STRUCT<value, problem, note>, as :func:`let` makes it."""
-    return Decoded(result["value"], result["problem"], result["note"])
+    """Decoded from one STRUCT<value, problem>, as :func:`let` makes it."""
+    return Decoded(result["value"], result["problem"])
 
 
 def packed(decoded: Decoded) -> Column:
-    """One STRUCT<value, problem, note>; :func:`bound` is the way back."""
-    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"), decoded.note.alias("note"))
+    """One STRUCT<value, problem>; :func:`bound` is the way back."""
+    return F.struct(decoded.value.alias("value"), decoded.problem.alias("problem"))
 
 
 def nothing() -> Column:
-    """No problem, or no note."""
+    """No problem."""
     return F.lit(None).cast("string")
 
 

@@ -20,7 +20,6 @@ from replicator.debezium.decoding import (
     complain,
     integer_reason,
     is_true,
-    nothing,
 )
 from replicator.debezium.logical import Logical
 
@@ -111,7 +110,7 @@ def _time_of_day(name: str, wire: Column, text: Column) -> Decoded:
         value = wire.cast("bigint") * F.lit(1000).cast("bigint")
     else:
         value = wire if name == "micro_time" else floor_to_micros(wire)
-    return Decoded(value, complain(value, text, integer_reason(text, 32 if name == "time" else 64)), nothing())
+    return Decoded(value, complain(value, text, integer_reason(text, 32 if name == "time" else 64)))
 
 
 def _wall_clock(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
@@ -131,7 +130,7 @@ def _wall_clock(name: str, wire: Column, text: Column, policies: Policies) -> De
 def _text(name: str, wire: Column, text: Column, policies: Policies) -> Decoded:
     if name == "iso_time":
         value = F.when(wire.rlike(_TIME_TEXT), F.regexp_replace(wire, "Z$", ""))
-        return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+        return Decoded(value, complain(value, text, TYPE_MISMATCH))
     signs = (wire.isin(*_INFINITE_WORDS[0]), wire.isin(*_INFINITE_WORDS[1]))
     if name == "zoned_timestamp":
         is_shaped = wire.rlike(_ZONED_TEXT)
@@ -156,7 +155,7 @@ def _structured(name: str, wire: Column, text: Column, policies: Policies) -> De
     seconds = [(parts[part] * F.lit(size).cast("bigint")) for part, size in _PART_MICROS if part in parts]
     micros = _sum(seconds) + floor_to_micros(parts["nanos"].cast("bigint")) if "nanos" in parts else F.lit(0)
     if name == "structured_time":
-        return Decoded(micros, complain(micros, text, TYPE_MISMATCH), nothing())
+        return Decoded(micros, complain(micros, text, TYPE_MISMATCH))
     in_range = parts["year"].between(1, 9999)
     midnight = F.format_string("%04d-%02d-%02dT00:00:00Z", *(parts[part] for part in _DATE_PARTS))
     day = F.when(in_range, _micros_of(midnight))
@@ -187,15 +186,13 @@ def _with_infinities(
     ddl: str, value: Column, signs: tuple[Column, Column], text: Column, reason: Column, policies: Policies
 ) -> Decoded:
     """The decoded value where ``signs`` (is plus, is minus infinity) are settled by the policy."""
-    is_infinite = is_true(signs[0] | signs[1])
     if policies.infinity == "dead_letter":
-        return Decoded(value, complain(value, text, reason), nothing())
-    note = F.when(is_infinite, "infinity")
+        return Decoded(value, complain(value, text, reason))
     if policies.infinity == "null":
-        return Decoded(value, F.when(~is_infinite, complain(value, text, reason)), note)
+        return Decoded(value, F.when(~is_true(signs[0] | signs[1]), complain(value, text, reason)))
     last, first = (F.expr(literal) for literal in _SENTINELS[ddl])
     settled = F.when(signs[0], last).when(signs[1], first).otherwise(value)
-    return Decoded(settled, complain(settled, text, reason), note)
+    return Decoded(settled, complain(settled, text, reason))
 
 
 def floor_to_micros(nanos: Column) -> Column:

@@ -98,11 +98,11 @@ def decode(
     is_bare = quoted.is_bare(bare)
     as_text = family.decode(logical, F.when(~is_bare, wire), text, policies)
     if quoted.EXACT not in bare:
-        return Decoded(as_text.value, F.when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem), as_text.note)
+        return Decoded(as_text.value, F.when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem))
     number = decimals.decode(quoted.as_number(logical), bare[quoted.EXACT], text, policies)
     is_number = bare[quoted.NUMBER].isNotNull()
     problem = F.when(is_number, number.problem).when(is_bare, TYPE_MISMATCH).otherwise(as_text.problem)
-    return Decoded(F.when(is_number, number.value).otherwise(as_text.value), problem, as_text.note)
+    return Decoded(F.when(is_number, number.value).otherwise(as_text.value), problem)
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,13 @@ def _element(array: Logical) -> Logical:
 def _integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
     problem = complain(wire, text, integer_reason(text, _INTEGER_BITS[logical.name]))
     if logical.name != "bigint":
-        return Decoded(wire, problem, nothing())
+        return Decoded(wire, problem)
     if logical.unsigned:
         # handling ``long`` wraps values from 2^63 on (section 5)
         number = wire.cast("decimal(20,0)")
         wrapped = (number + F.lit(_TWO_64)).cast("decimal(20,0)")
-        return Decoded(F.when(wire < 0, wrapped).otherwise(number), problem, nothing())
-    return Decoded(wire, problem, nothing())
+        return Decoded(F.when(wire < 0, wrapped).otherwise(number), problem)
+    return Decoded(wire, problem)
 
 
 def _floating(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
@@ -152,7 +152,7 @@ def _floating(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
     is_infinite = wire.isin(*INFINITE)
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
     value = F.when(~is_infinite | is_word, wire)
-    return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+    return Decoded(value, complain(value, text, TYPE_MISMATCH))
 
 
 def _boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
@@ -162,52 +162,50 @@ def _boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
         .when(text == "1", F.lit(1).cast("boolean"))
         .when(text == "0", F.lit(0).cast("boolean"))
     )
-    return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+    return Decoded(value, complain(value, text, TYPE_MISMATCH))
 
 
 def _string(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
-    has_nul = wire.contains(NUL)
     mismatch = complain(wire, text, TYPE_MISMATCH)
     if policies.nul == "replace":
-        value = F.translate(wire, NUL, _REPLACEMENT)
-        return Decoded(value, mismatch, F.when(has_nul, "nul"))
-    return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch), nothing())
+        return Decoded(F.translate(wire, NUL, _REPLACEMENT), mismatch)
+    return Decoded(wire, F.when(wire.contains(NUL), NUL_CHARACTER).otherwise(mismatch))
 
 
 def _bytes(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
     if logical.encoding == "hex":
         is_hex = wire.rlike("^([0-9a-fA-F]{2})*$")
         value = F.when(is_hex, F.try_to_binary(wire, F.lit("hex")))
-        return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+        return Decoded(value, complain(value, text, TYPE_MISMATCH))
     plain = F.translate(wire, "-_", "+/") if logical.encoding == "base64url" else wire
     value = F.try_to_binary(plain, F.lit("base64"))
-    return Decoded(value, complain(value, text, INVALID_BASE64), nothing())
+    return Decoded(value, complain(value, text, INVALID_BASE64))
 
 
 def _bits(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
     """Little-endian bytes; empty bytes are zero (debezium-measured Z1.11)."""
     data = F.try_to_binary(wire, F.lit("base64"))
     if spark_type(logical) == "BINARY":
-        return Decoded(data, complain(data, text, INVALID_BASE64), nothing())
+        return Decoded(data, complain(data, text, INVALID_BASE64))
     digits = F.hex(data)
     big_endian = F.concat(*(F.substring(digits, 2 * at + 1, 2) for at in reversed(range(_BITS_BYTES))))
     number = F.conv(big_endian, 16, 10).cast("decimal(20,0)")
     fits = (F.length(data).between(1, _BITS_BYTES)) & (number < F.lit(Decimal(2 ** (logical.length or 0))))
     value = F.when(F.length(data) == 0, F.lit(0)).when(fits, number).cast("bigint")
     reason = F.when(data.isNull(), INVALID_BASE64).otherwise(INTEGER_OVERFLOW)
-    return Decoded(value, complain(value, text, reason), nothing())
+    return Decoded(value, complain(value, text, reason))
 
 
 def _enum(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     """MariaDB's stream puts a backslash before a comma where its snapshot does not (measured Z1.11)."""
     as_text = _string(logical, wire, text, policies)
-    return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem, as_text.note)
+    return Decoded(F.replace(as_text.value, F.lit("\\,"), F.lit(",")), as_text.problem)
 
 
 def _enum_set(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     as_text = _string(logical, wire, text, policies)
     members = F.when(as_text.value == "", F.array().cast("array<string>")).otherwise(F.split(as_text.value, ","))
-    return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem, as_text.note)
+    return Decoded(F.when(as_text.value.isNotNull(), members), as_text.problem)
 
 
 def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
@@ -216,8 +214,8 @@ def _map(_: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
     if policies.nul == "replace":
         clean = F.transform_keys(wire, lambda key, __: F.translate(key, NUL, _REPLACEMENT))
         value = F.transform_values(clean, lambda __, held: F.translate(held, NUL, _REPLACEMENT))
-        return Decoded(value, mismatch, F.when(has_nul, "nul"))
-    return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch), nothing())
+        return Decoded(value, mismatch)
+    return Decoded(wire, F.when(has_nul, NUL_CHARACTER).otherwise(mismatch))
 
 
 def _sparse_vector(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
@@ -229,7 +227,7 @@ def _sparse_vector(_: Logical, wire: Column, text: Column, __: Policies) -> Deco
     entries = F.transform(wire["vector"], lambda pair: F.struct(pair[0].cast("int").alias("i"), pair[1].alias("v")))
     vector = F.struct(wire["dimensions"].alias("dimensions"), entries.alias("entries"))
     value = F.when(is_pair & wire["dimensions"].isNotNull(), vector)
-    return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+    return Decoded(value, complain(value, text, TYPE_MISMATCH))
 
 
 def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) -> Decoded:
@@ -253,7 +251,6 @@ def _struct(logical: Logical, wire: Column, text: Column, policies: Policies) ->
             Decoded(
                 F.when(wire.isNotNull(), F.struct(*(part.value.alias(name) for name, part in parts.items()))),
                 F.when(wire.isNotNull(), found).otherwise(complain(wire, text, TYPE_MISMATCH)),
-                F.coalesce(*(part.note for part in parts.values()), nothing()),
             )
         )
 
@@ -265,7 +262,7 @@ def _array(logical: Logical, wire: Column, text: Column, policies: Policies) -> 
     element = _element(logical)
     if element.name == "array":
         value = F.when(wire.isNotNull(), text)
-        return Decoded(value, complain(value, text, TYPE_MISMATCH), nothing())
+        return Decoded(value, complain(value, text, TYPE_MISMATCH))
 
     def one(element_text: Column, at: Column) -> Column:
         return packed(decode(element, F.get(wire, at), element_text, policies))
@@ -276,7 +273,7 @@ def _array(logical: Logical, wire: Column, text: Column, policies: Policies) -> 
         told = _first(F.filter(parts["problem"], lambda problem: problem != TYPE_MISMATCH))
         bare = F.when(text.rlike(quoted.ELEMENT), TYPE_MISMATCH) if quoted.must_be(element) else nothing()
         problem = F.coalesce(told, _first(parts["problem"]), bare, complain(value, text, TYPE_MISMATCH))
-        return packed(Decoded(value, problem, _first(parts["note"])))
+        return packed(Decoded(value, problem))
 
     return bound(let(F.transform(F.from_json(text, "array<string>"), one), whole))
 

@@ -50,7 +50,7 @@ RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
 
 
 def decode_table(spark, cases, policies=None):
-    """[(value, reason, note)] of (type, JSON text of the value) pairs, in their order.
+    """[(value, reason)] of (type, JSON text of the value) pairs, in their order.
 
     By the policies of silver a value is in doubt where it has a reason, whatever its type is taken for, and nowhere
     else.
@@ -69,7 +69,6 @@ def decode_table(spark, cases, policies=None):
         parts = {
             "value": value,
             "problem": decoded.problem,
-            "note": decoded.note,
             "doubt": doubts.is_doubtful(logical, decoded.value, F.lit(False) if sign is None else sign),
         }
         columns.append(F.struct(*[part.alias(part_name) for part_name, part in parts.items()]).alias(names[name]))
@@ -77,7 +76,7 @@ def decode_table(spark, cases, policies=None):
     if policies is None:
         told = [(cases[at], name, row[name]) for at, row in found.items() for name in names.values()]
         assert not [each for each in told if bool(each[2]["doubt"]) != (each[2]["problem"] is not None)]
-    return [tuple(found[at][names[str(kind)]])[:3] for at, (kind, _) in enumerate(cases)]
+    return [tuple(found[at][names[str(kind)]])[:2] for at, (kind, _) in enumerate(cases)]
 
 
 def bare_of(logical, wire, json, name):
@@ -93,7 +92,7 @@ def check(spark, table, policies=None):
     """Rows of ``table`` are (type, JSON, expected value or reason); a reason is a Problem."""
     cases = [(parse_logical(kind) if isinstance(kind, str) else kind, value) for kind, value, _ in table]
     wrong = []
-    for (kind, value, expected), (got, reason, _) in zip(table, decode_table(spark, cases, policies), strict=True):
+    for (kind, value, expected), (got, reason) in zip(table, decode_table(spark, cases, policies), strict=True):
         outcome = Problem(reason) if reason else got
         if not same(outcome, expected):
             wrong.append(f"{kind} {value}: expected {expected!r}, got {outcome!r}")
@@ -139,11 +138,11 @@ def test_text_is_kept_as_it_is(spark):
     check(spark, TEXTS)
 
 
-def test_nul_may_be_replaced_and_is_counted(spark):
-    """Section 4: policy nul = replace puts U+FFFD and notes it."""
+def test_nul_may_be_replaced(spark):
+    """Section 4: policy nul = replace puts U+FFFD."""
     cases = [(parse_logical("string"), '"a\\u0000b"'), (parse_logical("map"), '{"k\\u0000":"\\u0000"}')]
     found = decode_table(spark, cases, Policies(nul="replace"))
-    assert found == [("a\ufffdb", None, "nul"), ({"k\ufffd": "\ufffd"}, None, "nul")]
+    assert found == [("a\ufffdb", None), ({"k\ufffd": "\ufffd"}, None)]
 
 
 def test_bytes_in_every_binary_mode(spark):
@@ -194,8 +193,8 @@ def test_decimal_text_is_never_rounded(spark):
     check(spark, DECIMAL_TEXTS)
     special = [(parse_logical("decimal_string(10,2)"), '"NAN"'), (parse_logical("decimal_string(10,2)"), '"junk"')]
     assert decode_table(spark, special, Policies(numeric_special="null")) == [
-        (None, None, "numeric_special"),
-        (None, "type_mismatch", None),
+        (None, None),
+        (None, "type_mismatch"),
     ]
 
 
@@ -222,18 +221,18 @@ def test_no_date_or_time_depends_on_the_session_zone(spark, zone):
 
 
 def test_infinity_follows_its_policy(spark):
-    """Section 4: the sentinel is counted; null is NULL on purpose and counted; dead_letter is temporal_range."""
+    """Section 4: the sentinel has no reason, null is NULL on purpose, dead_letter is temporal_range."""
     cases = [
         (parse_logical("date"), "2146033979"),
         (parse_logical("micro_timestamp"), "-9223372036854775808"),
         (parse_logical("zoned_timestamp"), '"infinity"'),
         (parse_logical("date"), "12058"),
     ]
-    assert [(p, n) for _, p, n in decode_table(spark, cases)] == [(None, "infinity")] * 3 + [(None, None)]
+    assert [problem for _, problem in decode_table(spark, cases)] == [None] * 4
     as_null = decode_table(spark, cases, Policies(infinity="null"))
-    assert as_null == [(None, None, "infinity")] * 3 + [(dt.date(2003, 1, 6), None, None)]
+    assert as_null == [(None, None)] * 3 + [(dt.date(2003, 1, 6), None)]
     refused = decode_table(spark, cases[:2], Policies(infinity="dead_letter"))
-    assert refused == [(None, "temporal_range", None)] * 2
+    assert refused == [(None, "temporal_range")] * 2
 
 
 def test_arrays_keep_nulls_and_report_a_bad_element(spark):
