@@ -17,6 +17,7 @@
         ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
         ├── SourceRewound                       the source's order went back: restored, reset, replaced (J4)
         ├── PartitionsGrew                      more partitions where only offsets tell the order (Q8)
+        ├── TopicDeleted                        the topic is not there any more
         ├── TopicRecreated                      the topic is another one now (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
         ├── BronzeReplaced                      silver's progress names another bronze (F-C6)

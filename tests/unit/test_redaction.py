@@ -193,6 +193,14 @@ def test_keys_and_the_headers_that_hold_keys_are_masked_alike() -> None:
 DOCUMENTS = Redaction("s", {"shop.docs": Mask("shop.docs", ("_id", "owner"))}, digest, Placeholder())
 
 
+def test_identities_that_differ_in_their_type_alone_stay_two_when_they_are_hashed() -> None:
+    """K4: the string ``"5"`` and the number 5 are two documents."""
+    kept = [
+        DOCUMENTS.record("s.shop.docs", f'{{"id":{json.dumps(told)}}}'.encode(), None, None)[0] for told in ('"5"', "5")
+    ]
+    assert kept == [f'{{"id":"{digest(told)}"}}'.encode() for told in ('"5"', "5")]
+
+
 @pytest.mark.parametrize(
     ("identity", "told"),
     [
@@ -200,7 +208,7 @@ DOCUMENTS = Redaction("s", {"shop.docs": Mask("shop.docs", ("_id", "owner"))}, d
         ('{"$oid": "a1"}', "a1"),
         ("5", "5"),
         ('{"$numberLong": "5"}', "5"),
-        ('"1.10"', "1.10"),
+        ('"1.10 m"', "1.10 m"),
         ('{"a": 1, "b": 2}', '{"a":1,"b":2}'),
     ],
 )
