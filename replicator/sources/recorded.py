@@ -1,15 +1,17 @@
 """Records from files, as ``kcat -C -J`` prints them: JSON lines with topic, partition, offset, tstype, ts, headers,
-key and payload (null = a real Kafka null).
+key and payload (null = a real Kafka null: a line without the member is no record).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import gateway
@@ -20,6 +22,7 @@ _RECORD = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
     "_broken STRING"
 )
+_JSON_SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,13 @@ class RecordedSource:
 
     def _lines(self, spark: SparkSession) -> DataFrame:
         try:
-            return spark.read.text(list(self.files)).where(F.trim("value") != "")
+            return spark.read.text([_literal(file) for file in self.files]).where(F.trim("value") != "")
         except AnalysisException as error:
             missing = ", ".join(self.files)
             raise BadRecording("a recorded file cannot be read", where=missing, mend="Check the path.") from error
 
     def _refuse_broken(self, parsed: DataFrame) -> None:
-        whole = F.col("r.topic").isNotNull() & F.col("r.partition").isNotNull() & F.col("r.offset").isNotNull()
-        counts = parsed.where(F.col("r._broken").isNotNull() | ~whole).groupBy("file").count().orderBy("file")
+        counts = parsed.where(_is_broken()).groupBy("file").count().orderBy("file")
         try:
             broken = counts.first()
         except Py4JJavaError as error:
@@ -91,3 +93,20 @@ class RecordedSource:
                 where=broken["file"],
                 mend="Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them.",
             )
+
+
+def _literal(file: str) -> str:
+    """A path as Spark takes it: ``*`` or ``[`` in the name of a file that is there are no pattern."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", file) if Path(file).exists() else file
+
+
+def _is_broken() -> Column:
+    """Whether the line is no record, or not one alone."""
+    record = F.col("r")
+    placed = record["topic"].isNotNull() & record["partition"].isNotNull() & record["offset"].isNotNull()
+    # `from_json` reads the first object and never looks at what stands behind it
+    alone = F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))) == 1
+    ends = F.btrim("value", F.lit(_JSON_SPACE)).endswith("}")
+    members = F.json_object_keys("value")
+    key, payload = (record[part].isNotNull() | F.array_contains(members, part) for part in ("key", "payload"))
+    return record["_broken"].isNotNull() | ~(placed & F.coalesce(alone, F.lit(False)) & ends & key & payload)

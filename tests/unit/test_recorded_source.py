@@ -46,16 +46,46 @@ def test_the_end_is_the_offset_after_the_last_record(exact, tmp_path: Path) -> N
     assert source.topic_ids(exact) == {}
 
 
+def without(part: str, **more: Any) -> str:
+    """A line that lacks a member."""
+    return json.dumps({name: value for name, value in json.loads(line(1, **more)).items() if name != part})
+
+
 @pytest.mark.parametrize(
-    "bad", ["{oops", "[]", "17", '{"topic":"t","partition":0}', '{"topic":"t","partition":0,"offset":"x"}']
-)
+    "bad",
+    [
+        "{oops", "[]", "17", '{"topic":"t","partition":0}', '{"topic":"t","partition":0,"offset":"x"}',
+        line(2) + line(3), line(2) + " oops", line(2) + "," + line(3), f"[{line(2)}]", line(2) + "]",
+        without("payload", value="{}"), without("key"), without("payload"),
+    ],
+)  # fmt: skip
 def test_a_line_that_is_no_record_names_its_file(exact, tmp_path: Path, bad: str) -> None:
-    """Nothing is skipped silently."""
+    """Nothing is skipped silently: neither what stands behind the first object of a line, nor a member whose name other
+    tools write differently, which is no null.
+    """
     (tmp_path / "good.jsonl").write_text(line(0))
     (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n")
     with pytest.raises(BadRecording, match="1 lines") as caught:
         RecordedSource([str(tmp_path / "good.jsonl"), str(tmp_path / "odd.jsonl")]).read(exact)
     assert str(caught.value.where).endswith("odd.jsonl")
+
+
+def test_the_name_of_a_file_that_is_there_is_no_pattern(exact, tmp_path: Path) -> None:
+    """Brackets and stars mean themselves then; else they say which files."""
+    folder = tmp_path / "{a,b}"
+    folder.mkdir()
+    for offset, name in enumerate(("x[1].jsonl", "x1.jsonl", "y*.jsonl", "y2.jsonl")):
+        (folder / name).write_text(line(offset))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "z3.jsonl").write_text(line(4))
+    for name, offsets in (
+        ("{a,b}/x[1].jsonl", {0}),
+        ("{a,b}/y*.jsonl", {2}),
+        ("[c]/z?.jsonl", {4}),
+        ("{a,b}", {0, 1, 2, 3}),
+    ):
+        rows = RecordedSource([f"{tmp_path}/{name}"]).read(exact).collect()
+        assert {row["offset"] for row in rows} == offsets, name
 
 
 def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None:
