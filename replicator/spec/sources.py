@@ -253,6 +253,10 @@ class SourceSpec:
         shards = tuple((declared.shards, declared.table) for declared in self.tables if declared.shards)
         return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder)
 
+    def home(self, table: str) -> str:
+        """The table that takes the rows of a source's table: that of its shards, else its own."""
+        return next((into for shards, into in self.reading.shards if re.fullmatch(shards, table)), table)
+
     @property
     def is_nowhere(self) -> bool:
         """Whether nobody said where its records are."""
@@ -275,7 +279,7 @@ class SourceSpec:
         """Whether the values of a source table's column are nobody's to see: its file has them hashed, masked or left
         out, in silver or in bronze already.
         """
-        home = next((into for shards, into in self.reading.shards if re.fullmatch(shards, table)), table)
+        home = self.home(table)
         told = self.declaration(home).transform or Transform()
         left_out = bool(told.column_list) and column not in told.column_list
         masked = (each for mask in self.masks if mask.table in (table, home) for each in (*mask.hashed, *mask.dropped))

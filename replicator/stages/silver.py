@@ -19,6 +19,7 @@ from replicator.stages import (
     epochs,
     gone,
     regained,
+    resharding,
     rewind,
     routing,
     side_by_side,
@@ -27,6 +28,7 @@ from replicator.stages import (
 )
 from replicator.stages.account import Account, counted
 from replicator.stages.refinement import Refinement
+from replicator.stages.resharding import Moved
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
@@ -91,7 +93,8 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     """
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
-    news = arrivals.everything(spark, at.bronze, bronze, routes.topics(table), upto)
+    topics = resharding.topics_of(routes, at.source, table)
+    news = arrivals.everything(spark, at.bronze, bronze, topics, upto)
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
@@ -116,7 +119,7 @@ def _applied(tick: Tick) -> list[Account]:
     shared = ticks.shared(tick)
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
-    _keep_routes(at, shared.routes, tick.routes)
+    _keep_routes(at, resharding.both(shared.routes, tick.moved), tick.routes)
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.again is None:
         stops |= rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
@@ -124,6 +127,7 @@ def _applied(tick: Tick) -> list[Account]:
     if tick.again is None:
         failpoints.hit("silver.tables_done")
         failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
+        _moved(at, shared.routes, tick.moved, failed)
         _remember(watch, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
         _settle(watch, shared.routes, orders.keys(), failed | unwritten)
@@ -134,6 +138,14 @@ def _keep_routes(at: Refinement, learned: Routes, known: Routes) -> None:
     if learned != known:
         at.control.put(at.lake.routes(at.source.name), learned.value())
         failpoints.hit("silver.routes_saved")
+
+
+def _moved(at: Refinement, learned: Routes, moved: Moved, failed: Collection[str]) -> None:
+    """Topics whose rows other tables have taken by now carry these alone."""
+    done = {topic for topic in moved if set(learned.tables.get(topic, ())).isdisjoint(failed)}
+    if done:
+        known = routing.load_routes(at.control, at.lake.routes(at.source.name), learned.bronze)
+        _keep_routes(at, resharding.settled(known, at.source, done), known)
 
 
 def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -21,6 +21,7 @@ from replicator.stages import (
     epochs,
     likeness,
     pauses,
+    resharding,
     rewind,
     routing,
     shaping,
@@ -29,6 +30,7 @@ from replicator.stages import (
 from replicator.stages.arrivals import News
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
+from replicator.stages.resharding import Moved
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
@@ -40,7 +42,8 @@ class Tick:
     """Described records in a session that fits their size, with their survey: its groups and the marks of partitions.
 
     ``existing`` are tables of silver. ``cut``, where transactions must be whole: how it stood before the tick, and how
-    it stands behind it. ``again``: a tick has read them before, and rejects go there (see Share).
+    it stands behind it. ``again``: a tick has read them before, and rejects go there (see Share). ``moved`` are topics
+    that are read once more, since their rows go into other tables.
     """
 
     watch: Watch
@@ -50,6 +53,7 @@ class Tick:
     existing: Collection[str] = ()
     cut: tuple[Standing, Standing] | None = None
     again: list[DataFrame] | None = None
+    moved: Moved = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -76,11 +80,13 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         return
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     paused = pauses.load(at.control, at.lake, at.source.name)
+    moved = resharding.moved(routes, at.source, paused)
+    routes = resharding.unread(routes, moved)
     stood = cut.standing(at, identity)
     is_first = stood is not None and stood.version == routing.BEGINNING
     # the cut counts the records of paused tables that came since it was drawn
     seen = dict.fromkeys(paused, upto if stood is None else stood.version)
-    progress, news = _news(spark, at, routes, upto, seen, every=is_first)
+    progress, news = _news(spark, at, routes, upto, seen, every=is_first or bool(moved))
     if not news.after and (stood is None or cut.is_settled(at, stood, paused)):
         at.reached.settle(identity, upto, topics_of(routes, paused), progress)
         yield None
@@ -100,7 +106,7 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         passage = stood, cutting.begun(watch, stood) if begins else cutting.drawn(watch, records, stood)
         watch, records = _unpaused(watch, cut.before(records, passage[1].cut), routes)
     with ticking(watch, records, routes) as tick:
-        yield replace(tick, existing=progress, cut=passage)
+        yield replace(tick, existing=progress, cut=passage, moved=moved)
 
 
 def _unpaused(watch: Watch, records: DataFrame, routes: Routes) -> tuple[Watch, DataFrame]:

@@ -15,6 +15,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import pause
 from replicator.operate.pause import Listed
+from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import silver
@@ -150,6 +151,47 @@ def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
     assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 6}) == 7
     assert settled.floor("s.shop.a", ["shop.a"], {"shop.a": 5}) is None
     assert settled.floor("s.shop.a", ["shop.a"], {}) is None
+
+
+def test_what_silver_had_read_before_shards_were_declared_goes_into_their_table(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """Of topics that are quiet since, too: into a table that is new, or one that has taken other shards for long; also
+    where it stops, or is paused, at first. It is read once, and a rebuild finds the same.
+    """
+
+    def declared(pattern: str, **more: Any) -> None:
+        shards = Declaration("shop.orders", COLUMNS, shards=pattern, truncate="fail", **more)
+        world.at = replace(world.at, source=replace(world.at.source, tables=(shards,)))
+        world.restart()
+
+    world = World(exact, tmp_path)
+    world.take(*[world.record(f"shop_{n}.orders", n, n) for n in (1, 2, 3, 4)], world.record("shop.orders", 9, 9))
+    world.take(world.record("shop_1.orders", 5, 5))
+    declared("shop_[12][.]orders")
+    assert {table: account.applied for table, account in world.take().items()} == {"shop.orders": 3}
+    assert world.rows("shop.orders") == {(1, 1), (2, 2), (5, 5), (9, 9)}
+    world.restart()
+    assert world.take() == {}
+    declared("shop_[0-9][.]orders", sequence_by="source.ts_ms")
+    assert world.take()["shop.orders"].error is not None
+    declared("shop_[0-9][.]orders")
+    pause.pause([(world.at, "shop.orders")], "now")
+    world.take(world.record("shop_3.orders", 6, 6))
+    pause.resume([(world.at, "shop.orders")])
+    assert rebuild(exact, world.at, "shop.orders", How()).rows == 7
+    world.restart()
+    assert world.take()["shop.orders"].error is None
+    assert world.rows("shop.orders") == {(n, n) for n in (1, 2, 3, 4, 5, 6, 9)}
+    world.restart()
+    assert world.take() == {}
+    assert rebuild(exact, world.at, "shop.orders", How()).verdict == EQUAL
+    world.restart()
+    [done] = world.take(world.record("shop_4.orders", 7, 7)).values()
+    assert (done.read, done.applied) == (1, 1)
+    told = world.at.control.get(world.at.lake.routes("s"))
+    assert told is not None
+    assert {tuple(tables) for tables in told["tables"].values()} == {("shop.orders",)}
 
 
 def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_path: Path) -> None:
