@@ -241,6 +241,6 @@ def _control(topic: str, body: Row) -> str:
     """What a record is that Debezium writes about itself; '' if it is none."""
     if topic.startswith("__debezium-heartbeat"):
         return "heartbeat"
-    if topic.endswith(".transaction") and body.get("status") in ("BEGIN", "END"):
+    if topic.endswith(".transaction") and body.get("status") in ("BEGIN", "END") and "data_collections" in body:
         return "transaction"
     return "schema change" if "ddl" in body and "source" in body else ""

@@ -83,9 +83,18 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "a wrapper with schema around nothing": (TOPIC, {"id": 1}, wrapped(None, SCHEMA), {"rule": "tombstone"}),
 
     "heartbeat": ("__debezium-heartbeat.s", {"serverName": "s"}, {"ts_ms": 1}, {"rule": "heartbeat", "reason": None}),
-    "transaction begins": ("s.transaction", {"id": "1"}, {"status": "BEGIN", "id": "1"}, {"rule": "transaction"}),
-    "transaction ends": ("s.transaction", {"id": "1"}, wrapped({"status": "END", "id": "1"}, SCHEMA), {
-        "rule": "transaction"}),
+    "transaction begins": (
+        "s.transaction", {"id": "1"},
+        {"status": "BEGIN", "id": "1", "event_count": None, "data_collections": None, "ts_ms": 1}, {
+            "rule": "transaction"}),
+    "transaction ends": (
+        "s.transaction", {"id": "1"}, wrapped({"status": "END", "id": "1", "data_collections": []}, SCHEMA), {
+            "rule": "transaction"}),
+    "a table may be called transaction, and have a status": (
+        "s.shop.transaction", {"id": 1}, FLAT | {"__table": "transaction", "status": "END"}, {
+            "rule": None, "reason": None, "op": "u", "table": "shop.transaction"}),
+    "so may a table without any mark of Debezium's": (
+        "s.shop.transaction", {"id": 1}, {"id": 1, "status": "BEGIN"}, {"rule": None, "bare": True}),
     "schema change": ("s", {"databaseName": "shop"}, {"source": {"name": "s", "connector": "mariadb"}, "ddl": "X"}, {
         "rule": "schema_change", "reason": None}),
     "notification": ("s.notices", None, {"id": "1", "aggregate_type": "Initial Snapshot", "type": "STARTED",

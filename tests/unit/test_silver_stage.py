@@ -303,7 +303,7 @@ def test_records_that_are_no_rows_are_ignored_by_name(lake: Silver) -> None:
         record(ORDERS, 2, {"id": 1}, "null"),
         record("s", 0, {"databaseName": "shop"}, {"source": {"name": "s"}, "ddl": "ALTER"}),
         record("__debezium-heartbeat.s", 0, {"serverName": "s"}, {"ts_ms": 1}),
-        record("s.transaction", 0, {"id": "1"}, {"status": "END", "id": "1"}),
+        record("s.transaction", 0, {"id": "1"}, {"status": "END", "id": "1", "data_collections": None}),
     )
     ignored: Counter[str] = Counter()
     for account in accounts.values():
