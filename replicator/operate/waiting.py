@@ -48,7 +48,7 @@ def waiting(spark: SparkSession, at: Refinement) -> Waiting | None:
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), stood.bronze)
     with tuning.kept(cut.behind(at.bronze.read(session, bronze, newest), stood.cut)) as records:
         counts, since = _counted(records, at)
-        with cutting.held_back(watch, records, stood.cut) as found:
+        with cutting.held_back(watch, records, stood.cut, routes) as found:
             return Waiting(stood.cut, counts, found.count(), since, _held_by(_first(found), routes, at))
 
 

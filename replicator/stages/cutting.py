@@ -14,7 +14,7 @@ from replicator.stages import tuning
 from replicator.stages.cut import Cut, Standing, before
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING
+from replicator.stages.routing import BEGINNING, NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET, Routes
 from replicator.transforms import transactions
 
 _REPEATED = 100_000
@@ -24,7 +24,7 @@ _UNDER_WAY = 1_000
 """So many ends of each partition may be here before all of their events."""
 
 
-def drawn(watch: Watch, records: DataFrame, stood: Standing) -> Standing:
+def drawn(watch: Watch, records: DataFrame, stood: Standing, routes: Routes) -> Standing:
     """How it stands behind the records of a tick, in their epochs, once every table has taken what is not cut off.
 
     ``stood.version`` is BEGINNING where nobody knows how it stood: then nothing is shown yet.
@@ -32,20 +32,20 @@ def drawn(watch: Watch, records: DataFrame, stood: Standing) -> Standing:
     now = replace(stood, version=watch.news.upto, cut=replace(stood.cut, offsets={}))
     if not watch.at.source.whole_transactions:
         return now
-    is_read = _is_read(watch.at)
+    counts = _counts(watch.at, routes)
     with (
         tuning.kept(envelope.read(records, watch.at.source.reading)) as described,
         tuning.kept(transactions.tagged(described)) as changes,
     ):
-        told = transactions.ends(described.where(F.col("topic") == transactions.topic(watch.at.source.name)), is_read)
+        told = transactions.ends(described.where(F.col("topic") == transactions.topic(watch.at.source.name)), counts)
         cut, is_blind = _cut(changes, told, stood.cut)
         if is_blind and (earlier := _told_before(watch, stood)) is not None:
-            repeated = transactions.ends(earlier, is_read).select("_tx").distinct()
+            repeated = transactions.ends(earlier, counts).select("_tx").distinct()
             cut, _ = _cut(changes, told.join(repeated, "_tx", "left_anti"), stood.cut)
     return replace(now, cut=cut)
 
 
-def begun(watch: Watch, stood: Standing) -> Standing:
+def begun(watch: Watch, stood: Standing, routes: Routes) -> Standing:
     """How it stands in a lake that shows rows already: all that bronze has goes on. What is under way is excused, since
     nobody knows what of it was shown.
     """
@@ -53,9 +53,9 @@ def begun(watch: Watch, stood: Standing) -> Standing:
     topics = {topic for epoch in watch.epochs.bumps for topic in epoch.starts}
     described = envelope.read(watch.in_epochs(records, topics), watch.at.source.reading)
     every = _bronze(watch, watch.news.upto).where(F.col("topic") == transactions.topic(watch.at.source.name))
-    is_read = _is_read(watch.at)
-    recent = transactions.ends(_last(every, _UNDER_WAY), is_read)
-    done = transactions.ends(every, is_read).join(recent, "_tx", "left_anti")
+    counts = _counts(watch.at, routes)
+    recent = transactions.ends(_last(every, _UNDER_WAY), counts)
+    done = transactions.ends(every, counts).join(recent, "_tx", "left_anti")
     with tuning.kept(transactions.tagged(described)) as changes:
         half = transactions.states(changes, recent).where("NOT whole AND place IS NOT NULL")
         excused = half.join(done, "_tx", "left_anti").select("_tx").collect()
@@ -80,14 +80,14 @@ def _cut(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[Cut, bool]:
 
 
 @contextmanager
-def held_back(watch: Watch, records: DataFrame, stood: Cut) -> Iterator[DataFrame]:
+def held_back(watch: Watch, records: DataFrame, stood: Cut, routes: Routes) -> Iterator[DataFrame]:
     """Records that wait -> their transactions, as ``transactions.lacking`` tells them, for the time of the block."""
     ends_topic = transactions.topic(watch.at.source.name)
     with (
         tuning.kept(watch.described(records, {topic for topic, _ in stood.offsets})) as described,
         tuning.kept(transactions.tagged(described)) as changes,
     ):
-        told = transactions.ends(described.where(F.col("topic") == ends_topic), _is_read(watch.at))
+        told = transactions.ends(described.where(F.col("topic") == ends_topic), _counts(watch.at, routes))
         with tuning.kept(transactions.lacking(*_new(changes, told, stood))) as found:
             yield found
 
@@ -99,13 +99,15 @@ def _new(changes: DataFrame, told: DataFrame, stood: Cut) -> tuple[DataFrame, Da
 
 
 def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
-    """Records of the transaction topic that were let through before, as far back as a connector may repeat them; a tick
-    that went on after a crash has them among its news.
+    """Records of the transaction topic that were let through before in the newest epoch, as far back as a connector may
+    repeat them; a tick that went on after a crash has them among its news. A source that starts anew may give its
+    transactions the ids of other ones.
     """
     if stood.version == BEGINNING:
         return None
     rows = _bronze(watch, stood.version).where(F.col("topic") == transactions.topic(watch.at.source.name))
-    return _last(before(rows, stood.cut), _REPEATED)
+    told = watch.in_epochs(_last(before(rows, stood.cut), _REPEATED), {transactions.topic(watch.at.source.name)})
+    return told.where(F.col("epoch") == watch.epochs.newest)
 
 
 def _bronze(watch: Watch, version: int) -> DataFrame:
@@ -119,7 +121,16 @@ def _last(records: DataFrame, count: int) -> DataFrame:
     return records.join(F.broadcast(ends), places).where(F.col("offset") > F.col("_last") - count).drop("_last")
 
 
-def _is_read(at: Refinement) -> Column:
-    """Whether the topics of the source have a table's events: the counts of others never come true."""
-    topics = at.source.topics
-    return F.concat(F.lit(f"{at.source.name}."), "table").rlike(f"^(?:{topics})$") if topics else F.lit(True)
+def _counts(at: Refinement, routes: Routes) -> Column:
+    """Whether a table's events can be counted: those that no topic of the source has never come, and those of
+    flattened topics do not say their transaction. ``topics`` are names as Debezium makes them, without other signs.
+    """
+    topics, flattened = at.source.topics, routes.of_mode(NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET)
+    named = F.concat(F.lit(f"{at.source.name}."), F.regexp_replace("table", "[^a-zA-Z0-9._-]", "_"))
+    is_read = named.rlike(f"^(?:{topics})$") if topics else F.lit(True)
+    last_two = {_last_two(table) for topic in flattened for table in routes.tables.get(topic, ())}
+    return is_read & ~F.substring_index("table", ".", -2).isin(*sorted(last_two))
+
+
+def _last_two(table: str) -> str:
+    return ".".join(table.split(".")[-2:])

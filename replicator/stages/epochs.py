@@ -49,6 +49,11 @@ class Epochs:
 
     bumps: Sequence[Epoch] = field(default=())
 
+    @property
+    def newest(self) -> str:
+        """The last of them, four hex digits."""
+        return f"{len(self.bumps):04x}"
+
     def column(self, topics: Collection[str]) -> Column:
         """The epoch of a record of these topics, four hex digits, from ``topic``, ``partition`` and ``offset``."""
         return reduce(lambda older, bump: _from(bump, topics, older), self.bumps, F.lit(position.FIRST_EPOCH))

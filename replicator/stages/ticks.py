@@ -103,7 +103,7 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     passage = None
     if stood is not None:
         begins = is_first and bool(progress)
-        passage = stood, cutting.begun(watch, stood) if begins else cutting.drawn(watch, records, stood)
+        passage = stood, cutting.begun(watch, stood, routes) if begins else cutting.drawn(watch, records, stood, routes)
         watch, records = _unpaused(watch, cut.before(records, passage[1].cut), routes)
     with ticking(watch, records, routes) as tick:
         yield replace(tick, existing=progress, cut=passage, moved=moved)

@@ -34,9 +34,9 @@ def tagged(described: DataFrame) -> DataFrame:
     return changes.select("topic", "partition", "offset", "table", *named).where("_tx IS NOT NULL")
 
 
-def ends(records: DataFrame, is_read: Column) -> DataFrame:
+def ends(records: DataFrame, counts: Column) -> DataFrame:
     """Records of the transaction topic -> ``topic, partition, offset, _tx, ended BIGINT`` (epoch ms), ``table`` and
-    ``expected``: one row per end and table of it for which ``is_read``, a condition on ``table``, holds; both are NULL
+    ``expected``: one row per end and table of it for which ``counts``, a condition on ``table``, holds; both are NULL
     for a transaction without any. SQL Server and Oracle name the database before schema and table.
     """
     told = records.select("topic", "partition", "offset", F.from_json("value", _END).alias("_told"))
@@ -44,7 +44,7 @@ def ends(records: DataFrame, is_read: Column) -> DataFrame:
     def said(name: str) -> Column:
         return F.coalesce(F.col(f"_told.{name}"), F.col(f"_told.payload.{name}"))
 
-    counts = told.where(said("status") == "END").select(
+    each = told.where(said("status") == "END").select(
         "topic",
         "partition",
         "offset",
@@ -52,8 +52,8 @@ def ends(records: DataFrame, is_read: Column) -> DataFrame:
         said("ts_ms").alias("ended"),
         F.explode_outer(said("data_collections")).alias("_count"),
     )
-    named = counts.withColumns({"table": F.col("_count.data_collection"), "expected": F.col("_count.event_count")})
-    counted = is_read & (F.col("expected") > 0)
+    named = each.withColumns({"table": F.col("_count.data_collection"), "expected": F.col("_count.event_count")})
+    counted = counts & (F.col("expected") > 0)
     only = {"expected": F.when(counted, F.col("expected")), "table": F.when(counted, F.col("table"))}
     return named.drop("_count").withColumns(only)
 

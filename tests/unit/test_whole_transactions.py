@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 
 from replicator.errors import AtWork, ConfigError, TableStopped
 from replicator.formats.memory import MemoryFormat
-from replicator.operate import pause, rebuild_all
+from replicator.operate import epoch, pause, rebuild_all
 from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
@@ -27,7 +28,7 @@ from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import transactions
-from tests.builders import made
+from tests.builders import envelope, made
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -326,6 +327,74 @@ def test_a_paused_table_holds_back_no_other(exact, tmp_path: Path) -> None:
     stands = cut.shown(run.at.control, run.at.lake, "s")
     assert stands is not None
     assert stands.cut.offsets == {}
+
+
+def begins_with(exact, folder: Path, *topics: str) -> Run:
+    """A run whose source has these topics alone, or all."""
+    return Run(exact, folder, SourceSpec("s", "|".join(topics), whole_transactions=True))
+
+
+def told(topic: str, offset: int, value: dict) -> dict:
+    place = {"topic": topic, "partition": 0, "offset": offset, "tstype": "create", "ts": 1, "headers": []}
+    key = {"id": (value.get("after") or value)["id"]}
+    return place | {"key": json.dumps(key), "payload": json.dumps(value)}
+
+
+def change(offset: int, number: int, row: dict, pos: int, **source: Any) -> dict:
+    """The first event of transaction ``number``, an order."""
+    value = envelope("u", row, pos=pos, **source)
+    return told(ORDERS, offset, value | {"transaction": {"id": f"0-1-{number}", "total_order": 1}})
+
+
+def end(offset: int, number: int, *tables: str) -> dict:
+    each = [{"data_collection": table, "event_count": 1} for table in tables]
+    counts = {"status": "END", "id": f"0-1-{number}", "event_count": len(each), "data_collections": each}
+    return told(ENDS, offset, counts | {"ts_ms": 1000 * offset})
+
+
+@pytest.mark.parametrize(
+    ("topics", "waits"),
+    [(("s[.]shop[.](orders|Order_Details)", ENDS), True), (("s[.](?!shop[.]Order_Details$).*",), False)],
+    ids=["read", "excluded"],
+)
+def test_a_table_is_known_by_the_name_that_its_topic_has(exact, tmp_path: Path, topics: Any, waits: bool) -> None:
+    """Debezium writes `_` for signs that a topic cannot have; an end names the table as it is."""
+    run = begins_with(exact, tmp_path, *topics)
+    run.take([change(0, 1, {"id": 1}, 10), end(0, 1, "shop.orders", "shop.Order Details")])
+    assert run.exists("shop.orders") is not waits
+    if waits:
+        details = envelope("c", {"id": 7}, pos=20, table="shop.Order Details")
+        value = details | {"transaction": {"id": "0-1-1", "total_order": 2}}
+        run.take([told("s.shop.Order_Details", 0, value)])
+        assert (len(run.shown("shop.orders")), len(run.shown("shop.Order Details"))) == (1, 1)
+
+
+def test_a_source_that_starts_anew_may_use_its_ids_again(exact, tmp_path: Path) -> None:
+    """After RESET MASTER, say: the end that an older transaction had is not taken for that of a new one, whose events
+    are late; nothing waits for ever.
+    """
+    run = begins_with(exact, tmp_path)
+    for number in (1, 2):
+        row = {"id": 1, "v": number}
+        run.take([change(number, number, row, 10 * number), end(number, number, "shop.orders")])
+    epoch.bump(exact, epoch.Place("s", run.at.lake, run.at.bronze, run.at.control), "restored", {})
+    run.take([end(3, 2, "shop.orders")])
+    run.take([change(3, 2, {"id": 1, "v": 3}, 20, ts_ms=1700000999000)])
+    assert [row["v"] for row in run.shown("shop.orders").values()] == [3]
+    run.take([change(4, 3, {"id": 2, "v": 4}, 30, ts_ms=1700000999100), end(4, 3, "shop.orders")])
+    assert sorted(row["v"] for row in run.shown("shop.orders").values()) == [3, 4]
+    assert waiting(exact, run.at) is None
+
+
+def test_a_flattened_topic_holds_back_no_other(exact, tmp_path: Path) -> None:
+    """Its records say no transaction, so ends count events of it that nobody finds: they go on without the others."""
+    run = begins_with(exact, tmp_path)
+    flat = {"id": 1, "__op": "c", "__deleted": "false", "__db": "shop", "__table": "logs"}
+    logs = told("s.shop.logs", 0, flat | {"__file": "binlog.000001", "__pos": 11})
+    run.take([change(0, 1, {"id": 1}, 10), logs, end(0, 1, "shop.orders", "shop.logs")])
+    run.take([change(1, 2, {"id": 2}, 20), end(1, 2, "shop.orders", "shop.logs")])
+    assert (len(run.shown("shop.orders")), len(run.shown("shop.logs"))) == (2, 1)
+    assert waiting(exact, run.at) is None
 
 
 def test_ends_may_name_a_table_with_its_database(exact) -> None:
