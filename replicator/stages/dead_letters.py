@@ -58,6 +58,6 @@ def refuse_too_many(account: Account, share: float) -> None:
         raise DeadLetterShare(
             f"{rejected} of {account.read} records cannot be applied",
             where=account.table,
-            mend="The table is as it was. The dead letters say why: mend the declaration or the source, then "
-            "run again.",
+            mend="The table is as it was. The dead letters say why: mend the declaration or the source, "
+            "run again, then `replicator dead-letters retry`: letters of records that could be applied leave.",
         )

@@ -122,6 +122,23 @@ def test_a_table_that_was_never_written_is_built_and_its_letters_leave(quick_sho
     assert silver.refine(quick_shop.spark, quick_shop.at) == []
 
 
+def test_letters_of_a_batch_that_was_refused_leave_as_its_error_says(quick_shop: Shop) -> None:
+    """R5: the table takes the whole batch once it is declared right; the letters that were told meanwhile stay until a
+    retry, which changes no row.
+    """
+    batch = [change(offset, offset, f"x{offset}", 10 * offset + 10) for offset in range(100)]
+    error = quick_shop.take(*batch)["s/shop.orders"].error
+    assert "`replicator dead-letters retry`" in str(error)
+    quick_shop.declare("string")
+    assert quick_shop.take()["s/shop.orders"].applied == 100
+    rows = quick_shop.rows()
+    assert len(quick_shop.letters()) == 100
+    [account] = retry(quick_shop.spark, quick_shop.at, Choice())
+    assert (account.error, account.dead_lettered) == (None, 0)
+    assert quick_shop.letters() == {}
+    assert quick_shop.rows() == rows
+
+
 def test_a_retried_snapshot_row_stands_where_it_stood(quick_shop: Shop) -> None:
     """Q5: above all that came before it in its partition, though that is not read again."""
     quick_shop.take(change(0, 1, 1, 50), change(1, 1, BIG, 40, "r"), change(2, 2, 2, 60))
