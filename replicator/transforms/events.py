@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from replicator import names
 from replicator.spec import Feed
 from replicator.transforms import merge
+from replicator.transforms.history import on_calendar
 from replicator.transforms.live import shown_name
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.shown import JSON
@@ -123,7 +124,7 @@ def events(changes: DataFrame, feed: Feed, identity: Column, place: Column, sour
         F.lit(feed.name).alias("type"),
         F.lit(feed.version).alias("version"),
         "op",
-        F.timestamp_millis("time").alias("time"),
+        on_calendar(F.col("time")).alias("time"),
         "key",
         "before",
         "after",

@@ -36,11 +36,11 @@ KEY = shown.START
 Truncates = Mapping[str, int | None]
 """Every TRUNCATE of the table: its ``_seq``, and its ``source.ts_ms``."""
 
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 _MOMENT = "STRUCT<at: STRING, ms: BIGINT>"
 _WAS = (
     "STRUCT<start: STRING, end: STRING, end_time: TIMESTAMP, seq: STRING, places: ARRAY<STRUCT<c: STRING, p: STRING>>>"
 )
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def states(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -215,8 +215,8 @@ def _intervals(steps: DataFrame, keys: Sequence[str], truncates: Truncates) -> D
     return ended.select(
         *[F.col(names.spark(c)) for c in told.columns if c not in ("_cut", "_goes_on", "_place")],
         F.col("_end.at").alias("__END_AT"),
-        _time(F.col("_source_ts_ms")).alias("__START_TIME"),
-        _time(F.col("_end.ms")).alias("__END_TIME"),
+        on_calendar(F.col("_source_ts_ms")).alias("__START_TIME"),
+        on_calendar(F.col("_end.ms")).alias("__END_TIME"),
     )
 
 
@@ -240,8 +240,8 @@ def _unknown() -> Column:
     return F.coalesce(F.transform(entries, lambda each: each["key"]), F.array().cast("array<string>"))
 
 
-def _time(ms: Column) -> Column:
-    """What a calendar cannot show is NULL."""
+def on_calendar(ms: Column) -> Column:
+    """A time by a source's clock; NULL where no calendar can show it: an event may say any number."""
     return F.when(ms.between(_FIRST_MS, _LAST_MS), F.timestamp_millis(ms))
 
 

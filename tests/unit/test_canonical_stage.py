@@ -305,6 +305,15 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
     assert world.told[-1]["op"] == "read"
 
 
+@pytest.mark.parametrize("every_change", [False, True], ids=["silver", "bronze"])
+def test_a_time_that_no_calendar_has_stops_no_feed(spark, every_change: bool) -> None:
+    """An event may say any number: it is none then."""
+    world = World(exact_session(spark), replace(OF_SILVER, where=None, select=(), every_change=every_change))
+    world.record(envelope("c", {"id": 1}, pos=10, ts_ms=2**63 - 1), envelope("c", {"id": 2}, pos=20, ts_ms=10**15))
+    assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
+    assert [event["time"] for event in world.told] == [None, None]
+
+
 def test_a_new_column_of_the_table_changes_no_event_by_itself(spark) -> None:
     """Rows that only got the column, or a wider type, are not told."""
     before = made(spark, [(1, "Ann"), (2, "Bob")], "id INT, name STRING")
