@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -94,15 +94,11 @@ def _changes(
 def _batch(
     session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
 ) -> Batch:
-    """The events of a commit. One of silver is the same wherever the row has the same place and content; one of gold by
-    the commit.
+    """The events of a commit, which are what it did to a key: content does not tell them apart, since a row may become
+    what it was, and at the same place of its source where a rebuild did it.
     """
-    at = F.lit(f"{version:020d}")
-    place = F.coalesce("sequence", at)
-    commit = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
-    state = F.struct("sequence", "known", "after")
-    is_silver = feed.source is not None
-    identity: Column = state if is_silver else commit
+    place = F.coalesce("sequence", F.lit(f"{version:020d}"))
+    identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
     source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
     made = events.events(changes, feed, identity, place, source)
     return Batch(made, kinds(changes))
