@@ -7,6 +7,7 @@ between 3 and 4 sends the events of that commit again, with the ids that they ha
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -66,17 +67,18 @@ class Delivered:
 @dataclass(frozen=True)
 class Standing:
     """The control row of a feed: which table (its id), and up to which of its versions all is sent; None while the rows
-    that were there at the version ``begun`` are on their way.
+    that were there at the version ``begun`` are on their way. ``rules``: what made the events of those rows.
     """
 
     input: str
     upto: int | None = None
     begun: int | None = None
+    rules: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any] | None) -> Standing | None:
         """Of what the control row holds."""
-        return None if row is None else cls(row["input"], row["upto"], row["begun"])
+        return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"))
 
 
 @dataclass(frozen=True)
@@ -161,12 +163,10 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     if identity is None or newest is None:
         raise TableMissing.of(table)
     stood = Standing.of(control.get(path))
-    if stood is not None and stood.input != identity:
-        what = "the table is another one than that of the events that were sent"
-        raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
-    if stood is not None and (stood.upto or 0) > newest:
-        what = f"events of version {stood.upto} were sent, and the table is at {newest}: it went back"
-        raise ChangesLost(what, where=table.name, mend=committed.MEND.format(feed.name))
+    if stood is not None:
+        _refuse_other(feed, stood, Standing(identity, newest, rules=_rules(feed)), table)
+        if stood.upto is not None and stood.rules is None:
+            control.put(path, vars(replace(stood, rules=_rules(feed))))
     if stood is None or (stood.upto is None and not committed.is_kept(spark, kept, table, stood.begun)):
         stood = Standing(identity, begun=newest)
         control.put(path, vars(stood))
@@ -175,8 +175,36 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     for version, batch in _batches(session, offer, feed, stood, newest):
         with batch as made:
             count = 0 if made is None else _send(offer, feed, made)
-        control.put(path, vars(Standing(identity, version)))
+        control.put(path, vars(Standing(identity, version, rules=_rules(feed))))
         yield count, () if made is None else made.warnings
+
+
+def _rules(feed: Feed) -> dict[str, Any]:
+    """What makes events of rows, as a standing has it."""
+    texts = {"where": feed.where, "select": feed.select}
+    digests = {name: hashlib.sha256(json.dumps(text).encode()).hexdigest()[:16] for name, text in texts.items()}
+    return {"version": feed.version, **digests}
+
+
+def _refuse_other(feed: Feed, stood: Standing, now: Standing, table: Table) -> None:
+    """Raise ChangesLost, or SchemaRefused, where the events to come would not go with those that were sent."""
+    before, rules = stood.rules or now.rules or {}, now.rules or {}
+    lost = None
+    if stood.input != now.input:
+        lost = "the table is another one than that of the events that were sent"
+    elif (stood.upto or 0) > (now.upto or 0):
+        lost = f"events of version {stood.upto} were sent, and the table is at {now.upto}: it went back"
+    elif before["where"] != rules["where"]:
+        lost = "`where` is not that of the events that were sent: of rows that it shows or hides since, none tells"
+    again = committed.MEND.format(feed.name)
+    if lost is not None:
+        raise ChangesLost(lost, where=table.name, mend=again)
+    if before["version"] == rules["version"] and before["select"] != rules["select"]:
+        raise SchemaRefused(
+            f"`select` is not that of the events of version {feed.version} that were sent",
+            where=f"feed {feed.name}",
+            mend=f"Raise `version` in its file, or set it back; where the columns stay as they are, {again}",
+        )
 
 
 def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:

@@ -306,6 +306,33 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
     assert world.told[-1]["op"] == "read"
 
 
+def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
+    """Another `where` begins the feed anew, since nobody was told which rows came and went by it; so does another
+    `select`, or it is another version. Without news as well, and from a standing that did not say them yet.
+    """
+    world = World(spark, replace(OF_GOLD, where="id < 9"))
+    world.put((1, "Ann", None, "upsert"), (12, "Bob", None, "upsert"))
+    world.deliver()
+    path, told = world.lake.canonical("people"), world.feed
+    row = world.control.get(path)
+    assert row is not None
+    world.control.put(path, {name: value for name, value in row.items() if name != "rules"})
+    assert world.deliver() == []
+    for where in ("id < 99", None):
+        world.feed = replace(told, where=where, version=2)
+        assert isinstance(error := stopped(world), ChangesLost)
+        assert "replicator canonical restart people" in str(error)
+    world.feed = replace(told, select=(("id", "id"), ("name", "upper(name)"), ("credit", "credit")))
+    assert isinstance(error := stopped(world), SchemaRefused)
+    assert "Raise `version`" in str(error)
+    world.feed = replace(world.feed, version=2)
+    world.put((1, "Bea", None, "upsert"))
+    assert [(each.events, each.error) for each in world.deliver()] == [(1, None)]
+    world.feed = replace(world.feed, where="id < 99")
+    world.control.remove(path)
+    assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
+
+
 def test_a_row_that_is_what_it_was_is_another_event(spark) -> None:
     """Also at the same place of the source, where a table was made again in another way and back: who drops an id that
     he has must not miss the last of them.
