@@ -20,7 +20,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from replicator import gateway, names
-from replicator.debezium.position import FIRST_EPOCH
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
@@ -165,8 +164,7 @@ def _later(glance: Glance, place: _Place) -> Column:
     at = place.at
     if at.source.order(place.name) not in (BY_POSITION, "file_pos_row"):
         return F.lit(False)
-    bumps = epochs.load(at.control, at.lake.epochs(at.source.name)).bumps
-    newest = f"{bumps[-1].number:04x}" if bumps else FIRST_EPOCH
+    newest = epochs.load(at.control, at.lake.epochs(at.source.name)).newest
     return F.col("_seq").startswith(newest) & glance.later(F.col("_seq"))
 
 
