@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column
 
@@ -43,6 +45,12 @@ def readings(logical: Logical) -> dict[str, str]:
 def looks_so(reading: str, text: Column) -> Column:
     """Whether a field's text is worth that reading."""
     return text.isin("true", "false") if reading == WORD else (text < ":") & text.rlike(_NUMBER)
+
+
+def may_be_bare(logical: Logical, text: Column) -> Column:
+    """Whether a field's text looks like what is not quoted, whatever it was; NULL counting as false."""
+    looks = (looks_so(reading, text) for reading in readings(logical) if reading != EXACT)
+    return reduce(or_, looks)
 
 
 def is_bare(found: Mapping[str, Column]) -> Column:

@@ -56,8 +56,9 @@ class Cells:
 
     def doubt(self, at: int) -> Column:
         """Whether it may not fit, NULL counting as false: without ``reasons``."""
-        doubt = doubts.is_doubtful(self.form.fields[at].logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
-        return self._if_sent(at, doubt)
+        logical = self.form.fields[at].logical
+        doubt = doubts.is_doubtful(logical, F.col(f"_c{at}"), F.col(f"_s{at}"))
+        return self._if_sent(at, doubt | F.col(f"_q{at}") if quoted.must_be(logical) else doubt)
 
     def _if_sent(self, at: int, told: Column) -> Column:
         return told if self.placeholder is None else F.when(~self.unsent(at), told)
@@ -86,10 +87,15 @@ def _explained(name: str, logical: Logical, is_raw: bool, placeholder: Placehold
 
 @lru_cache(maxsize=4096)
 def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder | None) -> dict[str, Column]:
-    """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent."""
-    decoded = _decoded(ROW, name, logical, is_raw=is_raw)
+    """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent, ``q`` BOOLEAN whether it
+    may lack its quotes, of those that must have them: where reasons are asked for it is read once more.
+    """
+    wire, read = _read(ROW, name, is_raw=is_raw)
+    decoded = types.decode(logical, wire, texts.text_of(logical, wire, read))
     cell = {"c": decoded.value}
-    sign = doubts.sign(logical, texts.was_sent(logical, *_read(ROW, name, is_raw=is_raw)), decoded.problem)
+    if quoted.must_be(logical):  # beside the value: what stands in a condition Spark computes wherever it is mentioned
+        cell["q"] = quoted.may_be_bare(logical, wire)
+    sign = doubts.sign(logical, texts.was_sent(logical, wire, read), decoded.problem)
     if sign is not None:
         cell["s"] = sign
     if placeholder is not None:

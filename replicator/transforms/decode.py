@@ -105,7 +105,8 @@ def _decode_form(
     )
     # numbers are told from a placeholder by their texts
     texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
-    bare = {name: column for struct in structs for name, column in struct.bare().items()}
+    asked = [struct for struct in structs if reasons or struct.name != cells.ROW]
+    bare = {name: column for struct in asked for name, column in struct.bare().items()}
     told = parsed.select("*", *[text.alias(name) for name, text in (texts | bare).items() if text is not None])
     decoded = told.select(
         *_CARRIED,

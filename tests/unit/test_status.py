@@ -61,7 +61,9 @@ def written(lake: Lake, *tables: str) -> dict[str, Path]:
 
 
 def test_a_broken_table_is_named_and_the_others_are_told(spark, tmp_path: Path) -> None:
-    """A file that is gone, a commit that was cut off, a log without commits: exit code 1, and the rest on stdout."""
+    """A file that is gone, a commit that was cut off: exit code 1, and the rest on stdout. A log without commits, of a
+    writer that died in its first, is no table yet.
+    """
     tables = written(Lake(str(tmp_path)), "d.whole", "d.lost", "d.torn", "d.empty")
     next(tables["d.lost"].glob("*.parquet")).unlink()
     commit = tables["d.torn"] / "_delta_log" / f"{1:020d}.json"
@@ -75,9 +77,7 @@ def test_a_broken_table_is_named_and_the_others_are_told(spark, tmp_path: Path) 
     assert [each["table"] for each in json.loads(done.stdout)] == ["s", "s/d.whole"]
     assert done.exit_code == 1
     broken = [line.split(" cannot be read: ")[0] for line in done.stderr.splitlines() if "cannot be read: " in line]
-    assert [each for each in broken if each.startswith("silver")] == [
-        f"silver s/d.{n}" for n in ("empty", "lost", "torn")
-    ]
+    assert [each for each in broken if each.startswith("silver")] == ["silver s/d.lost", "silver s/d.torn"]
 
 
 def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(spark, tmp_path: Path) -> None:
