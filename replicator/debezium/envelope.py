@@ -150,6 +150,12 @@ def _is_object(text: Column) -> Column:
     return text.startswith("{") | _trimmed(text).startswith("{")
 
 
+def is_one_object(text: Column) -> Column:
+    """Whether what begins like an object is one to its end: ``from_json`` looks at nothing behind the first."""
+    alone = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
+    return F.coalesce(alone, F.lit(False)) & (text.endswith("}") | _trimmed(text).endswith("}"))
+
+
 def _fields_of(head: Column, ddl: str) -> Column:
     names = [field.split(" ")[0] for field in _split(ddl)]
     return F.struct(*[head[name].alias(name) for name in names])
@@ -292,15 +298,11 @@ def _is_of_transactions(body: Column) -> Column:
 
 def _reason() -> Column:
     """Why a record can never be applied (R4), as far as its outside tells; NULL if nothing is wrong yet."""
-    # `from_json` reads the first object and never looks at what stands behind it
-    alone = F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))) == 1
-    ends = F.col("value").endswith("}") | _trimmed(F.col("value")).endswith("}")
-    broken = ~(F.coalesce(alone, F.lit(False)) & ends)
     scalar = F.get_json_object("value", "$").isNotNull()
     return (
         F.when(F.col("undecodable").isNotNull(), "invalid_utf8")
         .when(~F.col("_object"), F.when(scalar, "unknown_shape").otherwise("malformed_json"))
-        .when(broken, "malformed_json")
+        .when(~is_one_object(F.col("value")), "malformed_json")
         .when(has_half(F.col("value")) | has_half(F.col("key")), "invalid_utf8")
         .when(~F.col("op").isin(*ROW_OPERATIONS) | F.col("op").isNull(), "unknown_op")
         .when(F.col("table").isNull(), "unknown_table")

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import failpoints, gateway
+from replicator.errors import ReplicatorError
 from replicator.hadoop import file_system, text, unreachable
 
 _SUFFIX = ".json"
@@ -36,9 +37,12 @@ class JsonControl:
         self._spark = spark
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object, None if the file is missing."""
+        """The object, None if the file is missing. Raises ReplicatorError for one that is broken."""
         if exists(self._spark, path):
-            return dict(json.loads(text(self._spark, path)))
+            try:
+                return dict(json.loads(text(self._spark, path)))
+            except ValueError as error:
+                raise ReplicatorError("a control row is no JSON", where=path) from error
         return self._left_beside(path)
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:

@@ -43,6 +43,4 @@ class Attempts:
             if silent is not None:
                 raise silent from error
             self.troubles.setdefault(table, Trouble(table, gateway.shortened(error)))
-        except ValueError as error:
-            self.troubles.setdefault(table, Trouble(table, f"a control row is no JSON: {error}"))
         return None

@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import gateway
+from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
 from replicator.protocols import Held
 
@@ -22,7 +23,6 @@ _RECORD = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
     "_broken STRING"
 )
-_JSON_SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,6 @@ def _is_broken() -> Column:
     """Whether the line is no record, or not one alone."""
     record = F.col("r")
     placed = record["topic"].isNotNull() & record["partition"].isNotNull() & record["offset"].isNotNull()
-    # `from_json` reads the first object and never looks at what stands behind it
-    alone = F.json_array_length(F.concat(F.lit("["), "value", F.lit("]"))) == 1
-    ends = F.btrim("value", F.lit(_JSON_SPACE)).endswith("}")
     members = F.json_object_keys("value")
     key, payload = (record[part].isNotNull() | F.array_contains(members, part) for part in ("key", "payload"))
-    return record["_broken"].isNotNull() | ~(placed & F.coalesce(alone, F.lit(False)) & ends & key & payload)
+    return record["_broken"].isNotNull() | ~(placed & is_one_object(F.col("value")) & key & payload)
