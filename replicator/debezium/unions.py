@@ -104,14 +104,20 @@ class Unions:
         return self._bytes(scalar) if (is_union or from_avro) and _is_bytes(logical) else scalar
 
     def _struct(self, value: Any, logical: Logical, from_avro: bool) -> Any:
+        """A field may have a dot in its name, too: what the struct knows by that name is no union."""
+        known = {field.name: field.logical for field in logical.fields}
         name, held = _branch(value) or ("", None)
-        is_union = "." in name and isinstance(held, dict)
-        fields = held if is_union else value
-        if not isinstance(fields, dict) or not (is_union or from_avro):
+        is_union = "." in name and isinstance(held, dict) and name not in known
+        fields, from_avro = held if is_union else value, from_avro or is_union
+        if not isinstance(fields, dict):
             return value
-        plain = {part: _unwrapped(inner) for part, inner in fields.items()}
-        binary = _BYTES_IN.get(logical.name, "")
-        return plain | ({binary: self._bytes(plain[binary])} if binary in plain else {})
+        plain = _unwrapped if from_avro else _same
+        parts = {
+            part: self._column(inner, known[part], from_avro) if part in known else plain(inner)
+            for part, inner in fields.items()
+        }
+        binary = _BYTES_IN.get(logical.name, "") if from_avro else ""
+        return parts | ({binary: self._bytes(parts[binary])} if binary in parts else {})
 
     def _bytes(self, value: Any) -> Any:
         """Bytes as base64."""
@@ -169,6 +175,10 @@ def _unwrapped(value: Any) -> Any:
     if branch is not None and _holds(*branch):
         return _inside(branch[1])
     return _inside(value)
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _inside(value: Any) -> Any:

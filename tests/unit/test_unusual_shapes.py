@@ -11,7 +11,7 @@ import pytest
 from replicator.debezium import cloudevents, mongodb, outbox
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.logical import Field, Logical, parse_logical
 from replicator.debezium.outbox import Routed
 from replicator.debezium.shapes import Shapes, of
 from replicator.debezium.unions import Unions
@@ -122,6 +122,23 @@ def test_a_schema_block_says_what_a_column_holds() -> None:
     block = {"type": "struct", "fields": [{"type": "string", "field": "m"}, {"type": "int32", "field": "__x"}]}
     record = exactly({"schema": block, "payload": {"m": {"string": "x"}}})
     assert Unions().record(record, TOPIC)["payload"] == {"m": "x"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "plain"),
+    [
+        ({"y.z": {"w": 6}}, {"y.z": {"w": 6}}),
+        ({"y.z": {"w": {"int": 6}}}, {"y.z": {"w": 6}}),
+        ({"y.z": {"s.shop.Inner": {"w": {"int": 6}}}}, {"y.z": {"w": 6}}),
+        ({"s.shop.Outer": {"y.z": {"s.shop.Inner": {"w": 6}}}}, {"y.z": {"w": 6}}),
+        ({"s.shop.Outer": {"y.z": {"w": {"int": 6}}, "b": {"bytes": "EtaH"}}}, {"y.z": {"w": 6}, "b": "EtaH"}),
+    ],
+)
+def test_a_field_of_a_struct_may_have_a_dot_in_its_name(sent: Any, plain: Any) -> None:
+    """A5: what the struct knows by a name is its field, not the branch of a union; what is in it is told by its type."""
+    inner = Logical("struct", fields=(Field("w", Logical("int")),))
+    outer = Logical("struct", fields=(Field("y.z", inner), Field("b", Logical("bytes", encoding="base64"))))
+    assert row_of({"id": 1, "v": sent}, Unions({"shop.orders": {"v": outer}})) == {"id": 1, "v": plain}
 
 
 def test_bytes_of_avro_s_own_json_are_characters_by_declaration_only() -> None:
