@@ -70,6 +70,8 @@ _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    # else each sort, aggregate and broadcast table begins with up to 64 MB, as the heap is large (decision 0069)
+    "spark.buffer.pageSize": "4m",
     # VACUUM and listings start 10,000 tasks without it (stack.md 1.2)
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }

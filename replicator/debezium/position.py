@@ -39,6 +39,17 @@ _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
 
 
+_PLACE = r'(?:file|lsn|commit_lsn|commit_scn)"\s*:\s*(?!null|""|"0|"NULL"|-)'
+_TOLD = rf'"source"\s*:\s*\{{[^{{}}]*"{_PLACE}|"__(?:source_)?{_PLACE}'
+
+
+def is_told(value: Column) -> Column:
+    """Whether a record without a position says one all the same, which does not fit (Q1), in none of D9's spellings of
+    "no position".
+    """
+    return value.rlike(_TOLD)
+
+
 def numbers(source: Column) -> Column:
     """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
     them often. In a projection of their own the texts are read once.

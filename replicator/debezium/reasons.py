@@ -21,6 +21,7 @@ _DECLARE = f"Declare a type that holds it, {_RETRY}."
 REASONS: Mapping[str, Reason] = {
     "invalid_utf8": Reason("The bytes of the key or the value are not UTF-8 text.", _PRODUCER),
     "malformed_json": Reason("The value is not JSON.", _PRODUCER),
+    "too_deep": Reason("The value is nested deeper than a thousand levels.", _PRODUCER),
     "unknown_shape": Reason("The value is JSON, but none of the shapes that Debezium writes.", _PRODUCER),
     "unknown_op": Reason("The operation is none of c, u, r, d, t, m.", _PRODUCER),
     "unknown_table": Reason(
@@ -46,6 +47,10 @@ REASONS: Mapping[str, Reason] = {
     "position_missing": Reason(
         "The record has no place in the source's order, and other records of its topic do.",
         "Take an incremental snapshot of the row at the source, then drop the letter.",
+    ),
+    "position_malformed": Reason(
+        "What the record says of its place in the source's order is no such place.",
+        f"If the connector is right, report it; {_PRODUCER[0].lower()}{_PRODUCER[1:]}",
     ),
     "type_mismatch": Reason("A value is of another kind than its column.", _DECLARE),
     "invalid_base64": Reason("Bytes are not written in base64.", _DECLARE),

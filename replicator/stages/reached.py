@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
+from replicator.debezium.position import FIRST_EPOCH
 from replicator.protocols import Control
 from replicator.transforms import reach
 from replicator.transforms.written import Written
@@ -39,7 +40,12 @@ class Mark:
     @property
     def epoch(self) -> str:
         """Four hex digits."""
-        return self.place[:4]
+        return self.place[: len(FIRST_EPOCH)]
+
+    @property
+    def position(self) -> str:
+        """The rest of the place; '' of records without one."""
+        return self.place[len(FIRST_EPOCH) :]
 
     def rank(self) -> tuple[str, float, int]:
         """How marks compare, as ``transforms/reach.py`` does."""
@@ -47,23 +53,37 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Passed:
+    """The greatest ``position`` of a partition in an epoch, and the offset of the record that ``holds`` it."""
+
+    topic: str
+    partition: int
+    epoch: str
+    position: str
+    holds: int
+
+
+@dataclass(frozen=True)
 class Level:
-    """The marks of one topic over everything up to a version of bronze."""
+    """The marks of one topic over everything up to a version of bronze. ``lifted``: some change stands above its own
+    position (Q12), so that marks may be too low for what has to rank above all before it.
+    """
 
     version: int
     marks: Mapping[Place, Mark]
+    lifted: bool = False
 
     @property
     def partitions(self) -> frozenset[int]:
         """Partitions that had records."""
         return frozenset(partition for partition, _ in self.marks)
 
-    def raised(self, version: int, marks: Iterable[tuple[Place, Mark]]) -> Level:
+    def raised(self, version: int, marks: Iterable[tuple[Place, Mark]], *, lifted: bool = False) -> Level:
         """The level at a later version."""
         found = dict(self.marks)
         for place, mark in marks:
             found[place] = max(found.get(place, mark), mark, key=Mark.rank)
-        return Level(max(version, self.version), found)
+        return Level(max(version, self.version), found, self.lifted or lifted)
 
 
 @dataclass
@@ -128,6 +148,18 @@ class Reached:
         of_topic = F.try_element_at(F.from_json(F.lit(json.dumps(known)), _KNOWN), F.col("topic"))
         return F.try_element_at(of_topic, F.concat_ws("/", "partition", "stream"))
 
+    def passed(self, after: Mapping[str, int]) -> list[Passed] | None:
+        """What the partitions of topics had passed at these versions; None where that is not known of all of them."""
+        found = dict[tuple[str, int, str], tuple[str, int]]()
+        for topic, version in after.items():
+            level = self.levels.get(topic)
+            if level is None or level.version != version or level.lifted:
+                return None
+            for (partition, _), mark in level.marks.items():
+                place = (topic, partition, mark.epoch)
+                found[place] = max(found.get(place, ("", -1)), (mark.position, mark.offset))
+        return [Passed(*place, *held) for place, held in found.items() if held[0]]
+
     def missing(self, after: Mapping[str, int], beginning: int) -> dict[str, int]:
         """Topics whose level at the version in ``after`` is not known, and from which version on it must be derived."""
         known = {topic: level.version for topic, level in self.levels.items()}
@@ -141,12 +173,15 @@ class Reached:
         """Remember what a range held of these topics; whether a partition is new among them."""
         before = {topic: self.levels[topic].partitions if topic in self.levels else None for topic in topics}
         by_topic: dict[str, list[tuple[Place, Mark]]] = {topic: [] for topic in topics}
+        lifted = set[str]()
         for row in found:
+            lifted.update([row["topic"]] if row["split"] else [])
             if row["topic"] in by_topic:
                 mark = Mark(**row["mark"].asDict())
                 by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
         for topic, marks in by_topic.items():
-            self.levels[topic] = self.levels.get(topic, Level(version, {})).raised(version, marks)
+            level = self.levels.get(topic, Level(version, {}))
+            self.levels[topic] = level.raised(version, marks, lifted=topic in lifted)
         self.live.update(topics)
         return any(self.levels[topic].partitions != seen for topic, seen in before.items())
 
@@ -172,9 +207,9 @@ class Reached:
 
 def _level(told: Mapping[str, Any]) -> Level:
     marks = {(partition, stream): Mark(*mark) for partition, stream, *mark in told["marks"]}
-    return Level(told["version"], marks)
+    return Level(told["version"], marks, told.get("lifted", True))
 
 
 def _told(level: Level) -> dict[str, Any]:
     marks = [[*place, m.place, m.minus_ts, m.offset, m.tx] for place, m in level.marks.items()]
-    return {"version": level.version, "marks": marks}
+    return {"version": level.version, "marks": marks, "lifted": level.lifted}

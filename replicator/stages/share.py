@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from replicator import names
+from replicator import gateway, names
 from replicator.debezium import headers
 from replicator.errors import TableStopped
 from replicator.spec import BY_POSITION, Declaration, Progress, Table
@@ -146,13 +146,27 @@ class Share:
     def ordered(self, rows: DataFrame) -> DataFrame:
         """Records that may change a row, in the source's order."""
         snapshots = self.any("has_snapshot")
-        running = self._running(rows) if snapshots and not self.whole else None
+        running = self._passed(rows) if snapshots and not self.whole else None
         return changes.ordered(rows, snapshots=snapshots, running=running, marks=self.marks)
 
-    def _running(self, rows: DataFrame) -> DataFrame:
-        """The greatest position below the range, per (topic, partition, epoch, folder): snapshot rows rank above it
-        (Q5).
+    def _passed(self, rows: DataFrame) -> DataFrame:
+        """What partitions had passed before the range, which snapshot rows rank above (Q5): ``topic, partition, epoch,
+        folder``, the greatest position as ``maximum``, and the offset of a record below it that ``holds`` it.
+
+        It is remembered of topics that are read on where they were left. A first snapshot comes in many ranges: to read
+        bronze again in each, from its beginning, takes ever longer.
         """
+        after = {topic: self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name)}
+        continued = {topic: start for topic, start in after.items() if start != BEGINNING}
+        is_otherwise = self.again is not None or self.at.source.objects
+        known = None if is_otherwise else self.at.reached.passed(continued)
+        if known is None:
+            return self._read_below(rows)
+        told = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]
+        return gateway.frame(self.spark, told, _PASSED)
+
+    def _read_below(self, rows: DataFrame) -> DataFrame:
+        """The same, read from bronze."""
         at, spark = self.at, self.spark
         topics = self.routes.topics(self.name)
         folder = headers.folder(F.col("headers")).alias("folder")
@@ -165,5 +179,17 @@ class Share:
         with self.described(before.drop("lowest")) as placed:
             # what had to be lifted before the range stands where it was lifted to (Q12)
             lifted = reach.of_one_transaction(placed, F.lit(None).cast(reach.MARK))
-            highest = lifted.groupBy("topic", "partition", "epoch", "folder").agg(F.max("position").alias("maximum"))
-            return highest.localCheckpoint()
+            greatest = (F.max("position").alias("maximum"), F.max("offset").alias("holds"))
+            return lifted.groupBy("topic", "partition", "epoch", "folder").agg(*greatest).localCheckpoint()
+
+
+_PASSED = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("epoch", StringType()),
+        StructField("folder", StringType()),
+        StructField("maximum", StringType()),
+        StructField("holds", LongType()),
+    ]
+)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator.debezium import headers, position
+from replicator.debezium import depth, headers, position
 from replicator.debezium.alike import EXAMPLE
 from replicator.debezium.envelope import TOMBSTONE
 from replicator.transforms import compaction, reach
@@ -108,10 +108,10 @@ def ordered(
     """Records with their ``_seq`` (NULL: no position). Each brings its ``epoch`` (Q2).
 
     ``snapshots``: there are snapshot rows among them, which rank above all before them (Q5). ``running`` is the
-    greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum``; None when the
-    range starts with the topic. Where records of other tables came between, these have PASSED. ``marks`` is given where
-    some change stands below an earlier one of its own transaction (Q12): a record's mark before the range
-    (``reach.MARK``), NULL where there is none.
+    greatest position before the range, one row per (topic, partition, epoch, folder) with ``maximum`` and the offset of
+    a record that ``holds`` it; None when the range starts with the topic. Where records of other tables came between,
+    these have PASSED. ``marks`` is given where some change stands below an earlier one of its own transaction (Q12): a
+    record's mark before the range (``reach.MARK``), NULL where there is none.
     """
     if marks is not None:
         records = reach.of_one_transaction(records, marks)
@@ -120,7 +120,7 @@ def ordered(
         if running is not None:
             records = records.withColumn("folder", folder)
             records = records.join(F.broadcast(running), ["topic", "partition", "epoch", "folder"], how="left")
-            before = F.coalesce(F.col("maximum"), before)
+            before = F.coalesce(F.when(F.col("holds") < F.col("offset"), F.col("maximum")), before)
         if PASSED in records.columns:
             before = F.greatest(before, F.col(PASSED))
         place = position.with_running_maximum(F.col("position"), F.col("is_snapshot"), before, folder)
@@ -137,5 +137,7 @@ def passed(records: DataFrame) -> DataFrame:
 
 def rejects(records: DataFrame, table: str | None) -> DataFrame:
     """Dead letters of records whose outside already tells that they cannot be applied."""
-    buried = letter(table, F.col("reason"), detail=F.lit(None), seq=F.lit(None))
+    is_deep = (F.col("reason") == "malformed_json") & depth.is_too_deep(F.col("value"))
+    reason = F.when(is_deep, "too_deep").otherwise(F.col("reason"))
+    buried = letter(table, reason, detail=F.lit(None), seq=F.lit(None))
     return records.where(F.col("reason").isNotNull()).select(buried.alias("letter")).select("letter.*")

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import expressions, names
-from replicator.debezium import infer
+from replicator.debezium import infer, position
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
@@ -114,6 +114,7 @@ def _decode_form(
         "key",
         F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
+        *([position.is_told(F.col("value")).alias("_placed")] if reasons else []),
         *(["_sent"] if needs.generated else []),
         *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
@@ -269,7 +270,7 @@ def _verdict(row: Cells, key_problem: Column, misfit: str | None) -> Column:
         because(is_row & _is_rowless(row.form), F.lit("after_missing")),
         *([because(is_row, F.lit("incompatible_schema"), F.lit(misfit))] if misfit is not None else []),
         *[because(is_row & problem.isNotNull(), problem, column) for problem, column in problems],
-        because(F.col("_seq").isNull(), F.lit("position_missing")),
+        because(F.col("_seq").isNull(), F.when(F.col("_placed"), "position_malformed").otherwise("position_missing")),
         expressions.struct({"reason": nothing, "detail": nothing}),
     )
 

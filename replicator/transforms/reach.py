@@ -22,7 +22,8 @@ no newer one is overlooked.
 def placed(records: DataFrame) -> DataFrame:
     """The few columns that tell the order, of records that ``debezium.envelope.read`` described, with their ``epoch``.
 
-    ``stream`` is '' for everything but a change with a position that could fall.
+    ``stream`` is '' for everything but a change with a position that could fall; ``place`` is the epoch alone where
+    there is no position.
     """
     return records.select(*_OF_RECORD, *_place())
 
@@ -90,9 +91,8 @@ _OF_RECORD = ("topic", "partition", "offset", "table", "op", "key", "is_snapshot
 @cache
 def _place() -> tuple[Column, ...]:
     ranks = F.col("rule").isNull() & F.col("reason").isNull() & F.col("position").isNotNull()
-    stream = F.when(ranks, F.col("stream"))
-    place = F.concat(F.col("epoch"), F.when(stream.isNotNull(), F.col("position")).otherwise(F.lit("")))
-    return F.coalesce(stream, F.lit("")).alias("stream"), place.alias("place")
+    place = F.concat(F.col("epoch"), F.when(ranks, F.col("position")).otherwise(F.lit("")))
+    return F.coalesce(F.when(ranks, F.col("stream")), F.lit("")).alias("stream"), place.alias("place")
 
 
 @cache

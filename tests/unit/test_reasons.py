@@ -12,8 +12,9 @@ from tests import readme
 
 PACKAGE = Path(__file__).parents[2] / "replicator"
 NAMED_BY_CODE = {
-    "malformed_json", "invalid_utf8", "unknown_shape", "unknown_op", "unknown_table", "key_missing",
-    "key_undecodable", "after_missing", "position_missing", "type_mismatch", "integer_overflow", "decimal_overflow",
+    "malformed_json", "too_deep", "invalid_utf8", "unknown_shape", "unknown_op", "unknown_table", "key_missing",
+    "key_undecodable", "after_missing", "position_missing", "position_malformed",
+    "type_mismatch", "integer_overflow", "decimal_overflow",
     "decimal_scale", "temporal_range", "invalid_base64", "nul_character",
 }  # fmt: skip
 

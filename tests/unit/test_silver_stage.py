@@ -79,6 +79,11 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
         10: (record(ORDERS, 10, {"id": 1}, "{oops"), "malformed_json"),
         25: (record(ORDERS, 25, {"id": 1}, json.dumps(envelope("c", row(1, 1))) + " trailing"), "malformed_json"),
         26: (record(ORDERS, 26, {"id": 1}, json.dumps(envelope("c", row(1, 1))) * 2), "malformed_json"),
+        27: (
+            record(ORDERS, 27, {"id": 1}, '{"a": "' + "[" * 1500 + '", "b": "\\"' + "{" * 1500 + '"'),
+            "malformed_json",
+        ),
+        28: (record(ORDERS, 28, {"id": 1}, '{"a": "\\"", "b": ' + "[{}," * 1500), "too_deep"),
         11: (record(ORDERS, 11, {"id": 1}, "[1]"), "unknown_shape"),
         12: (record(ORDERS, 12, {"id": 1}, {"x": 1}), "unknown_shape"),
         13: (record(ORDERS, 13, {"id": 1}, envelope("z", row(1, 1))), "unknown_op"),
@@ -91,7 +96,7 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
         19: (record(ORDERS, 19, {"id": 1}, envelope("c", row(1, "x"))), "type_mismatch"),
         20: (record(ORDERS, 20, {"id": 1}, envelope("c", row(1, 1 << 40))), "integer_overflow"),
         21: (record(ORDERS, 21, {"id": 1}, envelope("c", row(1, 1), file="")), "position_missing"),
-        22: (record(ORDERS, 22, {"id": 1}, envelope("c", row(1, 1), pos="x")), "position_missing"),
+        22: (record(ORDERS, 22, {"id": 1}, envelope("c", row(1, 1), pos="x")), "position_malformed"),
         23: (record(ORDERS, 23, {"id": 1}, envelope("c", row(1, 1), db="")), "unknown_table"),
     }
     good = [record(ORDERS, at, {"id": at}, envelope("c", row(at, at), pos=100 + at)) for at in range(3)]
@@ -99,7 +104,7 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
     accounts = lake.take(*good[:2], *[each for each, _ in poison.values()], deep, good[2])
     assert lake.rows() == {0: (0, False), 1: (1, False), 2: (2, False)}
     found = lake.reasons()
-    assert found.pop(30) == "malformed_json"
+    assert found.pop(30) == "too_deep"
     assert found == {at: reason for at, (_, reason) in poison.items()}
     assert (accounts["s/shop.orders"].applied, accounts["s/shop.orders"].dead_lettered) == (3, len(poison) + 1)
 

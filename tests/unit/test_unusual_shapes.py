@@ -135,7 +135,7 @@ def test_a_schema_block_says_what_a_column_holds() -> None:
     ],
 )
 def test_a_field_of_a_struct_may_have_a_dot_in_its_name(sent: Any, plain: Any) -> None:
-    """A5: what the struct knows by a name is its field, not the branch of a union; what is in it is told by its type."""
+    """A5: what the struct knows by a name is its field, no branch of a union; what is inside is told by its type."""
     inner = Logical("struct", fields=(Field("w", Logical("int")),))
     outer = Logical("struct", fields=(Field("y.z", inner), Field("b", Logical("bytes", encoding="base64"))))
     assert row_of({"id": 1, "v": sent}, Unions({"shop.orders": {"v": outer}})) == {"id": 1, "v": plain}

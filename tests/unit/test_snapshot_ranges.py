@@ -1,0 +1,122 @@
+"""A snapshot in many ranges: its rows rank above all before them (debezium.md Q5), and bronze is not read anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, SourceSpec
+from replicator.stages import silver
+from replicator.stages.reached import Reached
+from replicator.stages.refinement import Refinement
+from replicator.stages.share import Share
+from tests.builders import Record, bronze, envelope, record
+
+pytestmark = pytest.mark.spark
+
+TOPIC = "s.shop.orders"
+
+
+def mariadb(offset: int, op: str, key: int, value: int, pos: int) -> Record:
+    """A change, or a row of a snapshot, at a position of the binlog."""
+    told = envelope(op, {"id": key, "v": value}, pos=pos, snapshot="incremental" if op == "r" else "false")
+    return record(TOPIC, offset, {"id": key}, told, partition=key % 2)
+
+
+def postgresql(offset: int, op: str, key: int, value: int, pos: int, *, tx: int = 0, sequence: str = "") -> Record:
+    """The same of PostgreSQL; without ``sequence`` its positions need not rise with the offsets."""
+    source = {"connector": "postgresql", "name": "s", "db": "d", "schema": "shop", "table": "orders", "ts_ms": 1}
+    source |= {"txId": tx or pos, "lsn": pos} | ({"sequence": sequence} if sequence else {})
+    source["snapshot"] = "incremental" if op == "r" else "false"
+    return record(
+        TOPIC, offset, {"id": key}, {"before": None, "after": {"id": key, "v": value}, "source": source, "op": op}
+    )
+
+
+def commit(number: int | None, own: int) -> str:
+    """``source.sequence``."""
+    return json.dumps([None if number is None else str(number), str(own)])
+
+
+RANGES = {
+    "mariadb": [
+        [mariadb(0, "r", 1, 10, 50), mariadb(0, "r", 2, 20, 50)],
+        [mariadb(1, "u", 1, 11, 300), mariadb(1, "u", 2, 21, 400)],
+        [mariadb(2, "r", 1, 12, 100), mariadb(3, "r", 3, 32, 100)],
+        [mariadb(2, "r", 2, 22, 100), mariadb(4, "u", 3, 33, 200), mariadb(5, "u", 3, 34, 350)],
+        [mariadb(6, "r", 3, 34, 200), mariadb(3, "u", 2, 23, 390)],
+    ],
+    "postgresql without a sequence": [
+        [postgresql(0, "c", 1, 10, 900), postgresql(1, "c", 2, 20, 500)],
+        [postgresql(2, "r", 1, 11, 700), postgresql(3, "r", 2, 21, 700)],
+        [postgresql(4, "u", 2, 22, 850), postgresql(5, "u", 1, 12, 950)],
+        [postgresql(6, "r", 1, 13, 800)],
+    ],
+    "lifted within a transaction": [
+        [postgresql(0, "c", 1, 10, 600, tx=2, sequence=commit(900, 600))],
+        # the connector died, and has forgotten 900
+        [postgresql(1, "u", 1, 11, 610, tx=2, sequence=commit(None, 610))],
+        [postgresql(2, "r", 1, 12, 300, sequence=commit(800, 300))],
+        [postgresql(3, "u", 1, 9, 605, tx=2, sequence=commit(900, 605))],
+    ],
+}
+REMEMBERED = [name for name in RANGES if not name.startswith("lifted")]
+
+
+def taken(
+    spark: Any, folder: Path, batches: Sequence[Sequence[Record]], *, anew: bool = False
+) -> list[tuple[Any, ...]]:
+    """The rows after these batches, each read by a process of its own if ``anew``."""
+    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
+    memory = MemoryFormat()
+    at = Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, MemoryControl(), Lake(str(folder)))
+    for batch in batches:
+        at = replace(at, reached=Reached()) if anew else at
+        memory.append(bronze(spark, batch), at.lake.bronze("s"), None)
+        assert [(each.error, each.dead_lettered) for each in silver.refine(spark, at)] == [(None, 0)]
+    rows = memory.read(spark, at.lake.silver("s", "shop.orders")).collect()
+    return sorted((row["id"], row["v"], row["_seq"]) for row in rows)
+
+
+@pytest.fixture
+def below(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables for which bronze was read from its beginning."""
+    read: list[str] = []
+    real = Share._read_below
+
+    def seen(share: Share, rows: Any) -> Any:
+        read.append(share.name)
+        return real(share, rows)
+
+    monkeypatch.setattr(Share, "_read_below", seen)
+    return read
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process for each"])
+@pytest.mark.parametrize("case", RANGES)
+def test_rows_get_the_places_that_they_get_in_one_range(exact, tmp_path: Path, case: str, *, anew: bool) -> None:
+    """P2, Q5: wherever a snapshot is cut."""
+    ranges = RANGES[case]
+    whole = taken(exact, tmp_path / "whole", [[each for batch in ranges for each in batch]])
+    assert taken(exact, tmp_path / "cut", ranges, anew=anew) == whole
+
+
+@pytest.mark.parametrize("case", REMEMBERED)
+def test_what_partitions_had_passed_is_remembered(exact, tmp_path: Path, case: str, below: list[str]) -> None:
+    """No range of a snapshot reads what came before it, whatever came: else each takes longer than the one before."""
+    taken(exact, tmp_path, RANGES[case], anew=True)
+    assert below == []
+
+
+def test_where_a_change_was_lifted_bronze_is_asked(exact, tmp_path: Path, below: list[str]) -> None:
+    """Q12: the record of the greatest position stands above it, which no mark tells."""
+    taken(exact, tmp_path, RANGES["lifted within a transaction"])
+    assert below == ["shop.orders"]
