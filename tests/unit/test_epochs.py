@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pyspark.sql import Row
 
@@ -11,14 +13,15 @@ from replicator.formats.control import MemoryControl
 from replicator.sourcekeys import SourceKeys
 from replicator.stages import epochs
 from replicator.stages.epochs import Epoch, Epochs
-from replicator.stages.reached import Level, Mark, Reached
+from replicator.stages.reached import Level, Mark, Passed, Reached
 
 BEGINNING = -1
 
 
 def reached_row(topic: str, partition: int, place: str, minus_ts: int | None, offset: int) -> Row:
     """As transforms/reach.py tells it."""
-    return Row(topic=topic, partition=partition, stream="m", mark=Row(place=place, minus_ts=minus_ts, offset=offset))
+    mark = Row(place=place, minus_ts=minus_ts, offset=offset)
+    return Row(topic=topic, partition=partition, stream="m", mark=mark, split=False)
 
 
 def test_epochs_are_kept_as_they_were_declared() -> None:
@@ -67,6 +70,26 @@ def test_a_process_reads_again_only_what_it_cannot_know() -> None:
     assert (known.missing({"a": 8}, BEGINNING), other.missing({"a": 8}, BEGINNING)) == ({}, {"a": 5})
     other.open(control, "r", "another bronze")
     assert other.levels == {}
+
+
+def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_asked_for() -> None:
+    """Q5, Q12: the greatest of a partition's streams in its epoch; nothing of a topic that had a change lifted, and of
+    one whose control row does not say so.
+    """
+    level = Level(3, {(0, "m"): Mark("0001b", 1, 7), (0, ""): Mark("0001c", 2, 5), (1, "m"): Mark("0000", None, 1)})
+    known = Reached("bronze", {"a": level, "b": replace(level, lifted=True)})
+    assert known.passed({"a": 3}) == [Passed("a", 0, "0001", "c", 5)]
+    assert known.passed({}) == []
+    assert [known.passed(after) for after in ({"a": 2}, {"a": 4}, {"b": 3}, {"c": 3}, {"a": 3, "b": 3})] == [None] * 5
+    control = MemoryControl()
+    known.save(control, "r", 3, changed=True)
+    row = control.get("r")
+    assert row is not None
+    del row["topics"]["a"]["lifted"]
+    control.put("r", row)
+    later = Reached()
+    later.open(control, "r", "bronze")
+    assert later.passed({"a": 3}) is None
 
 
 def test_the_control_row_is_written_seldom() -> None:
