@@ -65,25 +65,26 @@ class Passed:
 
 @dataclass(frozen=True)
 class Level:
-    """The marks of one topic over everything up to a version of bronze. ``lifted``: some change stands above its own
-    position (Q12), so that marks may be too low for what has to rank above all before it.
+    """The marks of one topic over everything up to a version of bronze. ``rough``: they may be too low for what has to
+    rank above all before it, since some change stands above its own position (Q12); or they may be those of records
+    that are yet to be taken, for which their transactions waited.
     """
 
     version: int
     marks: Mapping[Place, Mark]
-    lifted: bool = False
+    rough: bool = False
 
     @property
     def partitions(self) -> frozenset[int]:
         """Partitions that had records."""
         return frozenset(partition for partition, _ in self.marks)
 
-    def raised(self, version: int, marks: Iterable[tuple[Place, Mark]], *, lifted: bool = False) -> Level:
+    def raised(self, version: int, marks: Iterable[tuple[Place, Mark]], *, rough: bool = False) -> Level:
         """The level at a later version."""
         found = dict(self.marks)
         for place, mark in marks:
             found[place] = max(found.get(place, mark), mark, key=Mark.rank)
-        return Level(max(version, self.version), found, self.lifted or lifted)
+        return Level(max(version, self.version), found, self.rough or rough)
 
 
 @dataclass
@@ -153,7 +154,7 @@ class Reached:
         found = dict[tuple[str, int, str], tuple[str, int]]()
         for topic, version in after.items():
             level = self.levels.get(topic)
-            if level is None or level.version != version or level.lifted:
+            if level is None or level.version != version or level.rough:
                 return None
             for (partition, _), mark in level.marks.items():
                 place = (topic, partition, mark.epoch)
@@ -169,19 +170,21 @@ class Reached:
             if start != beginning and known.get(topic, beginning) < start
         }
 
-    def raise_to(self, version: int, found: Iterable[Row], topics: Collection[str]) -> bool:
-        """Remember what a range held of these topics; whether a partition is new among them."""
+    def raise_to(self, version: int, found: Iterable[Row], topics: Collection[str], *, rough: bool = False) -> bool:
+        """Remember what a range held of these topics, ``rough`` where that is no more than about; whether a partition
+        is new among them.
+        """
         before = {topic: self.levels[topic].partitions if topic in self.levels else None for topic in topics}
         by_topic: dict[str, list[tuple[Place, Mark]]] = {topic: [] for topic in topics}
-        lifted = set[str]()
+        roughly = set(topics if rough else ())
         for row in found:
-            lifted.update([row["topic"]] if row["split"] else [])
+            roughly.update([row["topic"]] if row["split"] else [])
             if row["topic"] in by_topic:
                 mark = Mark(**row["mark"].asDict())
                 by_topic[row["topic"]].append(((row["partition"], row["stream"]), mark))
         for topic, marks in by_topic.items():
             level = self.levels.get(topic, Level(version, {}))
-            self.levels[topic] = level.raised(version, marks, lifted=topic in lifted)
+            self.levels[topic] = level.raised(version, marks, rough=topic in roughly)
         self.live.update(topics)
         return any(self.levels[topic].partitions != seen for topic, seen in before.items())
 
@@ -207,9 +210,9 @@ class Reached:
 
 def _level(told: Mapping[str, Any]) -> Level:
     marks = {(partition, stream): Mark(*mark) for partition, stream, *mark in told["marks"]}
-    return Level(told["version"], marks, told.get("lifted", True))
+    return Level(told["version"], marks, told.get("rough", True))
 
 
 def _told(level: Level) -> dict[str, Any]:
     marks = [[*place, m.place, m.minus_ts, m.offset, m.tx] for place, m in level.marks.items()]
-    return {"version": level.version, "marks": marks, "lifted": level.lifted}
+    return {"version": level.version, "marks": marks, "rough": level.rough}

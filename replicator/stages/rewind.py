@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from replicator.debezium import envelope, position
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import shaping, tuning
+from replicator.stages import cut, shaping, tuning
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
@@ -68,11 +68,13 @@ def prepare(watch: Watch, bronze: str, records: DataFrame) -> None:
     at, reached = watch.at, watch.at.reached
     reached.open(at.control, at.lake.reached(at.source.name), bronze)
     missing = reached.missing(watch.news.after, BEGINNING)
+    may_wait = bool(missing) and cut.standing(at, bronze) is not None
     for start in sorted({watch.news.after[topic] for topic in missing}):
         lows = {topic: low for topic, low in missing.items() if watch.news.after[topic] == start}
         between = watch.described(_between(watch, lows, start, records), lows)
         with tuning.kept(reach.placed(between)) as places:
-            reached.raise_to(start, reach.reached(places, reached.marks(lows)).collect(), lows)
+            found = reach.reached(places, reached.marks(lows)).collect()
+            reached.raise_to(start, found, lows, rough=may_wait)
 
 
 def _between(watch: Watch, lows: Mapping[str, int], start: int, records: DataFrame) -> DataFrame:

@@ -73,11 +73,11 @@ def test_a_process_reads_again_only_what_it_cannot_know() -> None:
 
 
 def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_asked_for() -> None:
-    """Q5, Q12: the greatest of a partition's streams in its epoch; nothing of a topic that had a change lifted, and of
-    one whose control row does not say so.
+    """Q5, Q12: the greatest of a partition's streams in its epoch; nothing of a topic whose marks are rough, and of one
+    whose control row does not say whether they are.
     """
     level = Level(3, {(0, "m"): Mark("0001b", 1, 7), (0, ""): Mark("0001c", 2, 5), (1, "m"): Mark("0000", None, 1)})
-    known = Reached("bronze", {"a": level, "b": replace(level, lifted=True)})
+    known = Reached("bronze", {"a": level, "b": replace(level, rough=True)})
     assert known.passed({"a": 3}) == [Passed("a", 0, "0001", "c", 5)]
     assert known.passed({}) == []
     assert [known.passed(after) for after in ({"a": 2}, {"a": 4}, {"b": 3}, {"c": 3}, {"a": 3, "b": 3})] == [None] * 5
@@ -85,7 +85,7 @@ def test_what_partitions_had_passed_is_told_for_exactly_the_version_that_is_aske
     known.save(control, "r", 3, changed=True)
     row = control.get("r")
     assert row is not None
-    del row["topics"]["a"]["lifted"]
+    del row["topics"]["a"]["rough"]
     control.put("r", row)
     later = Reached()
     later.open(control, "r", "bronze")
