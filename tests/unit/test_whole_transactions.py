@@ -26,6 +26,7 @@ from replicator.operate.status import Surroundings, standings
 from replicator.operate.waiting import Waiting, waiting
 from replicator.spec import Progress, SourceSpec
 from replicator.stages import cut, silver
+from replicator.stages.reached import Reached
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import transactions
 from tests.builders import envelope, made
@@ -225,6 +226,19 @@ def test_what_waits_is_told_with_what_holds_it_back(exact, tmp_path: Path) -> No
     assert (entry.verdict, entry.why.endswith(f"it waits for records of {LINES}")) == ("waiting", True)
     run.take([record for record in arrived if record["topic"] == LINES])
     assert waiting(exact, run.at) is None
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["the same process", "another one"])
+def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(
+    exact, tmp_path: Path, *, anew: bool
+) -> None:
+    """Q5: they may be those of records that are yet to be taken, which no row of a snapshot has to rank above."""
+    log, run = Log(3, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    for number in range(1, 7):
+        log.transaction(number)
+        run.at = replace(run.at, reached=Reached()) if anew and number == 6 else run.at
+        run.take(log.arrives(all_of_it=True))
+    assert run.at.reached.levels[ORDERS].rough is anew
 
 
 def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_path: Path) -> None:
