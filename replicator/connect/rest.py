@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _REDIRECTED, _NOT_FOUND, _CONFLICT = 300, 404, 409
 _NO_LOGIN, _NOT_ALLOWED = 401, 403
-_POLL_SECONDS, _SETTLE_SECONDS = 0.2, 1.0
+_POLL_SECONDS, _SETTLE_SECONDS = 0.2, 2.0
 _CONNECT_SECONDS = 5.0
 _VALIDATION_SECONDS = 95.0  # a plugin waits a minute for its database, Connect half a minute more for the plugin
 
@@ -102,10 +102,10 @@ class Connect:
         return connect_told.status(self._json(response))
 
     def wait_running(self, name: str, seconds: float = 60.0) -> Status:
-        """Wait until connector and tasks run, and do so for a second: the first answers may be of the state before.
+        """Wait until connector and tasks run, and do so for two seconds: the first answers may be of the state before.
 
         A task that fails at once shows RUNNING for a moment, one whose cure was just applied still shows FAILED.
-        Raises ConnectorFailed when something is FAILED for a second, Unreachable after ``seconds``.
+        Raises ConnectorFailed when something is FAILED for as long, Unreachable after ``seconds``.
         """
         deadline = time.monotonic() + seconds
         before: Status | None = None

@@ -58,6 +58,7 @@ class Lander:
         self.spark, self.root, self.lake = spark, folder / "landing", Lake(str(folder / "lake"))
         self.root.mkdir(parents=True)
         self.format = MemoryFormat()
+        source = replace(source, objects=str(self.root))
         self.at = Refinement(source, self.format, self.format, MemoryControl(), self.lake)
         self.intake = self.another()
 
