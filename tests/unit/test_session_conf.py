@@ -26,6 +26,7 @@ def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):
     assert conf["spark.sql.ansi.enabled"] == "true"
     assert conf["spark.ui.enabled"] == "false"
     assert conf["spark.sql.shuffle.partitions"] == "3"
+    assert conf["spark.buffer.pageSize"] == "4m"
 
 
 def test_what_spark_submit_said_wins(tmp_path):
