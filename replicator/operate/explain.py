@@ -107,7 +107,7 @@ def _aside(
         return _WAITS
     if letter is not None:
         return _dead(letter, can_be_applied=change is not None and change["_reject"] is None)
-    reason = "position_missing" if change is not None and place not in told.seqs else record["reason"]
+    reason = record["reason"] if change is None or place in told.seqs else change["_reject"]["reason"]
     if record["rule"] is None and reason is not None:
         return Verdict(DEAD, f"{reason}: {reasons.reason(reason).meaning}")
     rule = "truncate_by_policy" if truncates and not empties else record["rule"]

@@ -81,6 +81,14 @@ def test_each_record_of_a_key_gets_the_verdict_that_the_merge_gave_it(exact, at:
     ]
 
 
+def test_a_record_whose_letter_is_gone_is_told_by_what_is_wrong_with_it(exact, at: Refinement) -> None:
+    """Q1: its position is none, as its letter said."""
+    take(exact, at, change(0, "c", 1, 10), record(ORDERS, 1, {"id": 1}, envelope("c", {"id": 1, "v": 2}, pos="x")))
+    at.bronze.drop(exact, at.lake.dead_letters("s"))
+    told = {entry.offset: entry.why for entry in explain(exact, *find_table(exact, [at], "orders"), "1").entries}
+    assert told[1].startswith("position_malformed: ")
+
+
 def test_a_key_that_moved_is_followed_through_the_headers(exact, at: Refinement) -> None:
     """C3: the insert under the new key names the old one, the delete of the old one the new."""
     old, new = (("__debezium.oldkey", b'{"id":1}'),), (("__debezium.newkey", b'{"id":2}'),)
