@@ -37,8 +37,6 @@ _EPOCH_AND_MAJOR = len(FIRST_EPOCH) + MAJOR
 _BEFORE_OFFSET = len(FIRST_EPOCH) + len(LOWEST)
 _MAX_FILE = 0xFFFFFFFF
 _MAX_POS = 0xFFFFFFFFFFFF
-
-
 _PLACE = r'(?:file|lsn|commit_lsn|commit_scn)"\s*:\s*(?!null|""|"0|"NULL"|-)'
 _TOLD = rf'"source"\s*:\s*\{{[^{{}}]*"{_PLACE}|"__(?:source_)?{_PLACE}'
 

@@ -32,7 +32,12 @@ _STRUCTS = (
     "structured_timestamp",
     "structured_zoned_timestamp",
 )
-_BYTES_IN = {"point": "wkb", "geometry": "wkb", "variable_decimal": "value"}
+_BYTES = Logical("bytes", encoding="base64")
+_BYTES_IN: Mapping[str, Types] = {
+    "point": {"wkb": _BYTES},
+    "geometry": {"wkb": _BYTES},
+    "variable_decimal": {"value": _BYTES},
+}
 _SIDES = ("before", "after")
 
 
@@ -111,13 +116,9 @@ class Unions:
         fields, from_avro = held if is_union else value, from_avro or is_union
         if not isinstance(fields, dict):
             return value
-        plain = _unwrapped if from_avro else _same
-        parts = {
-            part: self._column(inner, known[part], from_avro) if part in known else plain(inner)
-            for part, inner in fields.items()
-        }
-        binary = _BYTES_IN.get(logical.name, "") if from_avro else ""
-        return parts | ({binary: self._bytes(parts[binary])} if binary in parts else {})
+        if from_avro:
+            known |= _BYTES_IN.get(logical.name, {})
+        return {part: self._column(inner, known.get(part), from_avro) for part, inner in fields.items()}
 
     def _bytes(self, value: Any) -> Any:
         """Bytes as base64."""
@@ -175,10 +176,6 @@ def _unwrapped(value: Any) -> Any:
     if branch is not None and _holds(*branch):
         return _inside(branch[1])
     return _inside(value)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _inside(value: Any) -> Any:

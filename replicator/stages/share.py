@@ -156,10 +156,10 @@ class Share:
         It is remembered of topics that are read on where they were left. A first snapshot comes in many ranges: to read
         bronze again in each, from its beginning, takes ever longer.
         """
-        after = {topic: self.news.after.get(topic, BEGINNING) for topic in self.routes.topics(self.name)}
-        continued = {topic: start for topic, start in after.items() if start != BEGINNING}
+        topics = self.routes.topics(self.name)
+        after = {topic: self.news.after[topic] for topic in self.news.continued if topic in topics}
         is_otherwise = self.again is not None or self.at.source.objects
-        known = None if is_otherwise else self.at.reached.passed(continued)
+        known = None if is_otherwise else self.at.reached.passed(after)
         if known is None:
             return self._read_below(rows)
         told = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]

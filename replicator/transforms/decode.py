@@ -114,7 +114,7 @@ def _decode_form(
         "key",
         F.col("_row").isNull().alias("_rowless"),
         *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
-        *([position.is_told(F.col("value")).alias("_placed")] if reasons else []),
+        *([F.when(F.col("_seq").isNull(), position.is_told(F.col("value"))).alias("_placed")] if reasons else []),
         *(["_sent"] if needs.generated else []),
         *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
