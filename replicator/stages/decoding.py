@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from replicator.debezium import headers
 from replicator.debezium.schema import Form
 from replicator.stages import forms as forms_of
-from replicator.stages import moves, origins, schema_change, transforming, truncates, tuning
+from replicator.stages import moves, ordering, origins, schema_change, transforming, truncates, tuning
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
@@ -71,7 +71,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     stored = share.stored()
     known = origins.known(share, stored)
     forms, guessed = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
-    ordered = share.ordered(rows)
+    ordered = ordering.ordered(share, rows)
     schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout

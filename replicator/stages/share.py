@@ -1,4 +1,4 @@
-"""What one table has to do with a tick: which records are its own, how they are read, and in which order they stand."""
+"""What one table has to do with a tick: which records are its own, and how they are read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from replicator import gateway, names
-from replicator.debezium import headers
+from replicator import names
 from replicator.errors import TableStopped
 from replicator.spec import BY_POSITION, Declaration, Progress, Table
 from replicator.stages import routing, shaping
@@ -18,7 +17,7 @@ from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING, Routes
-from replicator.transforms import changes, reach
+from replicator.transforms import changes
 from replicator.transforms.layout import Layout, stored_name
 
 
@@ -142,54 +141,3 @@ class Share:
         if silver.version(self.spark, self.table) is None:
             return None
         return silver.read(self.spark, self.table).schema
-
-    def ordered(self, rows: DataFrame) -> DataFrame:
-        """Records that may change a row, in the source's order."""
-        snapshots = self.any("has_snapshot")
-        running = self._passed(rows) if snapshots and not self.whole else None
-        return changes.ordered(rows, snapshots=snapshots, running=running, marks=self.marks)
-
-    def _passed(self, rows: DataFrame) -> DataFrame:
-        """What partitions had passed before the range, which snapshot rows rank above (Q5): ``topic, partition, epoch,
-        folder``, the greatest position as ``maximum``, and the offset of a record below it that ``holds`` it.
-
-        It is remembered of topics that are read on where they were left. A first snapshot comes in many ranges: to read
-        bronze again in each, from its beginning, takes ever longer.
-        """
-        topics = self.routes.topics(self.name)
-        after = {topic: self.news.after[topic] for topic in self.news.continued if topic in topics}
-        is_otherwise = self.again is not None or self.at.source.objects
-        known = None if is_otherwise else self.at.reached.passed(after)
-        if known is None:
-            return self._read_below(rows)
-        told = [(each.topic, each.partition, each.epoch, "", each.position, each.holds) for each in known]
-        return gateway.frame(self.spark, told, _PASSED)
-
-    def _read_below(self, rows: DataFrame) -> DataFrame:
-        """The same, read from bronze."""
-        at, spark = self.at, self.spark
-        topics = self.routes.topics(self.name)
-        folder = headers.folder(F.col("headers")).alias("folder")
-        lowest = rows.groupBy("topic", "partition", folder).agg(F.min("offset").alias("lowest"))
-        bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), self.upto).where(F.col("topic").isin(*topics))
-        of_folders = bronze.withColumn("folder", folder)
-        before = of_folders.join(F.broadcast(lowest), ["topic", "partition", "folder"], how="inner").where(
-            F.col("offset") < F.col("lowest")
-        )
-        with self.described(before.drop("lowest")) as placed:
-            # what had to be lifted before the range stands where it was lifted to (Q12)
-            lifted = reach.of_one_transaction(placed, F.lit(None).cast(reach.MARK))
-            greatest = (F.max("position").alias("maximum"), F.max("offset").alias("holds"))
-            return lifted.groupBy("topic", "partition", "epoch", "folder").agg(*greatest).localCheckpoint()
-
-
-_PASSED = StructType(
-    [
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("epoch", StringType()),
-        StructField("folder", StringType()),
-        StructField("maximum", StringType()),
-        StructField("holds", LongType()),
-    ]
-)

@@ -25,6 +25,7 @@ from replicator.stages import (
     engine,
     history_table,
     horizons,
+    ordering,
     origins,
     regained,
     schema_change,
@@ -89,7 +90,7 @@ def foresee(share: Share, records: DataFrame) -> Plan | ReplicatorError:
     try:
         known = origins.known(share, share.stored())
         forms, _ = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
-        return schema_change.foresee(share, share.ordered(rows), forms, known).plan
+        return schema_change.foresee(share, ordering.ordered(share, rows), forms, known).plan
     except ReplicatorError as error:
         return error
     except engine.UNREADABLE as error:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.stages import bronze, schema_change, ticks, tuning
+from replicator.stages import bronze, ordering, schema_change, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
@@ -62,7 +62,7 @@ def _changes(share: Share, records: DataFrame) -> DataFrame:
     """The changes of one table that can be decoded."""
     rows = share.changes_in(records)
     forms, _ = forms_of.read(share.rows, rows, share.declaration, None)
-    ordered = share.ordered(rows)
+    ordered = ordering.ordered(share, rows)
     layout = schema_change.foresee(share, ordered, forms, None).plan.layout
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     needs = Needs(held, keyless_deletes=share.any("has_keyless_delete"), places=True)

@@ -14,7 +14,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table
-from replicator.stages import decoding, schema_change, silver, ticks, tuning
+from replicator.stages import decoding, ordering, schema_change, silver, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.refinement import Refinement
 from replicator.transforms import fold
@@ -145,7 +145,7 @@ def test_changes_in_no_doubt_need_no_reasons(exact: SparkSession, tmp_path: Path
         for share in shared.shares:
             rows = share.changes_in(shared.records)
             forms, _ = forms_of.read(share.rows, rows, share.declaration, None)
-            ordered = share.ordered(rows)
+            ordered = ordering.ordered(share, rows)
             layout = schema_change.foresee(share, ordered, forms, None).plan.layout
             needs = Needs(at.placeholder if share.any("has_placeholder") else None, places=True)
             told, quick = (decode(ordered, forms, layout, share.name, needs, reasons=asked) for asked in (True, False))

@@ -14,7 +14,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.stages import ordering, silver
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.share import Share
@@ -90,13 +90,13 @@ def taken(
 def below(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables for which bronze was read from its beginning."""
     read: list[str] = []
-    real = Share._read_below
+    real = ordering.read_below
 
     def seen(share: Share, rows: Any) -> Any:
         read.append(share.name)
         return real(share, rows)
 
-    monkeypatch.setattr(Share, "_read_below", seen)
+    monkeypatch.setattr(ordering, "read_below", seen)
     return read
 
 
