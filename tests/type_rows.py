@@ -110,7 +110,13 @@ MATRIX: tuple[tuple[str, tuple[Row, ...]], ...] = (
     (
         "Texts, booleans, bytes",
         (
-            Row("boolean, bit(1), tinyint(1) as boolean", "", "boolean", _plain("boolean")),
+            Row(
+                "boolean, bit(1), tinyint(1) as boolean",
+                "",
+                "boolean",
+                _plain("boolean"),
+                "MySQL's snapshot may call a tinyint(1) `int16` that its stream calls `boolean`: declare it",
+            ),
             Row("char, varchar, text, citext, inet, cidr, macaddr, ranges", "", "string", _plain("string")),
             Row("json, jsonb; hstore", "hstore: `hstore.handling.mode=json`", "json", (_dbz("string", "data.Json"),)),
             Row("uuid", "", "uuid", (_dbz("string", "data.Uuid"),)),

@@ -29,6 +29,16 @@ def readable(logical: Logical, value: Any) -> Any:
         return value
 
 
+def _bigint(logical: Logical, value: Number) -> Number:
+    number = int(value.text)
+    return Number(str(number + 2**64)) if logical.unsigned and number < 0 else value
+
+
+def _boolean(_: Logical, value: Any) -> Any:
+    """A TINYINT(1) of a snapshot is 0 or 1."""
+    return {"0": False, "1": True}[value.text] if isinstance(value, Number) else value
+
+
 def _decimal(logical: Logical, value: Any) -> Any:
     is_plain = logical.encoding not in ("base64", "connect") or isinstance(value, Number)
     return value if is_plain else _unscaled(value, logical.scale or 0)
@@ -68,6 +78,8 @@ def _elapsed(value: Number, per_second: int) -> timedelta:
 
 
 _READERS: Mapping[str, Callable[[Logical, Any], Any]] = {
+    "bigint": _bigint,
+    "boolean": _boolean,
     "decimal": _decimal,
     "variable_decimal": _variable_decimal,
     "date": _date,

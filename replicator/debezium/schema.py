@@ -1,13 +1,13 @@
 """Forms: records that are decoded alike, and the fields that each of them has (debezium.md A2, A3, G2).
 
 Types come from the record's own schema block; without one from the declaration, then from what the table already
-has, then from inference (types.md Y3).
+has, then from inference (types.md Y3). What no schema block can say is declared beside it: see :func:`settled`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,11 @@ from replicator.debezium.logical import Field, Logical, parse_logical
 from replicator.spec import Column, Declaration
 
 METADATA_PREFIX = "__"
+
+_BESIDE_A_SCHEMA = frozenset({("bigint", Logical("bigint", unsigned=True)), ("smallint", Logical("boolean"))})
+"""Types of a schema block with what a declaration makes of them: a BIGINT UNSIGNED comes as a signed one (section 5),
+and MySQL's TINYINT(1) as a number from a snapshot, as a boolean from the stream (section 2).
+"""
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,11 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
     payload = ("payload",) if example.wrapped else ()
     path = payload if example.flat else (*payload, "after")
-    fields, raw = _described(example), frozenset[str]()
+    declared = {column.name: _declared(column) for column in declaration.columns}
+    fields, raw = _described(example, declared), frozenset[str]()
     image_fields = fields or ()
     if fields is None:
-        image_fields, raw = _undescribed(example, declaration, known)
+        image_fields, raw = _undescribed(example, declared, known)
         fields = tuple(field for field in image_fields if field.name in example.row_names)
     by_name = {field.name: field for field in fields}
     return Form(
@@ -70,25 +76,40 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
         path=path,
         key_path=("payload",) if example.key_wrapped else (),
         fields=fields,
-        key_fields=_key(example, declaration, by_name, known),
+        key_fields=_key(example, declared, by_name, known),
         image_fields=image_fields,
         raw=raw,
     )
 
 
-def _described(example: Example) -> tuple[Field, ...] | None:
+def settled(fields: Iterable[Field], declared: Mapping[str, Logical]) -> tuple[Field, ...]:
+    """Fields of a schema block, with what the declaration says of them that a schema block cannot."""
+    return tuple(
+        replace(field, logical=declared[field.name])
+        if (str(field.logical), declared.get(field.name)) in _BESIDE_A_SCHEMA
+        else field
+        for field in fields
+    )
+
+
+def _described(example: Example, declared: Mapping[str, Logical]) -> tuple[Field, ...] | None:
     """The columns that the record's own schema block names; None without one."""
-    block = json.loads(example.value).get("schema") if example.wrapped else None
-    if not isinstance(block, dict):
+    block = _block(example)
+    if block is None:
         return None
-    return tuple(field for field in row_fields(block) if not (example.flat and _is_metadata(field.name)))
+    own = (field for field in row_fields(block) if not (example.flat and _is_metadata(field.name)))
+    return settled(own, declared)
+
+
+def _block(example: Example) -> dict[str, Any] | None:
+    block = json.loads(example.value).get("schema") if example.wrapped else None
+    return block if isinstance(block, dict) else None
 
 
 def _undescribed(
-    example: Example, declaration: Declaration, known: Mapping[str, Logical]
+    example: Example, declared: Mapping[str, Logical], known: Mapping[str, Logical]
 ) -> tuple[tuple[Field, ...], frozenset[str]]:
     """Every column that such a record may have, those of the example first, and which of them are raw."""
-    declared = {column.name: _declared(column) for column in declaration.columns}
     fields: list[Field] = []
     raw: set[str] = set()
     columns = dict.fromkeys((*example.row_names, *declared, *known))
@@ -104,12 +125,11 @@ def _undescribed(
 
 
 def _key(
-    example: Example, declaration: Declaration, row: Mapping[str, Field], known: Mapping[str, Logical]
+    example: Example, declared: Mapping[str, Logical], row: Mapping[str, Field], known: Mapping[str, Logical]
 ) -> tuple[Field, ...]:
     block = _key_block(example)
     if block is not None:
-        return tuple(fields_of(block))
-    declared = {column.name: _declared(column) for column in declaration.columns}
+        return settled(fields_of(block), declared)
 
     def field(name: str) -> Field:
         if name in row:
@@ -136,7 +156,7 @@ def _is_metadata(name: str) -> bool:
 def lacks_schema(example: Example) -> bool:
     """Whether some of its columns, or its key's, have no type of its own."""
     has_key = example.key is None or _key_block(example) is not None
-    return _described(example) is None or not has_key
+    return _block(example) is None or not has_key
 
 
 def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[Example]:
@@ -145,6 +165,6 @@ def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[E
     return [
         example
         for example in examples
-        if _described(example) is None
+        if _block(example) is None
         and any(name not in declared and not _is_metadata(name) for name in example.row_names)
     ]

@@ -15,6 +15,7 @@ from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.jsontext import Number, loads
 from replicator.debezium.logical import Logical, parse_logical
 from replicator.debezium.readable import readable
+from replicator.debezium.schema import settled
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -154,12 +155,13 @@ class Reader:
             return None
         if not isinstance(body, dict):
             return {"key": HIDDEN if self.source.hides_some else body}
-        own = _described(fields_of, schema)
+        own = _described(fields_of, schema, types)
         return self._row(body, {**types, **own}, table)
 
     def _types(self, table: str | None, schema: Any) -> Mapping[str, Logical]:
-        declared = self.source.declaration(table).columns if table is not None else ()
-        return {c.name: parse_logical(c.type, unsigned=c.unsigned) for c in declared} | _described(row_fields, schema)
+        columns = self.source.declaration(table).columns if table is not None else ()
+        declared = {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in columns}
+        return declared | _described(row_fields, schema, declared)
 
     def _row(self, row: Any, types: Mapping[str, Logical], table: str | None) -> Row | None:
         if not isinstance(row, dict):
@@ -227,12 +229,12 @@ def _of_topic(topic: str) -> str | None:
     return ".".join(parts[-2:]) if len(parts) > 1 else None
 
 
-def _described(read: Callable[[Any], Any], schema: Any) -> dict[str, Logical]:
-    """The types that a schema block tells."""
+def _described(read: Callable[[Any], Any], schema: Any, declared: Mapping[str, Logical]) -> dict[str, Logical]:
+    """The types that a schema block tells, with what is declared beside it."""
     if not isinstance(schema, dict):
         return {}
     try:
-        return {field.name: field.logical for field in read(schema)}
+        return {field.name: field.logical for field in settled(read(schema), declared)}
     except ConfigError:
         return {}
 
