@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.cli.infer import infer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from replicator.spec import SourceSpec
     from replicator.stages.refinement import Refinement
 
-app = typer.Typer(name="schema", help="The columns of silver: what would change, and what did.", no_args_is_help=True)
+app = typer.Typer(
+    name="schema",
+    help="The columns of silver: a draft of their types, what would change, and what did.",
+    no_args_is_help=True,
+)
+
+app.command("infer")(infer)
 
 _TABLE = typer.Argument(help="<database or schema>.<table>, with <source>/ before it where two have it.")
 _Declare = Annotated[

@@ -89,7 +89,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "epoch": ("epoch:app", "Where a source's order starts anew."),
     "import": ("imports:app", "Other tools' settings as files of ours."),
     "lease": ("lease:app", "Which driver writes the lake."),
-    "schema": ("schema:app", "The columns of silver: what would change, and what did."),
+    "schema": ("schema:app", "The columns of silver: a draft of their types, what would change, and what did."),
     "tables": ("tables:app", "Which tables are kept up to date, and which are paused."),
 }
 """Module and what of it (a command, or ``app``: a group of them), and the first sentences of its help."""

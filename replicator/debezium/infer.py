@@ -74,7 +74,7 @@ def kinds(rows: Iterable[str], path: tuple[str, ...]) -> Iterator[tuple[str, str
     for text in rows:
         for name, raw in slices(text, path).items():
             if raw != "null":
-                seen.add((name, _kind(raw)))
+                seen.add((name, kind_of(raw)))
     yield from seen
 
 
@@ -92,7 +92,8 @@ def _one(seen: set[str]) -> str:
     return "double" if seen == {"bigint", "double"} else "string"
 
 
-def _kind(raw: str) -> str:
+def kind_of(raw: str) -> str:
+    """Of the text of a JSON value: ``bigint``, ``double``, ``boolean`` or ``string``."""
     if raw in ("true", "false"):
         return "boolean"
     if _INTEGER.match(raw):

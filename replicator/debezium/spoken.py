@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
@@ -63,7 +63,8 @@ class Start:
 @dataclass(frozen=True)
 class Event:
     """What a record says. ``op`` is Debezium's letter, '' of what is no change of a row: ``note`` tells what that is.
-    ``before`` and ``after`` are None where the record has none; ``position`` is the source's, in its own terms.
+    ``before`` and ``after`` are None where the record has none; ``position`` is the source's, in its own terms;
+    ``types`` are those by which the row was read, of columns that have one.
     """
 
     record: Record
@@ -74,6 +75,7 @@ class Event:
     before: Row | None = None
     after: Row | None = None
     note: str = ""
+    types: Mapping[str, Logical] = field(default_factory=dict)
 
     def changed(self) -> dict[str, tuple[Any, Any]]:
         """Columns with their values before and after: of an update that tells both images those that differ, else all
@@ -125,6 +127,7 @@ class Reader:
             key=self._key(record, types, table),
             before=self._row(body.get("before"), types, table),
             after=self._row(body.get("after"), types, table),
+            types=types,
         )
 
     def _flattened(self, record: Record, schema: Any, body: Row) -> Event:
@@ -141,8 +144,9 @@ class Reader:
         types = self._types(table, schema)
         is_gone = str(told.get("deleted", "")).lower() == "true"
         row, op = self._row(own, types, table), str(told.get("op") or "u")
-        sides = (row, None) if is_gone else (None, row)
-        return Event(record, "d" if is_gone else op, table, position(told), self._key(record, types, table), *sides)
+        before, after = (row, None) if is_gone else (None, row)
+        key = self._key(record, types, table)
+        return Event(record, "d" if is_gone else op, table, position(told), key, before, after, types=types)
 
     def _key(self, record: Record, types: Mapping[str, Logical], table: str | None = None) -> Row | None:
         table = table or _of_topic(record.topic)

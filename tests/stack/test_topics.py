@@ -101,6 +101,7 @@ def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> 
     assert said("sql", query, "--topic", topic, "--format", "csv", *ours).splitlines() == [
         "_offset,total,_op", "0,12.50,c", "1,12.70,u", "3,,d",
     ]  # fmt: skip
+    assert "  db.orders: {} # 3 records, which carry their types" in said("schema", "infer", topic, *ours).splitlines()
     seven = [f'{{"id": {number}, "message": "hi"}}' for number in (1, 2, 3, 4, 5, 6, 6)]
     create(broker, messages := f"{topic}.test_json_topic")
     produce(broker, messages, [(None, text) for text in seven])

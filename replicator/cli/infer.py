@@ -1,0 +1,75 @@
+"""``replicator schema infer``: a first draft of what is declared of tables whose records do not carry their types."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replicator.cli import console, options, topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from replicator.debezium.spoken import Record
+    from replicator.operate.drafts import Draft
+
+
+def infer(
+    context: typer.Context,
+    what: Annotated[list[str], typer.Argument(help="Files of recorded events, or topics.", metavar="WHAT...")],
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="Look at so many records of each file or partition.", metavar="N")
+    ] = 10_000,
+    brokers: options.Brokers = None,
+    env: options.Env = options.DEFAULT_ENV,
+    conf: options.Conf = None,
+    as_json: options.Json = False,
+) -> None:
+    """Draft the columns of tables from records without a schema block: YAML for --declare or conf/sources, each guess
+    with what it was made from and what else it may be.
+    """
+    from replicator.operate import drafts
+
+    seen = 0
+
+    def counted() -> Iterator[Record]:
+        nonlocal seen
+        for each in what:
+            for record in _records(context, each, limit, brokers, env, conf):
+                seen += 1
+                yield record
+
+    found = drafts.drafts(counted())
+    if as_json:
+        console.print_json([_object(each) for each in found])
+        return
+    console.print_text(drafts.as_yaml(found, f"{seen:,} records of {', '.join(what)}"))
+    if not found:
+        console.narrate("None of them changes a row of a table.", style="yellow")
+
+
+def _records(
+    context: typer.Context, what: str, limit: int, brokers: str | None, env: str, conf: Path | None
+) -> Iterator[Record]:
+    """The first records of a file, or the last of each partition of a topic."""
+    from replicator.debezium.spoken import Start
+
+    if Path(what).is_file():
+        from replicator.sources import lines
+
+        return islice(lines.of_file(Path(what)), limit)
+    from replicator import session
+    from replicator.sources.consumer import Topic
+
+    settings = topics.settings_of(env, conf, None, brokers)
+    source = topics.needed(settings, what, brokers)
+    jvm = session.jvm(settings, debug=options.debugging(context))
+    return Topic(what, source.bootstrap_servers, source.options).records(jvm, Start(last=limit), follow=False)
+
+
+def _object(draft: Draft) -> dict[str, object]:
+    columns = [{"column": name, "type": each.type, "remark": each.remark} for name, each in draft.columns.items()]
+    return {"table": draft.table, "records": draft.records, "keyless": draft.keyless, "columns": columns}

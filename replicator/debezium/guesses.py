@@ -1,0 +1,143 @@
+"""What type a column may have, by its values alone, for a person to decide (types.md Y14)."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+
+from replicator.debezium import infer
+from replicator.debezium.jsontext import Number
+from replicator.debezium.logical import parse_logical
+from replicator.debezium.readable import readable
+
+_DAY = 86_400
+_SINCE, _UNTIL = 20 * 365 * _DAY, 130 * 365 * _DAY
+"""A number is taken for a date or a time from 1990 to 2099; there are many of its size that are none."""
+
+_UNITS = {"date": 1 / _DAY, "timestamp": 1e3, "micro_timestamp": 1e6, "nano_timestamp": 1e9}
+"""How many of a type's units are a second."""
+
+_TEXTS = {
+    "decimal_string": re.compile(r"-?\d+\.\d+"),
+    "zoned_timestamp": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"),
+    "iso_date": re.compile(r"\d{4}-\d\d-\d\dZ?"),
+    "uuid": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
+    "json": re.compile(r"\s*[{\[].*[}\]]\s*", re.DOTALL),
+    "decimal": re.compile(r"(?=.{4,24}\Z)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
+}
+"""What a text of that type looks like; a decimal in Debezium's ``precise`` is at most 16 bytes in base64."""
+
+_MOST_DIGITS = 38
+_LONG = "number of more than 15 digits"
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+
+
+@dataclass
+class Values:
+    """What the values of one column have in common: how JSON writes them, the alternatives that none of them rules out,
+    the digits before and behind the point, whether some text is padded as base64 is, and one of them.
+    """
+
+    kinds: set[str] = field(default_factory=set)
+    alternatives: set[str] = field(default_factory=lambda: {*_UNITS, *_TEXTS})
+    whole: int = 0
+    scale: int = 0
+    padded: bool = False
+    one: object = None
+
+    def see(self, value: object) -> None:
+        """Another value, as ``jsontext.loads`` gives it. NULL tells nothing."""
+        if value is None:
+            return
+        self.kinds.add(_kind(value))
+        self.alternatives = {name for name in self.alternatives if _may_be(name, value)}
+        whole, behind = _digits(value)
+        self.whole, self.scale = max(self.whole, whole), max(self.scale, behind)
+        self.padded |= str(value).endswith("=")
+        self.one = value if self.one is None else self.one
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The type that holds all values and claims least, in short form; None where only their texts do, which is what an
+    undeclared column gets. ``remark`` says in one line why, and what else they may be; it tells no text of a row, since
+    the draft will lie in a repository.
+    """
+
+    type: str | None
+    remark: str = ""
+
+
+def guess(values: Values) -> Guess:
+    """Never a decimal, a date or a time: those are alternatives, for the source's table to confirm."""
+    if not values.kinds:
+        return Guess(None, "NULL wherever it came")
+    found, also = _one(values.kinds), _alternatives(values)
+    remark = f"or {', '.join(also)}" if also else ""
+    if found is not None:
+        return Guess(found, remark)
+    why = f"{' and '.join(sorted(values.kinds))}: kept as exact text"
+    return Guess(None, f"{why}; {remark}" if remark else why)
+
+
+def _alternatives(values: Values) -> list[str]:
+    possible = values.alternatives if values.padded else values.alternatives - {"decimal"}
+    told = [_told(name, values) for name in (*_UNITS, *_TEXTS) if name in possible]
+    if values.kinds <= {"bigint", "double", _LONG} and values.scale:
+        told += ["double"] if _LONG in values.kinds else []
+        told += _sized("decimal_number", values)
+    return [each for each in told if each]
+
+
+def _kind(value: object) -> str:
+    match value:
+        case Number():
+            kind = infer.kind_of(value.text)
+            return _LONG if kind == "string" else kind
+        case bool():
+            return "boolean"
+        case str():
+            return "double" if value in _NO_NUMBERS else "string"
+    return "list" if isinstance(value, list) else "object"
+
+
+def _digits(value: object) -> tuple[int, int]:
+    """How many there are before and behind the point of a number, or of a text that is one."""
+    try:
+        _, digits, exponent = Decimal(value.text if isinstance(value, Number) else str(value)).as_tuple()
+    except InvalidOperation:
+        return 0, 0
+    return (max(0, len(digits) + exponent), max(0, -exponent)) if isinstance(exponent, int) else (0, 0)
+
+
+def _one(kinds: set[str]) -> str | None:
+    if kinds == {"bigint", "double"}:
+        return "double"
+    [first, *others] = kinds
+    return first if not others and first in ("bigint", "double", "boolean", "string") else None
+
+
+def _may_be(name: str, value: object) -> bool:
+    if isinstance(value, str):
+        return name in _TEXTS and _TEXTS[name].fullmatch(value) is not None
+    if not isinstance(value, Number) or name not in _UNITS or infer.kind_of(value.text) != "bigint":
+        return False
+    return _SINCE <= int(value.text) / _UNITS[name] <= _UNTIL
+
+
+def _told(name: str, values: Values) -> str:
+    """An alternative, with what a number would be; '' where there is no such type."""
+    if name in _UNITS:
+        return f"{name} ({readable(parse_logical(name), values.one)})"
+    if name == "decimal":
+        digits = int.from_bytes(b64decode(str(values.one)), "big", signed=True)
+        return f"decimal(18,?) of the digits {digits}, bytes"
+    return ", ".join(_sized(name, values)) if name == "decimal_string" else name
+
+
+def _sized(name: str, values: Values) -> list[str]:
+    """The type with room for 18 digits, or for as many as came; nothing where no DECIMAL holds them."""
+    digits = max(18, values.whole + values.scale)
+    return [f"{name}({digits},{values.scale})"] if digits <= _MOST_DIGITS else []
