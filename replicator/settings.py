@@ -175,7 +175,7 @@ def _layers(folder: Path, env: str, problems: Problems) -> Document:
     if not folder.is_dir():
         raise ConfigError(
             f"there is no configuration folder {folder}",
-            mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is.",
+            mend="Give --conf DIR or set REPLICATOR_CONF, or run where a folder conf/ is; `replicator init` makes one.",
         )
     own = files(folder, problems)
     if not above.is_file():

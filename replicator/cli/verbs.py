@@ -30,6 +30,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "explain:explain",
         "The life of one row: its records in the source's order, what the merge did with each, the row as it stands.",
     ),
+    "init": (
+        "init:init",
+        "Make a project: a configuration that is valid, and a job per stage for spark-submit. Overwrites nothing.",
+    ),
     "jars": (
         "jars:jars",
         'Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ...',

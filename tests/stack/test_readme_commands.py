@@ -137,6 +137,7 @@ def test_your_own_events_become_tables_without_any_configuration(
         ("docs/operate.md", "Dead letters"),
         ("docs/operate.md", "Why is a row as it is?"),
         ("docs/operate.md", "A page for the wall"),
+        ("README.md", "A project of your own"),
     )
     told = typed(shell, [command for page, section in sections for command in readme.commands(section, page)])
     assert "bronze ends here" in told
@@ -147,7 +148,8 @@ def test_your_own_events_become_tables_without_any_configuration(
     assert "Declare the table's `keys`" in told
     assert "sets the row, until shop.sales.orders/0/2" in told
     assert "key_missing" in told
-    assert told.endswith("report.html\n")
+    assert "report.html\n" in told
+    assert "sources: shop\n" in told
     assert "key_missing" in (checkout / "report.html").read_text(encoding="utf-8")
 
 

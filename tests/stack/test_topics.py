@@ -110,6 +110,20 @@ def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> 
     assert told.splitlines() == ["n,d", "7,6"]
 
 
+def test_a_new_project_runs_as_it_is(
+    spark, broker: str, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`init` and the address of Kafka are all that the tables of a connector need."""
+    prefix = (conf / "prefix").read_text()
+    project = tmp_path / "project"
+    said("init", str(project), "--source", prefix)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", broker)
+    monkeypatch.chdir(project)
+    produce(broker, f"{prefix}.{TOPIC}", [('{"id":2}', change("c", {"id": 2, "total": "BOI="}, pos=16))])
+    said("run")
+    assert said("sql", "SELECT * FROM orders", "--format", "csv").splitlines() == ["id,total", "2,12.50"]
+
+
 def test_topics_end_where_both_clients_say(spark, broker: str, conf: Path) -> None:
     """Java's and librdkafka's, of every partition; ``status`` needs no Spark for it."""
     prefix = (conf / "prefix").read_text()

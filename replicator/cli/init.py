@@ -1,0 +1,75 @@
+"""``replicator init``: a folder to begin with."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from replicator.cli import console
+from replicator.errors import ConfigError
+
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+class Kinds(str, Enum):
+    """Databases that a connector captures."""
+
+    postgresql = "postgresql"
+    mysql = "mysql"
+    mariadb = "mariadb"
+    sqlserver = "sqlserver"
+    oracle = "oracle"
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where the project goes; made if need be.", metavar="DIR")],
+    source: Annotated[
+        str, typer.Option("--source", help="The topic.prefix of the Debezium connector.", metavar="NAME")
+    ],
+    kind: Annotated[
+        Optional[Kinds],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--kind", help="The source's database, for a connector that `connect apply` registers."),
+    ] = None,
+) -> None:
+    """Make a project: a configuration that is valid, and a job per stage for spark-submit. Overwrites nothing."""
+    from replicator import scaffold
+
+    if not _PREFIX.fullmatch(source):
+        raise ConfigError(
+            f"--source {source!r} is no topic.prefix",
+            mend="It has letters, digits, dots, hyphens and underscores only.",
+        )
+    files = {folder / path: text for path, text in scaffold.project(source, kind and kind.value).items()}
+    there = next((path for path in files if path.exists()), None)
+    if there is not None:
+        raise ConfigError(
+            "the file is there already", where=str(there), mend="Give another folder; nothing was written."
+        )
+    for path, text in files.items():
+        _write(path, text)
+        console.print_text(str(path))
+    console.narrate(_next(folder))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(path)) from error
+
+
+def _next(folder: Path) -> str:
+    return f"""
+Say where Kafka and the lake are in {folder / "conf" / "base.yaml"}, then, in {folder}:
+
+  replicator validate         is everything well said?
+  replicator doctor           is everything there that a run needs?
+  replicator run              bronze and silver of all tables; --continuous goes on
+  replicator status           how far every table is
+
+Models of gold are files in conf/models: one SELECT, and beside it what must hold of its rows."""

@@ -1,0 +1,72 @@
+"""``replicator init``: what a new project begins with is right as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from replicator import settings
+from replicator.connect.configuration import configuration
+from replicator.connectorkeys import Kind
+from replicator.errors import ConfigError
+from replicator.scaffold import STAGES
+from tests import readme
+from tests.cli import said
+
+
+@pytest.mark.parametrize("kind", [None, *get_args(Kind)])
+@pytest.mark.parametrize("name", ["shop", "eu.shop-1", "123", "yes"])
+def test_a_new_project_is_valid(tmp_path: Path, name: str, kind: str | None) -> None:
+    """Whatever the source is called, and of each kind of database; with a kind it says how the source is captured."""
+    folder = tmp_path / "new" / "project"
+    wanted = () if kind is None else ("--kind", kind)
+    made = said("init", str(folder), "--source", name, *wanted).splitlines()
+    assert sorted(made) == sorted(str(path) for path in folder.rglob("*") if path.is_file())
+    said("validate", "--conf", str(folder / "conf"))
+    [source] = settings.load(folder / "conf", "local", {}).sources
+    assert source.name == name
+    assert source.matches(f"{name}.sales.orders")
+    assert (None if source.connector is None else source.connector.kind) == kind
+    if source.connector is not None:
+        assert configuration(source.connector)["topic.prefix"] == name
+
+
+def test_what_it_shows_in_comments_is_valid_too(tmp_path: Path) -> None:
+    """A reader takes away the signs and has a target, a narrower source and a declared table."""
+    said("init", str(tmp_path), "--source", "shop", "--kind", "mysql")
+    for path in (tmp_path / "conf/base.yaml", tmp_path / "conf/sources/shop.yaml"):
+        text = re.sub(r"^(targets|tables): {}$", r"\1:", path.read_text(), flags=re.MULTILINE)
+        text = re.sub(r"^# (?=warehouse:|sales\.orders:|  )", "  ", text, flags=re.MULTILINE)
+        path.write_text(text.replace("# include:", "include:"))
+    found = settings.load(tmp_path / "conf", "local", {"WAREHOUSE_PASSWORD": "secret"})
+    assert found.target("warehouse").kind == "postgres"
+    [source] = found.sources
+    assert not source.matches("shop.sales.lines")
+    declared = source.declaration("sales.orders")
+    assert ([column.name for column in declared.columns], declared.keys) == (["id", "placed", "total"], ("id",))
+    assert declared.has_history
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_its_jobs_are_ours(tmp_path: Path, stage: str) -> None:
+    """`spark-submit jobs/silver.py` is the same in a project as in this checkout, but for its first line."""
+    said("init", str(tmp_path), "--source", "shop")
+    made, ours = ((at / "jobs" / f"{stage}.py").read_text().splitlines() for at in (tmp_path, readme.ROOT))
+    assert made[1:] == ours[1:]
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    """One file that is there, and none is written; nor where there can be no folder, or the source has no such name."""
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf/base.yaml").write_text("mine")
+    with pytest.raises(ConfigError, match="is there already"):
+        said("init", str(tmp_path), "--source", "shop", code=2)
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["base.yaml"]
+    with pytest.raises(ConfigError, match="cannot be written: Not a directory"):
+        said("init", str(tmp_path / "conf/base.yaml/new"), "--source", "shop", code=2)
+    with pytest.raises(ConfigError, match="is no topic"):
+        said("init", str(tmp_path / "new"), "--source", "shop/eu", code=2)
+    assert not (tmp_path / "new").exists()
