@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from replicator import registry
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
+from replicator.debezium import lossy
 
 if TYPE_CHECKING:
     from replicator.settings import Settings
 
 
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Check configuration, sources and models; exit 2 and list everything that is wrong."""
+    """Check configuration, sources and models; exit 2 and list everything that is wrong. What is lossy by nature is
+    listed too.
+    """
     settings = options.settings(env, conf)
     for target in settings.targets.values():
         registry.check("sink", target.kind)
@@ -37,4 +40,5 @@ def _found(settings: Settings) -> dict[str, list[str]]:
         "targets": list(settings.targets),
         "feeds": [feed.name for feed in settings.feeds],
         "connectors": [source.connector.name for source in settings.sources if source.connector is not None],
+        "lossy": [line for source in settings.sources for line in lossy.told(source)],
     }

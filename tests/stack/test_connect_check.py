@@ -165,6 +165,7 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
     for statement in (
         f"CREATE TABLE {NAME}.keyless (id int)",
         f"CREATE TABLE {NAME}.hosts (id int PRIMARY KEY, at inet6)",
+        f"CREATE TABLE {NAME}.hits (id bigint unsigned PRIMARY KEY)",
         f"CREATE TABLE {NAME}.old (id int PRIMARY KEY) ENGINE = MyISAM",
         f"CREATE TABLE {NAME}.children (id int PRIMARY KEY, fine int REFERENCES {NAME}.fine (id) ON DELETE CASCADE)",
         "SET GLOBAL binlog_format = 'MIXED'",
@@ -181,13 +182,15 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
         ("", "advice", "grants"),
         ("keyless", "mend", "key"),
         ("hosts", "mend", "type"),
+        ("hits", "advice", "type"),
         ("old", "advice", "engine"),
         ("children", "advice", "cascade"),
     }
     for each in told:
-        if each["what"] not in ("key", "cascade"):
+        if each["what"] not in ("key", "cascade") and "columns:" not in each["fix"]:
             maria.execute(each["fix"].partition(" --")[0])
     assert {(each["table"], each["what"]) for each in found(tmp_path, 1)} == {
         (f"{NAME}.keyless", "key"),
+        (f"{NAME}.hits", "type"),
         (f"{NAME}.children", "cascade"),
     }

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from replicator.debezium import lossy
 from replicator.debezium.connect_schema import fields_of, logical_of, row_fields
 from replicator.debezium.logical import Field, Logical, Modes, parse_logical, spark_type
 from replicator.debezium.widening import common, family, widen
 from replicator.errors import ConfigError
+from replicator.spec import Column, Connector, Declaration, SourceSpec
 
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
 CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium."
@@ -306,3 +308,16 @@ def test_every_recorded_schema_block_is_understood():
     for block in blocks.values():
         for field in row_fields(block):
             assert spark_type(field.logical)
+
+
+def test_what_is_lost_by_nature_is_told_by_column_and_setting() -> None:
+    """Y6: whoever declares a type of nanoseconds, or has decimals come as doubles, is told what that costs."""
+    columns = (Column("at", "nano_timestamp"), Column("id", "bigint"), Column("times", "array<nano_time>"))
+    config = {"decimal.handling.mode": "double", "time.precision.mode": "adaptive"}
+    connector = Connector("s", "postgresql", "s", "h", 5432, "dbz", "${env:P}", databases=("shop",), config=config)
+    told = list(lossy.told(SourceSpec("s", ".*", tables=(Declaration("db.t", columns),), connector=connector)))
+    assert told == [
+        "s: decimal.handling.mode is double: decimals keep some 15 digits",
+        "s/db.t.at is nano_timestamp: cut to microseconds",
+        "s/db.t.times is array<nano_time>: cut to microseconds",
+    ]

@@ -34,6 +34,7 @@ def of_mariadb(variables: dict[str, str] | None = None, **changed: Any) -> dict[
             {"name": "other.log", "engine": "Aria", "key_count": 0},
         ],
         "unknown_types": [{"name": "other.hosts", "col": "at", "type": "inet6"}],
+        "unsigned": [{"name": "other.hits", "col": "n"}],
         "cascades": [{"name": "other.lines", "parent": "orders"}],
         "privileges": [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED],
     } | changed
@@ -71,6 +72,23 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(variables, changed, 
     [found] = bad(binlog.judge(of_mariadb(variables, **changed), MARIADB))
     assert found[:2] == (level, what)
     assert fix in found[2]
+
+
+@pytest.mark.parametrize(
+    ("config", "levels"),
+    [
+        ({}, ["advice"]),
+        ({"bigint.unsigned.handling.mode": "long"}, ["advice"]),
+        ({"bigint.unsigned.handling.mode": "precise"}, []),
+        ({"datatype.propagate.source.type": ".+\\.BIGINT UNSIGNED"}, []),
+    ],
+)
+def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config, levels):
+    """types.md section 5: unless the connector sends a decimal, or says in its schema that the column is unsigned."""
+    told = of_mariadb(unsigned=[{"name": "shop.orders", "col": "id"}])
+    found = bad(binlog.judge(told, replace(MARIADB, config=config)))
+    assert [(level, what) for level, what, _ in found] == [(level, "type") for level in levels]
+    assert all("{id: {type: bigint, unsigned: true}}" in fix for _, _, fix in found)
 
 
 def test_rights_of_a_binlog_reader_are_told_both_ways():

@@ -35,6 +35,11 @@ SELECT concat(t.table_schema, '.', t.table_name) AS name, t.engine AS engine,
 SELECT concat(table_schema, '.', table_name) AS name, column_name AS col, data_type AS type
   FROM information_schema.columns WHERE data_type IN ('inet4', 'inet6') AND {_USERS_TABLES}
 """,  # noqa: S608 - made of constants
+    "unsigned": f"""
+SELECT concat(table_schema, '.', table_name) AS name, column_name AS col
+  FROM information_schema.columns
+ WHERE data_type = 'bigint' AND lower(column_type) LIKE '%unsigned%' AND {_USERS_TABLES}
+""",  # noqa: S608 - made of constants
     "cascades": """
 SELECT concat(constraint_schema, '.', table_name) AS name, referenced_table_name AS parent
   FROM information_schema.referential_constraints
@@ -52,6 +57,8 @@ _NEEDED = ("SELECT", "RELOAD", "SHOW DATABASES", "REPLICATION SLAVE", "REPLICATI
 _ALIKE = {"BINLOG MONITOR": "REPLICATION CLIENT", "FLUSH_TABLES": "RELOAD", "FLUSH TABLES": "RELOAD"}
 _HARMLESS = frozenset({*_NEEDED, "LOCK TABLES", "USAGE", "SHOW VIEW", "SLAVE MONITOR", "PROCESS"})
 _SHORTEST = 3 * 86_400
+_TELL_TYPES = ("column.propagate.source.type", "datatype.propagate.source.type")
+"""With these the schema block of a column says that it is unsigned."""
 
 
 def judge(answers: Answers, connector: Connector) -> list[Finding]:
@@ -63,6 +70,7 @@ def judge(answers: Answers, connector: Connector) -> list[Finding]:
         *_privileges(answers["privileges"], connector, sorted({name.split(".")[0] for name in captured})),
         *_tables([row for row in answers["tables"] or () if row["name"] in captured]),
         *_types(answers["unknown_types"] or (), connector),
+        *_unsigned(answers["unsigned"] or (), connector),
         *_cascades(answers["cascades"] or (), captured),
         *absent(connector, every),
     ]
@@ -153,6 +161,18 @@ def _types(told: Rows, connector: Connector) -> Iterator[Finding]:
             said = f"{row['col']} is {row['type'].upper()}, which the connector fails on"
             fix = f"ALTER TABLE {_quoted(row['name'])} MODIFY {_quoted(row['col'])} VARCHAR(45); -- or except_tables"
             yield Finding("type", MEND, said, fix, row["name"])
+
+
+def _unsigned(told: Rows, connector: Connector) -> Iterator[Finding]:
+    """Numbers that the connector's default sends as signed ones (types.md section 5)."""
+    config = connector.config
+    if config.get("bigint.unsigned.handling.mode") == "precise" or any(key in config for key in _TELL_TYPES):
+        return
+    for row in told:
+        if _takes(connector, row["name"]):
+            said = f"{row['col']} is BIGINT UNSIGNED: from 2^63 on it comes as a negative number"
+            fix = f"columns: {{{row['col']}: {{type: bigint, unsigned: true}}}} -- of the table, in the source's file"
+            yield Finding("type", ADVICE, said, fix, row["name"])
 
 
 def _cascades(told: Rows, captured: list[str]) -> Iterator[Finding]:

@@ -1,0 +1,41 @@
+"""What is lost by nature between a source and silver, by what is configured (types.md Y6): nothing here is a fault, and
+nothing of it can be got back later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from replicator.debezium.logical import Logical, parse_logical
+from replicator.spec import SourceSpec
+
+_TYPES: Mapping[str, str] = {
+    "nano_time": "cut to microseconds",
+    "nano_timestamp": "cut to microseconds",
+    "micro_duration": "the length of its months and years is the connector's",
+    "nano_duration": "the length of its months and years is the connector's",
+}
+_SETTINGS: Mapping[tuple[str, str], str] = {
+    ("decimal.handling.mode", "double"): "decimals keep some 15 digits",
+    ("time.precision.mode", "connect"): "times are cut to milliseconds",
+    ("interval.handling.mode", "numeric"): "the length of an interval's months and years is the connector's",
+}
+
+
+def told(source: SourceSpec) -> Iterator[str]:
+    """A line per setting of the source's connector, and per declared column."""
+    config = {} if source.connector is None else source.connector.config
+    for (key, value), loss in _SETTINGS.items():
+        if config.get(key) == value:
+            yield f"{source.name}: {key} is {value}: {loss}"
+    for table in source.tables:
+        for column in table.columns:
+            for loss in _of(parse_logical(column.type, unsigned=column.unsigned)):
+                yield f"{source.name}/{table.table}.{column.name} is {column.type}: {loss}"
+
+
+def _of(logical: Logical) -> Iterator[str]:
+    if logical.element is not None:
+        yield from _of(logical.element)
+    elif logical.name in _TYPES:
+        yield _TYPES[logical.name]
