@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from replicator.cli import console, options, topics
+from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from replicator.debezium.spoken import Record
+    from replicator.glances import Database
     from replicator.operate.drafts import Draft
+    from replicator.settings import Settings
 
 
 def infer(
@@ -23,6 +26,10 @@ def infer(
     limit: Annotated[
         int, typer.Option("--limit", min=1, help="Look at so many records of each file or partition.", metavar="N")
     ] = 10_000,
+    source: Annotated[
+        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+        typer.Option("--source", help="Ask the database of this source how its columns are defined.", metavar="NAME"),
+    ] = None,
     brokers: options.Brokers = None,
     env: options.Env = options.DEFAULT_ENV,
     conf: options.Conf = None,
@@ -42,7 +49,12 @@ def infer(
                 seen += 1
                 yield record
 
-    found = drafts.drafts(counted())
+    if source is None:
+        found = drafts.drafts(counted())
+    else:
+        kind, database = _database(options.settings(env, conf), source)
+        with database.glance() as glance:
+            found = drafts.drafts(counted(), kind, drafts.definitions(glance))
     if as_json:
         console.print_json([_object(each) for each in found])
         return
@@ -68,6 +80,20 @@ def _records(
     source = topics.needed(settings, what, brokers)
     jvm = session.jvm(settings, debug=options.debugging(context))
     return Topic(what, source.bootstrap_servers, source.options).records(jvm, Start(last=limit), follow=False)
+
+
+def _database(settings: Settings, name: str) -> tuple[str, Database]:
+    """The database of a source, and of which kind it is. Raises ConfigError where its file names none that is asked."""
+    from replicator import registry
+
+    login = settings.source(name).database
+    if login is None:
+        raise ConfigError(
+            "the source's file says nothing of its `database`", where=name, mend="Add it: docs/databases.md."
+        )
+    if login.kind not in registry.CLASSES["database"]:
+        raise ConfigError(f"{login.kind} is not asked for definitions", where=name, mend="Leave --source out.")
+    return login.kind, registry.load("database", login.kind)(login)
 
 
 def _object(draft: Draft) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 
@@ -16,7 +17,7 @@ _DAY = 86_400
 _SINCE, _UNTIL = 20 * 365 * _DAY, 130 * 365 * _DAY
 """A number is taken for a date or a time from 1990 to 2099; there are many of its size that are none."""
 
-_UNITS = {"date": 1 / _DAY, "timestamp": 1e3, "micro_timestamp": 1e6, "nano_timestamp": 1e9}
+UNITS = {"date": 1 / _DAY, "timestamp": 1e3, "micro_timestamp": 1e6, "nano_timestamp": 1e9}
 """How many of a type's units are a second."""
 
 _TEXTS = {
@@ -29,34 +30,56 @@ _TEXTS = {
 }
 """What a text of that type looks like; a decimal in Debezium's ``precise`` is at most 16 bytes in base64."""
 
+_SHAPES = {
+    **_TEXTS,
+    "numeral": re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?|NaN|NAN|(POSITIVE_|NEGATIVE_)INFINITY"),
+    "hex": re.compile(r"([0-9a-f]{2})*"),
+    "base64": re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
+    "base64url": re.compile(r"([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}(==)?|[A-Za-z0-9_-]{3}=?)?"),
+}
+"""The same, and of what no type is guessed by alone."""
+
 _MOST_DIGITS = 38
-_LONG = "number of more than 15 digits"
+LONG = "number of more than 15 digits"
 _NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 @dataclass
 class Values:
-    """What the values of one column have in common: how JSON writes them, the alternatives that none of them rules out,
-    the digits before and behind the point, whether some text is padded as base64 is, and one of them.
+    """What the values of one column have in common: how JSON writes them, the ``shapes`` that none of them rules out,
+    the digits before and behind the point, whether some text is ``filled``, and ``padded`` as base64 is, one of the
+    values, and the same of what is in lists. Of whole numbers how many are ``likely`` dates or times, by unit, and the
+    largest.
     """
 
     kinds: set[str] = field(default_factory=set)
-    alternatives: set[str] = field(default_factory=lambda: {*_UNITS, *_TEXTS})
+    shapes: set[str] = field(default_factory=lambda: {*UNITS, *_SHAPES})
     whole: int = 0
     scale: int = 0
+    filled: bool = False
     padded: bool = False
     one: object = None
+    items: Values | None = None
+    likely: Counter[str] = field(default_factory=Counter)
+    largest: int = 0
 
     def see(self, value: object) -> None:
         """Another value, as ``jsontext.loads`` gives it. NULL tells nothing."""
         if value is None:
             return
         self.kinds.add(_kind(value))
-        self.alternatives = {name for name in self.alternatives if _may_be(name, value)}
+        self.shapes = {name for name in self.shapes if _may_be(name, value)}
         whole, behind = _digits(value)
         self.whole, self.scale = max(self.whole, whole), max(self.scale, behind)
+        self.filled |= value != ""
         self.padded |= str(value).endswith("=")
         self.one = value if self.one is None else self.one
+        if isinstance(value, Number) and infer.kind_of(value.text) == "bigint":
+            self.likely.update(name for name in UNITS if _may_be(name, value))
+            self.largest = max(self.largest, abs(int(value.text)))
+        for item in value if isinstance(value, list) else ():
+            self.items = self.items or Values()
+            self.items.see(item)
 
 
 @dataclass(frozen=True)
@@ -83,10 +106,10 @@ def guess(values: Values) -> Guess:
 
 
 def _alternatives(values: Values) -> list[str]:
-    possible = values.alternatives if values.padded else values.alternatives - {"decimal"}
-    told = [_told(name, values) for name in (*_UNITS, *_TEXTS) if name in possible]
-    if values.kinds <= {"bigint", "double", _LONG} and values.scale:
-        told += ["double"] if _LONG in values.kinds else []
+    possible = values.shapes if values.padded else values.shapes - {"decimal"}
+    told = [_told(name, values) for name in (*UNITS, *_TEXTS) if name in possible]
+    if values.kinds <= {"bigint", "double", LONG} and values.scale:
+        told += ["double"] if LONG in values.kinds else []
         told += _sized("decimal_number", values)
     return [each for each in told if each]
 
@@ -95,7 +118,7 @@ def _kind(value: object) -> str:
     match value:
         case Number():
             kind = infer.kind_of(value.text)
-            return _LONG if kind == "string" else kind
+            return LONG if kind == "string" else kind
         case bool():
             return "boolean"
         case str():
@@ -121,15 +144,15 @@ def _one(kinds: set[str]) -> str | None:
 
 def _may_be(name: str, value: object) -> bool:
     if isinstance(value, str):
-        return name in _TEXTS and _TEXTS[name].fullmatch(value) is not None
-    if not isinstance(value, Number) or name not in _UNITS or infer.kind_of(value.text) != "bigint":
+        return name in _SHAPES and _SHAPES[name].fullmatch(value) is not None
+    if not isinstance(value, Number) or name not in UNITS or infer.kind_of(value.text) != "bigint":
         return False
-    return _SINCE <= int(value.text) / _UNITS[name] <= _UNTIL
+    return _SINCE <= int(value.text) / UNITS[name] <= _UNTIL
 
 
 def _told(name: str, values: Values) -> str:
     """An alternative, with what a number would be; '' where there is no such type."""
-    if name in _UNITS:
+    if name in UNITS:
         return f"{name} ({readable(parse_logical(name), values.one)})"
     if name == "decimal":
         digits = int.from_bytes(b64decode(str(values.one)), "big", signed=True)

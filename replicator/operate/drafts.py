@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import yaml
 
+from replicator.databases.meant import meant
+from replicator.debezium.confirming import confirmed
 from replicator.debezium.guesses import Guess, Values, guess
 from replicator.debezium.spoken import UNSENT, Event, Reader, Record
+from replicator.errors import TableMissing
+from replicator.glances import Glance
 
 _CHANGES = ("c", "r", "u", "d")
+
+Definitions = Callable[[str], Mapping[str, str]]
+"""The columns of a table, with their types in the source's own words; none where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +47,35 @@ class _Sample:
                     self.columns.setdefault(name, Values()).see(value)
 
 
-def drafts(records: Iterable[Record]) -> list[Draft]:
-    """One for each table that some record changes a row of, by name."""
+def drafts(records: Iterable[Record], kind: str = "", defined: Definitions = lambda _: {}) -> list[Draft]:
+    """One for each table that some record changes a row of, by name. Where the source, a database of that ``kind``,
+    says how a column is ``defined``, its values only choose between what that may mean.
+    """
     reader, samples = Reader(), dict[str, _Sample]()
     for event in map(reader.event, records):
         if event.op in _CHANGES and event.table is not None:
             samples.setdefault(event.table, _Sample()).take(event)
-    return [
-        Draft(table, each.records, {name: guess(values) for name, values in each.columns.items()}, each.keyless)
-        for table, each in sorted(samples.items())
-    ]
+    return [_draft(table, each, kind, defined(table)) for table, each in sorted(samples.items())]
+
+
+def definitions(glance: Glance) -> Definitions:
+    """Those of a database as it is at this moment."""
+
+    def of(table: str) -> Mapping[str, str]:
+        try:
+            return {held.name: held.type for held in glance.columns(table)}
+        except TableMissing:
+            return {}
+
+    return of
+
+
+def _draft(table: str, sample: _Sample, kind: str, defined: Mapping[str, str]) -> Draft:
+    columns = {
+        name: confirmed(values, meant(kind, defined[name]), defined[name]) if name in defined else guess(values)
+        for name, values in sample.columns.items()
+    }
+    return Draft(table, sample.records, columns, sample.keyless)
 
 
 def as_yaml(found: Iterable[Draft], read: str) -> str:

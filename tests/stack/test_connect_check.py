@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from infra.sample_source import log_in
+from tests.builders import envelope
 from tests.cli import said
 
 pytestmark = pytest.mark.stack
@@ -88,6 +89,16 @@ def found(conf: Path, code: int) -> list[dict[str, Any]]:
     return [each for each in json.loads(told) if each["level"] != "ok"]
 
 
+def drafted(conf: Path, row: dict[str, Any]) -> dict[str, str]:
+    """What ``schema infer`` says of a record of the table ``typed``, whose definition it asks for."""
+    told = {"topic": f"{NAME}.typed", "partition": 0, "offset": 0, "key": '{"id": 1}'}
+    events = conf / "events.jsonl"
+    events.write_text(json.dumps({**told, "payload": json.dumps(envelope("c", row, table=f"{NAME}.typed"))}) + "\n")
+    asked = ("--source", NAME, "--conf", str(conf), "--env", "dev", "--json")
+    [draft] = json.loads(said("schema", "infer", str(events), *asked))
+    return {column["column"]: column["type"] for column in draft["columns"]}
+
+
 @pytest.fixture
 def postgres(serving: Any) -> Iterator[Any]:
     """Statements for the superuser; what they made is gone afterwards."""
@@ -148,6 +159,20 @@ def maria(endpoints: Any) -> Iterator[Any]:
             cursor.execute(f"DROP USER IF EXISTS {ROLE}@'127.0.0.1'")
 
 
+def test_a_draft_asks_postgresql_for_its_definitions(postgres: Any, serving: Any, tmp_path: Path) -> None:
+    """Domains and enums are what they are made of; the record says how the connector writes decimals and times."""
+    admin = serving.postgres_admin
+    configure(tmp_path, "postgresql", admin, {"dbname": admin.database}, {"database": admin.database})
+    postgres.execute(FINE)
+    postgres.execute(
+        f"CREATE TYPE {NAME}.mood AS ENUM ('ok'); CREATE DOMAIN {NAME}.count AS int;"
+        f"CREATE TABLE {NAME}.typed (id {NAME}.count PRIMARY KEY, total numeric(10,2), at timestamp, mood {NAME}.mood)"
+    )
+    row = {"id": 1, "total": "12.50", "at": 1767225600000, "mood": "ok", "gone": 1}
+    types = {"id": "int", "total": "decimal_string(10,2)", "at": "timestamp", "mood": "enum", "gone": "bigint"}
+    assert drafted(tmp_path, row) == types
+
+
 def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
     maria: Any, endpoints: Any, tmp_path: Path
 ) -> None:
@@ -194,3 +219,15 @@ def test_seeded_faults_of_mariadb_are_found_and_mended_by_their_own_sql(
         (f"{NAME}.hits", "type"),
         (f"{NAME}.children", "cascade"),
     }
+
+
+def test_a_draft_asks_mariadb_for_its_definitions(maria: Any, endpoints: Any, tmp_path: Path) -> None:
+    """A table that the database has not got is guessed at by its values."""
+    configure(tmp_path, "mariadb", endpoints.mariadb, {}, {"databases": [NAME], "server_id": 77})
+    row = {"id": 1, "total": "BNI=", "paid": 1, "at": "2026-01-01T00:00:00Z"}
+    assert drafted(tmp_path, row) == {"id": "bigint", "total": "string", "paid": "bigint", "at": "string"}
+    maria.execute(f"CREATE DATABASE {NAME}")
+    columns = "id bigint unsigned PRIMARY KEY, total decimal(10,2), paid boolean, at timestamp"
+    maria.execute(f"CREATE TABLE {NAME}.typed ({columns})")
+    types = {"id": "bigint unsigned", "total": "decimal(10,2)", "paid": "smallint", "at": "zoned_timestamp"}
+    assert drafted(tmp_path, row) == types
