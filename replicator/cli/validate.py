@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
-    """Check configuration, sources and models; exit 2 and list everything that is wrong. What is lossy by nature is
-    listed too.
+    """Check configuration, sources and models; exit 2 and list everything that is wrong.
+
+    What is lossy by nature, by types that are declared and settings of connectors, is listed too.
     """
     settings = options.settings(env, conf)
     for target in settings.targets.values():
