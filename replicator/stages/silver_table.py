@@ -216,6 +216,8 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         if batch.purged is not None and batch.partial:
             stored = at.silver.read(spark, table)
             folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
+        if batch.truncated.watermark is not None and batch.partial:
+            folded = truncate.cleared(folded, batch.truncated.watermark)
         failpoints.hit("silver.changes_folded")
         result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         failpoints.hit("silver.merged")

@@ -19,6 +19,13 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
     return changes.where(F.col("_seq") > mark)
 
 
+def cleared(rows: DataFrame, mark: str) -> DataFrame:
+    """Folded rows above the truncate at ``mark``: what nobody knows of them went with it (T2)."""
+    places = F.transform_values("_column_seq", lambda _, place: F.greatest(place, F.lit(f"{mark}-")))
+    own = {"_column_seq": places.alias("_column_seq")}
+    return rows.select(*[own.get(column, F.col(names.spark(column))) for column in rows.columns])
+
+
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:
     """A change that deletes at ``mark`` for each row that the truncate reaches: older ones, and those with older
     columns.
