@@ -27,6 +27,8 @@ _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
 _JSON_SPACE = " \t\r\n"
+_WRAPPER = r'^\s*+\{\s*+"schema"\s*+:\s*+\{'
+"""How a converter begins a wrapper around what has a schema."""
 
 AS_THEY_LOOK = Reading()
 """Nothing is declared of the records."""
@@ -57,10 +59,10 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
-    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), _forms(), _judgements(rows))
-    for step in steps:
+    told = (_names(), _positions(binlog), _forms(), _judgements(rows))
+    for step in (_heads(), _wrapped(), _bodies(), _operations(rows), *told):
         described = described.select("*", *step)
-        if reading.shards and step is steps[3]:
+        if reading.shards and step is told[0]:
             described = described.withColumn("table", _gathered(reading.shards))
     held = unavailable.in_record(F.col("value"), Placeholder(reading.placeholder))
     said = described.withColumn("held", held).withColumn("told", F.lit(False))
@@ -118,19 +120,30 @@ def _may_have(text: Column, name: str) -> Column:
 
 
 @cache
+def _wrapped() -> tuple[Column, ...]:
+    """Whether the record is in a converter's wrapper. A flattened row, too, may have a column ``payload`` that holds an
+    object: a wrapper holds an envelope, or begins with a schema, or has nothing beside the two.
+    """
+    head, value = F.col("_head"), F.col("value")
+    inside = head["payload"]
+    is_envelope = inside["op"].isNotNull() & inside["source"].isNotNull()
+    is_alone = F.array_sort(F.json_object_keys(value)) == F.array(F.lit("payload"), F.lit("schema"))
+    is_wrapper = is_envelope | value.rlike(_WRAPPER) | is_alone
+    return (F.coalesce(inside.isNotNull() & head["op"].isNull() & is_wrapper, F.lit(False)).alias("wrapped"),)
+
+
+@cache
 def _bodies() -> tuple[Column, ...]:
     """The record without its schema wrapper."""
-    wrapped = F.col("_head.payload").isNotNull() & F.col("_head.op").isNull()
-    head, flat = F.col("_head"), F.col("_marks")
+    wrapped, head, flat = F.col("wrapped"), F.col("_head"), F.col("_marks")
     body = F.when(wrapped, _fields_of(head["payload"], _BODY)).otherwise(_fields_of(head, _BODY))
     marks = F.when(wrapped, flat["payload"]).otherwise(_fields_of(flat, _FLAT))
     return (
-        F.coalesce(wrapped, F.lit(False)).alias("wrapped"),
         body.alias("_body"),
         F.when(wrapped, head["payload"]["after"]).otherwise(head["after"]).alias("_after"),
         F.when(flat.isNotNull(), marks).alias("_flat"),
         # what else is asked of the head: the whole of it need not go from step to step
-        head["schema"].alias("_schema"),
+        F.when(wrapped, head["schema"]).alias("_schema"),
         head["payload"].isNull().alias("_payloadless"),
     )
 

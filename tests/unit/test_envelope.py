@@ -72,6 +72,14 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "a metadata field that is no number is no position": (
         TOPIC, {"id": 1}, {"id": 1, "__deleted": "false", "__lsn": "junk", "__source_ts_ms": "2024-01-01"}, {
             "op": "u", "position": None, "source_ts_ms": None, "table": "shop.orders"}),
+    "flattened, with a column called payload that holds an object": (
+        TOPIC, {"id": 1}, FLAT | {"payload": {"id": "7", "op": "c"}}, {
+            "op": "u", "flat": True, "wrapped": False, "position": AT_4, "rewritten": True}),
+    "flattened, with columns called schema and payload": (
+        TOPIC, {"id": 1}, {"schema": "z", "payload": {"x": 1}, "id": 1, "__deleted": "false"}, {
+            "flat": True, "wrapped": False, "row_names": ["schema", "payload", "id", "__deleted"]}),
+    "flattened, in a wrapper without a schema": (TOPIC, {"id": 1}, wrapped(FLAT), {
+        "flat": True, "wrapped": True, "position": AT_4, "row_names": list(FLAT)}),
     "a bare row": (TOPIC, {"id": 1}, ROW, {
         "flat": True, "bare": True, "op": "u", "rewritten": False, "position": None, "table": "shop.orders"}),
 
