@@ -29,6 +29,13 @@ ENVELOPE_BY_OFFSET = "envelope_by_offset"
 flattened with nulls as deletes."""
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
+_SAID = {
+    ENVELOPE: "envelopes",
+    ENVELOPE_BY_OFFSET: "envelopes",
+    NULL_DELETES: "nulls",
+    REWRITTEN: "marked rows",
+    REWRITTEN_BY_OFFSET: "marked rows",
+}
 _WITHOUT_POSITIONS = (CLOUDEVENT, MONGODB)
 
 
@@ -62,10 +69,10 @@ def otherwise_declared(routes: Routes, topic: str, groups: Sequence[Row], source
     """
     deletes, before = declared_deletes(groups, source), routes.modes.get(topic)
     is_other = deletes is not None and (before == NULL_DELETES) != (deletes in _NULL_DELETES)
-    if not is_other or before not in (NULL_DELETES, REWRITTEN, REWRITTEN_BY_OFFSET):
+    if not is_other or before not in _SAID:
         return None
     return ConfigError(
-        f"the topic was read with {'nulls' if before == NULL_DELETES else 'marked rows'} as deletes until now",
+        f"the topic was read with {_SAID[before]} as deletes until now",
         where=topic,
         mend="Take `deletes` back, or start a new topic prefix: rows of the two have no common order.",
     )
@@ -219,6 +226,12 @@ def lone_deletes(routes: Routes, source: SourceSpec) -> dict[str, str | None]:
     return {topic: routes.only(topic) for topic, told in routes.tables.items() if compacted.intersection(told)}
 
 
+def _marked(routes: Routes, source: SourceSpec) -> list[str]:
+    """Topics of which only the records have told that a delete is one of them, and no null."""
+    topics = routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET, REWRITTEN, REWRITTEN_BY_OFFSET)
+    return [t for t in topics if all(source.declaration(each).deletes is None for each in routes.tables.get(t, ()))]
+
+
 def as_routed(
     records: DataFrame,
     routes: Routes,
@@ -237,6 +250,7 @@ def as_routed(
         null_deletes(routes),
         lone_deletes(routes, source),
         enveloped=sorted(enveloped),
+        marked=_marked(routes, source),
         by_time=by_time,
         scattered=scattered,
     )

@@ -221,7 +221,8 @@ def _may_be_read_otherwise(group: Row) -> bool:
     Debezium's, and stays what it is.
     """
     is_change = group["rule"] is None and group["reason"] is None
-    return is_change and bool(group["bare"] or group["truncates"])
+    is_unmarked = group["flat"] and not group["rewritten"]
+    return is_change and bool(group["bare"] or is_unmarked or group["truncates"])
 
 
 def surveyed(watch: Watch, records: DataFrame) -> tuple[list[Row], list[Row]]:

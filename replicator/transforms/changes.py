@@ -57,6 +57,7 @@ def by_mode(
     lone_deletes: Mapping[str, str | None],
     enveloped: Sequence[str],
     *,
+    marked: Sequence[str] = (),
     by_time: Sequence[str] = (),
     scattered: Sequence[str] = (),
 ) -> DataFrame:
@@ -65,15 +66,18 @@ def by_mode(
     Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
     that the topic carries, or a dead letter where it carries several (None); in ``lone_deletes`` a tombstone that
     compaction left alone is (B5); in ``enveloped`` topics an object that is no envelope and has no field of Debezium's
-    is ``unknown_shape`` (A1). Tables ``by_time`` stand in the order of ``source.ts_ms`` (Q9), unless nulls delete from
-    them: those have no time. In ``scattered`` topics, by offset in several partitions, nothing says what a truncate
-    came after (T4).
+    is ``unknown_shape`` (A1), and in ``marked`` ones any flattened row that does not say whether it is deleted: nulls
+    delete nothing there, and may be all that tells of its delete (B6). Tables ``by_time`` stand in the order of
+    ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time. In ``scattered`` topics, by offset in
+    several partitions, nothing says what a truncate came after (T4).
     """
     topic = F.col("topic")
     lone = F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
     null = lone | F.col("rule").eqNullSafe(TOMBSTONE)
     deletes = F.col("key").isNotNull() & ((topic.isin(*null_deletes) & null) | (topic.isin(*lone_deletes) & lone))
-    stray = topic.isin(*enveloped) & F.col("bare") & F.col("rule").isNull() & F.col("reason").isNull()
+    unmarked = F.col("flat") & ~F.col("rewritten")
+    strange = (topic.isin(*enveloped) & F.col("bare")) | (topic.isin(*marked) & unmarked)
+    stray = strange & F.col("rule").isNull() & F.col("reason").isNull()
     known = [F.when(topic == name, F.lit(table)) for name, table in {**lone_deletes, **null_deletes}.items()]
     carried = F.coalesce(*known, F.lit(None).cast("string"))
     timed = F.coalesce(F.col("table").isin(*by_time) & ~topic.isin(*null_deletes), F.lit(False))

@@ -20,7 +20,7 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from tests.builders import Record, bronze, envelope, record, wrapped
+from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
@@ -236,6 +236,38 @@ def test_values_without_a_schema_mean_what_they_meant_with_one(lake: Silver, bat
     assert fourth[-1] == 5000
 
 
+def test_a_declared_unsigned_column_is_one_beside_a_schema_block(exact, tmp_path: Path) -> None:
+    """Types.md section 5: the block says no more than int64, and from 2^63 on values come negative; also in a key."""
+    columns = (Column("id", "bigint", unsigned=True), Column("v", "bigint unsigned"), Column("w", "bigint unsigned"))
+    at = replace(
+        silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+    )
+    lake = Silver(exact, at)
+    fields = [{"type": "int64", "field": "id"}, {"type": "int64", "field": "v"}, {"type": "int32", "field": "w"}]
+    block = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}, {"field": "op"}]}
+    key = {"type": "struct", "fields": fields[:1]}
+    lake.take(record(ORDERS, 0, wrapped({"id": -1}, key), wrapped(envelope("c", {"id": -1, "v": -2, "w": 3}), block)))
+    assert _values(lake, "v", "w") == {Decimal(2**64 - 1): (Decimal(2**64 - 2), 3)}
+
+
+@pytest.mark.parametrize("block", [None, {"type": "struct"}])
+def test_a_column_called_as_a_metadata_field_is_one_where_it_is_declared(exact, tmp_path: Path, block: Any) -> None:
+    """F4: fields that describe the change are there only if asked for, and no column of the row is one of them."""
+    columns = (Column("id", "int"), Column("v", "int"), Column("__v", "int"))
+    at = replace(
+        silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+    )
+    lake = Silver(exact, at)
+    sent = {"id": 1, "v": 2, "__v": 3, "__deleted": "false", "__op": "c"}
+    if block is not None:
+        block = block | {"fields": [{"type": "int32", "field": name} for name in ("id", "v", "__v")]}
+        block["fields"] += [{"type": "string", "field": name} for name in ("__deleted", "__op")]
+    lake.take(record(ORDERS, 0, {"id": 1}, sent if block is None else wrapped(sent, block)))
+    stored = lake.at.silver.read(exact, lake.at.lake.silver("s", "shop.orders"))
+    assert [name for name in stored.columns if name.startswith("__")] == ["__v"]
+    assert _values(lake, "v", "__v") == {1: (2, 3)}
+
+
 def test_a_column_that_was_written_in_several_ways_stops_the_table_without_a_schema(lake: Silver) -> None:
     """A3: nobody can tell which of them is meant, though the column has one type at rest."""
     lake = _undeclared(lake)
@@ -329,6 +361,28 @@ def test_a_truncate_deletes_what_is_older_wherever_it_stands(lake: Silver) -> No
     assert {key: held for key, held in lake.rows().items() if not held[1]} == {4: (4, False)}
 
 
+@pytest.mark.parametrize("batches", [[[0, 1, 2]], [[0], [1], [2]], [[2], [1], [0]], [[0, 2], [1]]], ids=str)
+def test_what_a_row_above_a_truncate_does_not_know_went_with_it(
+    exact, tmp_path: Path, batches: list[list[int]]
+) -> None:
+    """T2, P12: the same bytes in whatever order and batches the three come."""
+    sent = [
+        record(ORDERS, 0, {"id": 1}, envelope("c", {"id": 1, "v": 1, "b": "x"}, pos=10)),
+        record(ORDERS, 1, None, envelope("t", pos=20)),
+        record(ORDERS, 2, {"id": 1}, envelope("u", {"id": 1, "v": 2, "b": UNSENT}, pos=30)),
+    ]
+    columns = (Column("id", "int"), Column("v", "int"), Column("b", "string"))
+    at = replace(
+        silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+    )
+    lake = Silver(exact, at)
+    for batch in batches:
+        lake.take(*[sent[number] for number in batch])
+    [found] = _values(lake, "v", "b", "_column_seq").values()
+    assert found[:2] == (2, None)
+    assert found[2] == {"b": f"0000{1:08x}{20:012x}{0:016x}{1:016x}-"}
+
+
 def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carries(lake: Silver) -> None:
     """B6, F2: the table is what the rows say, whatever the topic is called."""
     flat = {"__op": "c", "__table": "orders", "__db": "shop"}
@@ -342,6 +396,38 @@ def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carri
     assert lake.tables() == ("shop.orders",)
     assert lake.rows() == {1: (3, False), 2: (None, True)}
     assert lake.reasons() == {3: "malformed_json"}
+
+
+MARKS = {"__op": "u", "__table": "orders", "__db": "shop", "__file": "binlog.000001"}
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("first", ["envelopes", "marked rows"])
+def test_a_row_that_says_nothing_of_deletes_is_none_where_nulls_mean_nothing(
+    lake: Silver, first: str, batches: int
+) -> None:
+    """B6, promise D: a connector that sends nulls as deletes from now on loses none of them unseen."""
+    if first == "envelopes":
+        before = [record(ORDERS, at, {"id": at}, envelope("c", row(at, 1), pos=10 + at)) for at in range(2)]
+    else:
+        marked = MARKS | {"__deleted": "false"}
+        before = [record(ORDERS, at, {"id": at}, row(at, 1) | marked | {"__pos": 10 + at}) for at in range(2)]
+    after = [record(ORDERS, 2, {"id": 0}, row(0, 2) | MARKS | {"__pos": 20}), record(ORDERS, 3, {"id": 1}, None)]
+    for batch in [[*before, *after]] if batches == 1 else [before, after]:
+        lake.take(*batch)
+    assert lake.rows() == {0: (1, False), 1: (1, False)}
+    assert lake.reasons() == {2: "unknown_shape"}
+
+
+def test_nulls_that_are_declared_to_delete_stop_a_table_of_envelopes(lake: Silver) -> None:
+    """B6: what a null means comes from the configuration, and is not ignored against it."""
+    lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)))
+    [declared] = lake.at.source.tables
+    source = replace(lake.at.source, tables=(replace(declared, deletes="tombstone"),))
+    sent = [record(ORDERS, 1, {"id": 1}, row(1, 2) | MARKS | {"__pos": 20}), record(ORDERS, 2, {"id": 1}, None)]
+    lake.at.bronze.append(bronze(lake.spark, sent), lake.at.lake.bronze("s"), None)
+    [account] = silver.refine(lake.spark, replace(lake.at, source=source))
+    assert "read with envelopes" in str(account.error)
 
 
 def test_a_null_that_may_mean_two_tables_is_a_dead_letter(lake: Silver) -> None:
