@@ -7,7 +7,7 @@ has, then from inference (types.md Y3). What no schema block can say is declared
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,7 +97,7 @@ def _described(example: Example, declared: Mapping[str, Logical]) -> tuple[Field
     block = _block(example)
     if block is None:
         return None
-    own = (field for field in row_fields(block) if not (example.flat and _is_metadata(field.name)))
+    own = (field for field in row_fields(block) if not (example.flat and _is_metadata(field.name, declared)))
     return settled(own, declared)
 
 
@@ -114,7 +114,7 @@ def _undescribed(
     raw: set[str] = set()
     columns = dict.fromkeys((*example.row_names, *declared, *known))
     for name in columns:
-        if example.flat and _is_metadata(name):
+        if example.flat and _is_metadata(name, declared):
             continue
         logical = declared.get(name) or known.get(name)
         if logical is None or (name not in declared and logical.name == "string"):
@@ -148,9 +148,11 @@ def _declared(column: Column) -> Logical:
     return parse_logical(column.type, unsigned=column.unsigned)
 
 
-def _is_metadata(name: str) -> bool:
-    """Fields that ExtractNewRecordState added (F4): they describe the change, not the row."""
-    return name.startswith(METADATA_PREFIX)
+def _is_metadata(name: str, declared: Collection[str]) -> bool:
+    """Fields that ExtractNewRecordState added (F4): they describe the change, not the row. A column of the row may be
+    called so, too, where it is declared.
+    """
+    return name.startswith(METADATA_PREFIX) and name not in declared
 
 
 def lacks_schema(example: Example) -> bool:
@@ -166,5 +168,5 @@ def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[E
         example
         for example in examples
         if _block(example) is None
-        and any(name not in declared and not _is_metadata(name) for name in example.row_names)
+        and any(not _is_metadata(name, declared) and name not in declared for name in example.row_names)
     ]
