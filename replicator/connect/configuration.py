@@ -1,8 +1,8 @@
 """What a source's file says of its connector -> the connector's own configuration. Nothing is asked and nothing known
 but the arguments, so that every kind is held by a golden file (tests/unit/connectors).
 
-What all have: JSON with nothing replaced by defaults (debezium.md G1), truncates sent (B7), a heartbeat, exact decimals
-(as texts where records carry no schema: debezium-measured.md Z1.1).
+What all have: JSON with nothing replaced by defaults (debezium.md G1, F7), truncates sent (B7), a heartbeat, exact
+decimals (as texts where records carry no schema: debezium-measured.md Z1.1).
 """
 
 from __future__ import annotations
@@ -127,6 +127,7 @@ def _flattened(of: Connector) -> dict[str, str]:
         "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
         "transforms.unwrap.delete.tombstone.handling.mode": of.deletes,
         "transforms.unwrap.add.fields": f"op,db,table,source.ts_ms,{_POSITIONS[of.kind]}",
+        "transforms.unwrap.replace.null.with.default": "false",
     }
 
 

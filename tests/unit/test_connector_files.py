@@ -29,6 +29,14 @@ def test_a_source_file_gives_its_connector(file):
     assert configuration(sourcefile.template(file).connector) == json.loads(file.with_suffix(".json").read_text())
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_no_null_becomes_the_default_of_its_column(file):
+    """G1, F7: the converter and the flattener replace it unless told otherwise, and nothing in a record tells it."""
+    config = configuration(sourcefile.template(file).connector)
+    replacing = ["value.converter"] + (["transforms.unwrap"] if config.get("transforms") == "unwrap" else [])
+    assert [config.get(f"{each}.replace.null.with.default") for each in replacing] == ["false"] * len(replacing)
+
+
 def test_every_kind_has_a_golden_file():
     """What is not shown is not promised."""
     shown = {json.loads(file.with_suffix(".json").read_text())["connector.class"] for file in FILES}
