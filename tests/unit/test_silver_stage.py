@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,34 @@ def test_a_table_of_which_nothing_was_noted_is_not_guessed_at(lake: Silver) -> N
     [account] = silver.refine(lake.spark, lake.at)
     assert account.error is None
     assert _values(lake, "t") == {1: (1000,), 2: (1000,), 3: (1000,)}
+
+
+def test_what_nobody_describes_is_never_guessed_to_be_a_decimal_or_a_date(lake: Silver) -> None:
+    """A2, R4: no record is `schema_missing`: it is read by its declaration, or else as the text or the number that was
+    sent, with a warning that names the columns.
+    """
+    sent = {"id": 1, "price": "EtaH", "day": 12058}
+    declared = (Column("id", "int"), Column("price", "decimal(7,4)"), Column("day", "date"))
+    found = []
+    for columns in ((), declared):
+        source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
+        own = replace(lake, at=replace(lake.at, source=source, silver=MemoryFormat(), bronze=MemoryFormat()))
+        own = replace(own, at=replace(own.at, reached=Reached(), control=MemoryControl()))
+        account = own.take(record(ORDERS, 0, {"id": 1}, envelope("c", sent)))["s/shop.orders"]
+        found.append((_values(own, "price", "day"), ["day, id, price" in each for each in account.warnings]))
+    assert found == [({1: ("EtaH", 12058)}, [True]), ({1: (Decimal("123.4567"), date(2003, 1, 6))}, [])]
+
+
+def test_a_field_that_nothing_describes_becomes_a_column_with_the_text_of_the_record(lake: Silver) -> None:
+    """Types.md Y15, Y16: exactly as it stands there, whatever it is; the rows before have none."""
+    lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)))
+    texts = ["1.50", "123456789876543212345678987654321.110", '{"a":1.0}', "[1,2.0]", "true", '"x"', "null", "1e400"]
+    for at, text in enumerate(texts, 2):
+        value = json.dumps(envelope("c", row(at, 1) | {"late": "@"}, pos=10 + at)).replace('"@"', text)
+        lake.take(record(ORDERS, at, {"id": at}, value))
+    found = {key: late for key, (late,) in _values(lake, "late").items()}
+    plain = {'"x"': "x", "null": None}
+    assert found == {1: None} | {at: plain.get(text, text) for at, text in enumerate(texts, 2)}
 
 
 def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
