@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
-from replicator.errors import SchemaRefused
+from replicator.errors import Residue, SchemaRefused
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.stages import silver, silver_table
 from replicator.stages.account import Account
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
@@ -324,6 +325,30 @@ def test_a_field_that_nothing_describes_becomes_a_column_with_the_text_of_the_re
     found = {key: late for key, (late,) in _values(lake, "late").items()}
     plain = {'"x"': "x", "null": None}
     assert found == {1: None} | {at: plain.get(text, text) for at, text in enumerate(texts, 2)}
+
+
+def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_written(
+    lake: Silver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R1: the next run has all of them."""
+    lake.take(record(ORDERS, 0, {"id": 0}, envelope("c", row(0, 0), pos=10)))
+    count = silver_table._counted
+
+    def one_less(read: Any, made: DataFrame, *more: Any) -> Any:
+        counted = count(read, made.where("id <> 2"), *more)
+        return replace(counted, good=counted.good - 1)
+
+    records = [record(ORDERS, at, {"id": at}, envelope("c", row(at, at), pos=10 + at)) for at in (1, 2, 3)]
+    lake.at.bronze.append(bronze(lake.spark, [*records, record(ORDERS, 4, None, "{")]), lake.at.lake.bronze("s"), None)
+    with monkeypatch.context() as patch:
+        patch.setattr(silver_table, "_counted", one_less)
+        [account] = silver.refine(lake.spark, lake.at)
+    assert (type(account.error), account.applied) == (Residue, 0)
+    assert "1 of 4 records" in str(account.error)
+    assert lake.rows() == {0: (0, False)}
+    assert lake.at.bronze.version(lake.spark, lake.at.lake.dead_letters("s")) is None
+    [account] = silver.refine(lake.spark, lake.at)
+    assert (account.error, account.applied, account.dead_lettered) == (None, 3, 1)
 
 
 def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
