@@ -107,7 +107,13 @@ def delete(connectors: reach.Connectors, env: options.Env = options.DEFAULT_ENV,
 
     For a fresh start: stop, offsets reset, delete.
     """
-    _each(env, conf, connectors, lambda connect, name: connect.delete(name), "deleted; its offsets are kept")
+    connect = reach.cluster(options.settings(env, conf))
+    for name, known in reach.existing(connect, connectors).items():
+        connect.delete(name)
+        console.narrate(f"{name}: deleted; its offsets are kept")
+        if slot := known.config.get("slot.name"):
+            fix = f"SELECT pg_drop_replication_slot('{slot}');"
+            console.narrate(f"{name}: its slot {slot} retains log at the source until it is read again, or: {fix}")
 
 
 def _each(env: str, conf: Path | None, names: Sequence[str], act: Callable[[Connect, str], None], done: str) -> None:
