@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from replicator.spec import Applied, Table
 
 
+_ENDS = (".", "?", "!", ":", ";", ",")
+"""What a sentence ends with: how to mend it is another one."""
+
+
 class ReplicatorError(Exception):
     """Root of the tree: one sentence of *what*, an optional *where*, and what to do (*mend*)."""
 
@@ -61,7 +65,8 @@ class ReplicatorError(Exception):
     def __str__(self) -> str:
         place = f" [{self.where}]" if self.where else ""
         advice = f" {self.mend}" if self.mend else ""
-        return f"{self.what}{place}{advice}"
+        end = "." if advice and not place and not self.what.endswith(_ENDS) else ""
+        return f"{self.what}{end}{place}{advice}"
 
 
 class ConfigError(ReplicatorError):

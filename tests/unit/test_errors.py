@@ -49,6 +49,16 @@ def test_an_error_says_what_where_and_how_to_mend(kind):
     assert kind.exit_code in {1, 2, 3}
 
 
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [("it broke", "it broke. Fix it."), ("it broke.", "it broke. Fix it."), ("which?", "which? Fix it.")],
+)
+def test_how_to_mend_it_is_a_sentence_of_its_own(what, told):
+    """Also where no place stands between the two."""
+    assert str(errors.ConfigError(what, mend="Fix it.")) == told
+    assert str(errors.ConfigError(what)) == what
+
+
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
 def test_every_error_is_explained(kind):
     """A class that nobody can tell apart from another is one too many."""
