@@ -20,7 +20,7 @@ from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import Strict, Text, check
 from replicator.tablekeys import single_names
 from replicator.topicnames import reads
-from replicator.yamlfile import Problems, files, nearest, read
+from replicator.yamlfile import Problems, files, nearest, needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +70,7 @@ def feeds(
     """
     found: list[Feed] = []
     for path in files(folder, problems):
-        document = read(path, problems).filled(environment, problems)
+        document = needed(path, environment, problems)
         keys = check(FeedKeys, document, problems) if document.values else None
         if keys is None:
             continue

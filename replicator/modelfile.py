@@ -24,7 +24,7 @@ from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
 from replicator.tablekeys import listed, single_names
 from replicator.topicnames import reads
-from replicator.yamlfile import Document, KeyPath, Problems, files, nearest, read
+from replicator.yamlfile import Document, KeyPath, Problems, files, nearest, needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +137,7 @@ def models(
             problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
     found = {}
     for name, path in told.items():
-        document = read(path, problems).filled(environment, problems)
+        document = needed(path, environment, problems)
         keys = check(ModelKeys, document, problems) if document.values else None
         model = _model(name, path, keys, problems) if keys is not None else None
         if model is not None:

@@ -21,7 +21,7 @@ from replicator.sourcekeys import DeclareKeys, SourceKeys
 from replicator.spec import Connector, Declaration, SourceSpec
 from replicator.spec.sources import PLACEHOLDER
 from replicator.strict import check
-from replicator.yamlfile import Document, Problems, files, read
+from replicator.yamlfile import Document, Problems, files, needed, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ def sources(
     """Every source of a folder with the file it stands in; servers and options not given there are the shared ones."""
     found: list[tuple[SourceSpec, str]] = []
     for path in files(folder, problems):
-        document = read(path, problems).filled(environment, problems)
+        document = needed(path, environment, problems)
         keys = check(SourceKeys, document, problems) if document.values else None
         if keys is not None:
             found.append((_source(keys, bootstrap_servers, options), str(path)))

@@ -116,6 +116,17 @@ def read(path: Path, problems: Problems) -> Document:
     return Document(values, walk.origins)
 
 
+def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Document:
+    """A file that is there to say something, its variables filled; one that says nothing is a problem: what it is
+    called after would be missing without a word.
+    """
+    before = len(problems.found)
+    document = read(path, problems).filled(environment, problems)
+    if not document.values and len(problems.found) == before:
+        problems.add("the file says nothing: fill it, or remove it", path)
+    return document
+
+
 def files(folder: Path, problems: Problems) -> list[Path]:
     """The YAML files of a folder, by name; one that nobody would read, since it ends with ``.yml``, is a problem."""
     for path in sorted(folder.glob("*.yml")):

@@ -153,7 +153,17 @@ def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(
     said = refusal(conf, **files, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
     assert "did you mean 'tables'?" in said
     assert "there is no source" not in said
-    assert "there is no source 's'" in refusal(conf, **files, **{"sources/s.yaml": ""})
+    assert "there is no source 's'" in refusal(conf, **files, **{"sources/s.yaml": "name: other\n"})
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}\n"])
+def test_a_file_that_says_nothing_is_refused(conf, text):
+    """Its source, model or feed would be missing without a word; what is laid over others may be empty."""
+    said = refusal(conf, **{"sources/s.yaml": text})
+    assert said.endswith("/sources/s.yaml: the file says nothing: fill it, or remove it")
+    model = {"models/m.yaml": text, "models/m.sql": "SELECT 1 AS a", "canonical/f.yaml": text}
+    said = refusal(conf, **{"sources/s.yaml": "name: s\n"}, **model)
+    assert [f"{name}.yaml: the file says nothing" in said for name in ("m", "f", "dev", "base")] == [1, 1, 0, 0]
 
 
 def test_a_missing_variable_names_file_line_and_key(conf):
