@@ -85,10 +85,28 @@ def _parsed(text: str, dialect: Dialect) -> list[exp.Expr | None]:
     # what it does not know it takes as a command, with a warning; here that is refused
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
-        return list(sqlglot.parse(text, read=dialect))
+        return list(sqlglot.parse(_marked(text) if dialect == "duckdb" else text, read=dialect))
     except sqlglot.errors.SqlglotError as error:
         first = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"This is not SQL of {dialect}: {first}.") from error
+
+
+def _marked(text: str) -> str:
+    """The same with DuckDB's own ``$name`` in the place of ``:name``: behind ``SELECT`` or ``(`` the parser takes the
+    colon for that of an alias written first (``total: a + b``). One behind an operand stays.
+    """
+    from sqlglot import TokenType, tokenize  # noqa: PLC0415 - as above
+
+    operands = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN)
+    kept = (*operands, TokenType.R_BRACKET, TokenType.R_BRACE)
+    tokens = tokenize(text, read="duckdb")
+    marked = list(text)
+    for before, colon, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_name = name.start == colon.end + 1 and name.text.isidentifier()
+        is_first = before.token_type not in kept and not text[colon.start - 1].isalnum()
+        if colon.token_type is TokenType.COLON and is_name and is_first:
+            marked[colon.start] = "$"
+    return "".join(marked)
 
 
 def _fill(query: exp.Expr, parameters: Mapping[str, str]) -> bool:

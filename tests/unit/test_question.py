@@ -150,6 +150,21 @@ def test_a_parameter_is_a_text_whatever_it_says():
     assert asked(question, "duckdb", {}) == "SELECT * FROM t WHERE x = '''; DROP TABLE t --' AND y > '1'"
 
 
+@pytest.mark.parametrize("dialect", ["athena", "duckdb", "spark"])
+@pytest.mark.parametrize("item", [":day", "(:day)", ":day || 'x'", "1, :day AS d", "CASE WHEN a = :day THEN :day END"])
+def test_a_parameter_may_stand_wherever_a_text_may(dialect, item):
+    """Also at the head of what is selected, where DuckDB has an alias before a colon."""
+    told = asked(Question(f"SELECT {item} FROM t", dialect, {"day": "it's"}), dialect, {})
+    assert told.replace("''", "").count("'it") == item.count(":day")
+
+
+@pytest.mark.parametrize("item", ["total: a", "date:a", "{'k':a}", "l[1:a]", "a::int", "':a'"])
+def test_no_other_colon_of_duckdb_is_taken_for_a_parameter(item):
+    """Of an alias written first, of a field, of a slice, of a cast, within a text."""
+    query = f"SELECT {item} FROM t"
+    assert asked(Question(query, "duckdb"), "duckdb", {}) == query
+
+
 @pytest.mark.parametrize(
     ("parameters", "said"), [({}, "a value for day"), ({"day": "1", "dey": "2"}, "no :dey; did you mean 'day'")]
 )
