@@ -45,9 +45,16 @@ _IN_YAML = {
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _NUMBER),
     **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("too_short", "tuple_too_short", "list_too_short"), "must not be empty"),
     "string_type": "must be a text, which YAML takes for something else: put it in quotes",
 }
 """What pydantic says of Python's types, as of what stands in the file."""
+_NO_TEXT: Mapping[type, str] = {
+    type(None): "must be a text, and nothing stands there",
+    list: "must be one text, not a list",
+    dict: "must be a text, not a mapping of keys to values",
+}
+"""The same where quotes would not help."""
 
 
 def check(model: type[Model], document: Document, problems: Problems) -> Model | None:
@@ -60,7 +67,7 @@ def check(model: type[Model], document: Document, problems: Problems) -> Model |
             origin = document.origin(path)
             if origin is not None and origin.missing:
                 continue
-            problems.add(_sentence(model, path, detail["type"], detail["msg"]), origin)
+            problems.add(_sentence(model, path, detail["type"], detail["msg"], _at(document.values, path)), origin)
         return None
 
 
@@ -87,13 +94,21 @@ def _inside(value: Any, key: str | int) -> Any:
         return None
 
 
-def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str) -> str:
+def _at(value: Any, path: KeyPath) -> Any:
+    """What the file has at a path, or what stands in its way: the 5 of ``columns: {id: 5}`` for its type."""
+    for key in path:
+        value = _inside(value, key) if isinstance(value, (dict, list)) else value
+    return value
+
+
+def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str, value: Any) -> str:
     key = ".".join(map(str, path))
     if kind == "extra_forbidden":
         return f"unknown key {key!r}{nearest(str(path[-1]), _fields(model, path[:-1]))}"
     if kind == "missing":
         return f"the key {key!r} is missing"
-    said = _IN_YAML.get(kind) or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
+    told = _NO_TEXT.get(type(value)) if kind == "string_type" else None
+    said = told or _IN_YAML.get(kind) or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
     return f"{key}: {said[0].lower()}{said[1:]}" if key else said
 
 
@@ -101,7 +116,7 @@ def _fields(model: Any, path: KeyPath) -> list[str]:
     """The keys that may stand at *path* of a model."""
     if isinstance(model, type) and issubclass(model, BaseModel):
         if not path:
-            return list(model.model_fields)
+            return [field.alias or name for name, field in model.model_fields.items()]
         field = model.model_fields.get(str(path[0]))
         return [] if field is None else _fields(field.annotation, path[1:])
     origin, arguments = typing.get_origin(model), typing.get_args(model)

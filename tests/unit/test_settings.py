@@ -88,6 +88,28 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf):
     assert "unknown key 'targets.w.pasword'; did you mean 'password'?" in refusal(conf, target)
 
 
+@pytest.mark.parametrize(
+    ("dev", "said"),
+    [
+        ("kafka: {bootstrap_servers: [a:9092, b:9092]}\n", "kafka.bootstrap_servers: must be one text, not a list"),
+        ("kafka: {bootstrap_servers: }\n", "kafka.bootstrap_servers: must be a text, and nothing stands there"),
+        ("kafka: {bootstrap_servers: 9092}\n", "something else: put it in quotes"),
+        ("kafka: {bootstrap_servers: {a: 9092}}\n", "must be a text, not a mapping of keys to values"),
+    ],
+)
+def test_what_is_no_text_is_told_by_what_it_is(conf, dev, said):
+    """Quotes help where YAML made a number of it, and nowhere else."""
+    assert said in refusal(conf, dev)
+
+
+def test_a_type_that_is_no_text_is_told_by_what_stands_there(conf):
+    """A column may be a mapping, so its own value stands in the way of its type."""
+    source = "name: s\ntables: {a.b: {columns: {x: 5, y: }}}\n"
+    said = refusal(conf, **{"sources/s.yaml": source})
+    assert "columns.x.type: must be a text, which YAML takes for something else: put it in quotes" in said
+    assert "columns.y.type: must be a text, and nothing stands there" in said
+
+
 def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything_starts(conf):
     """Without Hudi's JAR and extension its incremental reads would find nothing, and say nothing."""
     table = {"sources/s.yaml": "name: s\ntables: {a.b: {format: hudi}}\n"}
