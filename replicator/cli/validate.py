@@ -8,8 +8,11 @@ from replicator import registry
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
 from replicator.debezium import lossy
+from replicator.errors import ConfigError
+from replicator.yamlfile import Problems
 
 if TYPE_CHECKING:
+    from replicator.settingkeys import TargetKeys
     from replicator.settings import Settings
 
 
@@ -19,8 +22,7 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     What is lossy by nature, by types that are declared and settings of connectors, is listed too.
     """
     settings = options.settings(env, conf)
-    for target in settings.targets.values():
-        registry.check("sink", target.kind)
+    _check_targets(settings)
     for source in settings.sources:
         if source.is_nowhere:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
@@ -30,6 +32,23 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
         return
     for what, which in found.items():
         print_text(f"{what}: {', '.join(which) if which else 'none'}")
+
+
+def _check_targets(settings: Settings) -> None:
+    """Raise ConfigError that names each target of an unknown kind where it is said."""
+    problems = Problems()
+    for name, target in settings.targets.items():
+        if wrong := _wrong_kind(target):
+            problems.add(f"targets.{name}.kind: {wrong}", settings.origins.get(("targets", name, "kind")))
+    problems.raise_if_any()
+
+
+def _wrong_kind(target: TargetKeys) -> str | None:
+    try:
+        registry.check("sink", target.kind)
+    except ConfigError as error:
+        return str(error)
+    return None
 
 
 def _found(settings: Settings) -> dict[str, list[str]]:

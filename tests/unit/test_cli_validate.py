@@ -64,7 +64,8 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
         "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
     )
     done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
-    assert (done.returncode, "did you mean 'postgres'?" in done.stderr) == (2, True)
+    told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: there is no sink 'postgre'; did you mean 'postgres'?\n"
+    assert (done.returncode, done.stderr) == (2, told)
 
 
 def test_config_show_tells_where_each_value_came_from_and_no_secret():
