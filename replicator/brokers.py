@@ -8,7 +8,7 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from replicator.endpoint import one_must_answer
+from replicator.endpoint import one_must_answer, ports
 from replicator.errors import Unreachable
 from replicator.yamlfile import nearest
 
@@ -19,7 +19,10 @@ MEND = "Check that the broker runs and `bootstrap_servers` is right, then run ag
 
 @contextmanager
 def admin(jvm: Any, bootstrap_servers: str, options: Mapping[str, str]) -> Iterator[Any]:
-    """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it."""
+    """An admin client for the time of the block. Raises Unreachable where Kafka does not answer in it, ConfigError for
+    what is no address.
+    """
+    ports(bootstrap_servers, "Kafka", MEND)
     settings = jvm.java.util.Properties()
     for name, value in {**_PATIENCE, **options, "bootstrap.servers": bootstrap_servers}.items():
         settings.put(name, value)

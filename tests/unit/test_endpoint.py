@@ -27,7 +27,7 @@ def test_what_does_not_listen_is_out_of_reach_and_named(url):
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://x:y", "127.0.0.1:99999", "http://[x"])
 def test_what_is_no_address_is_a_matter_of_configuration(url):
     """To try again would not help."""
-    with pytest.raises(ConfigError, match="this is no address of the store") as raised:
+    with pytest.raises(ConfigError, match=r"this is no address of the store") as raised:
         must_answer(url, "the store", "Mend it.")
     assert url in str(raised.value)
 
@@ -38,6 +38,15 @@ def test_of_several_addresses_one_that_answers_is_enough():
         here = f"127.0.0.1:{server.getsockname()[1]}"
         one_must_answer(f"127.0.0.1:9, {here}", "it", "")
         one_must_answer(f"{here},127.0.0.1:9", "it", "")
+        one_must_answer(f"{here},", "it", "")
     with pytest.raises(Unreachable, match="it does not answer") as raised:
         one_must_answer("127.0.0.1:9,127.0.0.1:10", "it", "")
     assert raised.value.where == "127.0.0.1:9,127.0.0.1:10"
+
+
+@pytest.mark.parametrize("addresses", ["nohost", "127.0.0.1:9,nohost", "127.0.0.1:", ", "])
+def test_an_address_of_several_says_its_port(addresses):
+    """No usual one is meant where a list of brokers lacks it."""
+    with pytest.raises(ConfigError, match=r"this is no address of Kafka: '.*' is not host:port") as raised:
+        one_must_answer(addresses, "Kafka", "Mend it.")
+    assert raised.value.where == addresses
