@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from replicator.debezium import jsontext
 from replicator.debezium.spoken import Record
 from replicator.errors import BadRecording
 
@@ -19,15 +22,26 @@ def of_file(path: Path) -> Iterator[Record]:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _recorded(line, f"{path}:{number}")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRecording("a recorded file cannot be read", where=str(path), mend="Check the path.") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        mend = "Is it whole, and of the kind that its name says (.gz)?"
+        raise BadRecording("a recorded file cannot be read", where=str(path), mend=mend) from error
+    except OSError as error:
+        told = f"a recorded file cannot be read: {error.strerror}"
+        raise BadRecording(told, where=str(path), mend="Check the path.") from error
 
 
 def _recorded(line: str, where: str) -> Record:
     try:
         told = json.loads(line)
-        key, value = (None if told[part] is None else str(told[part]).encode() for part in ("key", "payload"))
+        key, value = (_text(told[part], line, part) for part in ("key", "payload"))
         return Record(str(told["topic"]), int(told["partition"]), int(told["offset"]), told.get("ts"), key, value)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         mend = "Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them."
         raise BadRecording("a line is no Kafka record", where=where, mend=mend) from error
+
+
+def _text(told: Any, line: str, part: str) -> bytes | None:
+    """A part of a record; one that stands in the line as JSON, and not as a text, is its own text, as silver has it."""
+    if told is None:
+        return None
+    return (told if isinstance(told, str) else jsontext.dumps(jsontext.loads(line)[part])).encode()

@@ -183,6 +183,24 @@ def test_a_file_is_told_from_where_it_is_asked_to(tmp_path: Path) -> None:
     assert (third["offset"], third["key"], third["after"]) == (2, {"id": 1}, {"id": 1, "a": "é", "n": 10})
 
 
+def test_a_payload_that_stands_in_the_line_as_json_is_read(tmp_path: Path) -> None:
+    """As silver reads it; its numbers as they are written."""
+    path = tmp_path / "events.jsonl"
+    given = json.loads(line(0, None)) | {"key": {"id": 1}, "payload": envelope("c", None, {"id": 1, "n": 1})}
+    path.write_text(json.dumps(given).replace('"n": 1', '"n": 1.50'), encoding="utf-8")
+    assert said("tail", str(path)) == "0/0  c  shop.orders  id=1  n=1.50  (file 1, pos 4)\n"
+
+
+def test_half_an_archive_is_told_as_such(tmp_path: Path) -> None:
+    """As one that is no archive at all: with the file, and not as an interruption."""
+    path = tmp_path / "events.jsonl.gz"
+    whole = gzip.compress("\n".join(line(offset, None) for offset in range(99)).encode())
+    for held in (whole[:-20], whole[:20] + bytes(20) + whole[40:], b"plain", "é".encode("latin-1")):
+        path.write_bytes(held)
+        with pytest.raises(BadRecording, match=r"events\.jsonl\.gz\] Is it whole"):
+            list(lines.of_file(path))
+
+
 def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:
     """With the line; and nothing is followed that cannot grow."""
     path = tmp_path / "events.jsonl"
