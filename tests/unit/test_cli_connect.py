@@ -6,7 +6,9 @@ import socket
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from replicator.cli import app
 from replicator.databases import logins
 from replicator.errors import ConfigError, Unreachable
 from tests.cli import said
@@ -54,10 +56,17 @@ def test_without_an_address_or_a_connector_the_way_out_is_named(conf):
     flags = conf(bare={})
     with pytest.raises(ConfigError, match=r"Set connect\.url"):
         said("connect", "list", *flags, code=2)
-    with pytest.raises(ConfigError, match=r"the source bare describes no connector .*block `connector`"):
+    with pytest.raises(ConfigError, match=r"the source bare describes no connector\. .*block `connector`"):
         said("connect", "check", "bare", *flags, code=2)
     with pytest.raises(ConfigError, match="did you mean 'bare'"):
         said("connect", "check", "bear", *flags, code=2)
+
+
+def test_where_no_source_describes_a_connector_that_is_told(conf):
+    """And no table without rows."""
+    done = CliRunner().invoke(app, ["connect", "check", *conf(bare={})])
+    told = "No source describes a connector: give its file a block `connector`.\n"
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", told)
 
 
 def test_two_sources_cannot_have_one_connector(conf):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from replicator.cli.console import narrate
 from replicator.errors import ConfigError
 from replicator.yamlfile import nearest
 
@@ -39,7 +40,7 @@ def cluster(settings: Settings) -> Connect:
 
 def described(settings: Settings, names: Sequence[str] | None) -> dict[str, SourceSpec]:
     """The sources whose file describes a connector, by the connector's name. Raises ConfigError: a source that there is
-    not, or that describes none; two sources with one connector.
+    not, or that describes none; two sources with one connector. Where none does, that is told.
     """
     asked = [settings.source(name) for name in names or ()]
     silent = next((source.name for source in asked if source.connector is None), None)
@@ -52,6 +53,8 @@ def described(settings: Settings, names: Sequence[str] | None) -> dict[str, Sour
             if twin.name != source.name:
                 what = f"the sources {twin.name} and {source.name} both describe the connector {source.connector.name}"
                 raise ConfigError(what, mend="Give one of them another `name` in `connector`.")
+    if not found:
+        narrate("No source describes a connector: give its file a block `connector`.", style="yellow")
     return found
 
 

@@ -56,7 +56,8 @@ def _print(found: dict[str, list[Finding]]) -> None:
         for name, told in found.items()
         for each in told
     ]
-    console.print_table(_COLUMNS, rows)
+    if rows:
+        console.print_table(_COLUMNS, rows)
     for name, told in found.items():
         count = sum(each.level == "mend" for each in told)
         console.narrate(f"{name}: {count} to mend" if count else f"{name} is ready to be captured")
