@@ -18,7 +18,7 @@ def of_file(path: Path) -> Iterator[Record]:
     """The records of a file as ``kcat -C -J`` prints them, plain or ``.gz``. Raises BadRecording."""
     opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", encoding="utf-8") as lines:
+        with opened(path, "rt", encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     yield _recorded(line, f"{path}:{number}")

@@ -184,10 +184,10 @@ def test_a_file_is_told_from_where_it_is_asked_to(tmp_path: Path) -> None:
 
 
 def test_a_payload_that_stands_in_the_line_as_json_is_read(tmp_path: Path) -> None:
-    """As silver reads it; its numbers as they are written."""
+    """As silver reads it, behind a byte order mark too; its numbers as they are written."""
     path = tmp_path / "events.jsonl"
     given = json.loads(line(0, None)) | {"key": {"id": 1}, "payload": envelope("c", None, {"id": 1, "n": 1})}
-    path.write_text(json.dumps(given).replace('"n": 1', '"n": 1.50'), encoding="utf-8")
+    path.write_text(json.dumps(given).replace('"n": 1', '"n": 1.50'), encoding="utf-8-sig")
     assert said("tail", str(path)) == "0/0  c  shop.orders  id=1  n=1.50  (file 1, pos 4)\n"
 
 
