@@ -216,6 +216,8 @@ def _masked(path: KeyPath, value: Any) -> str:
         return "***" if value.get_secret_value() else ""
     if free and _SECRET_KEY.search(str(path[-1])):
         return "***"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(str, value))}]"
     return "" if value is None else str(text(value))
 
 

@@ -217,6 +217,7 @@ def test_every_value_shows_where_it_came_from(conf):
     assert shown["lake.root"].origin.endswith("dev.yaml:2 ($R)")
     assert shown["dead_letter.max_share"].origin.endswith("base.yaml:3")
     assert shown["bronze.trigger_seconds"].origin == "default"
+    assert shown["formats"].value == "[delta]"  # as one writes it
 
 
 def test_no_secret_is_shown_or_told(conf):
