@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator import registry
+from replicator import registry, topicnames
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
 from replicator.debezium import lossy
@@ -14,6 +14,7 @@ from replicator.yamlfile import Problems
 if TYPE_CHECKING:
     from replicator.settingkeys import TargetKeys
     from replicator.settings import Settings
+    from replicator.spec import SourceSpec
 
 
 def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_json: options.Json = False) -> None:
@@ -26,12 +27,25 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
     for source in settings.sources:
         if source.is_nowhere:
             narrate(f"warning: {source.name} has no bootstrap servers: set kafka.bootstrap_servers", style="yellow")
+        for table in _unread(source):
+            narrate(f"warning: {source.name} does not read {table}, which its file declares", style="yellow")
     found = _found(settings)
     if as_json:
         print_json(found)
         return
     for what, which in found.items():
         print_text(f"{what}: {', '.join(which) if which else 'none'}")
+
+
+def _unread(source: SourceSpec) -> list[str]:
+    """Tables that are declared and left out by ``include`` or ``exclude``: a misspelled name, mostly, whose columns,
+    hashes and masks would hold for nothing. The topics of shards and of an outbox router are called otherwise.
+    """
+    if source.default.outbox is not None:
+        return []
+    plain = [table.table for table in source.tables if not table.shards and table.outbox is None]
+    named = dict.fromkeys([*plain, *(mask.table for mask in source.masks)])
+    return [table for table in named if not topicnames.reads(source, table)]
 
 
 def _check_targets(settings: Settings) -> None:

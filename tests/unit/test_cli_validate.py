@@ -68,6 +68,24 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
     assert (done.returncode, done.stderr) == (2, told)
 
 
+def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path):
+    """A misspelled name would leave a mask without its table; shards and topics of one's own are not second-guessed."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "dev.yaml").write_text("kafka: {bootstrap_servers: 'k:1'}\n", encoding="utf-8")
+    mask, shards = "{a.m: {drop: [x]}}", "{a.s: {shards: 'a_[0-9].s', shard_column: shard, truncate: fail}, a.c: {}}"
+    files = {
+        "s": f"name: s\ninclude: [a.b]\ntables: {shards}\nmask_before_bronze: {mask}\n",
+        "t": "name: t\nexclude: [a.b]\ntables: {a.b: {}, a.c: {}}\n",
+        "u": "name: u\ntopics: u[.]a[.]b\ntables: {a.c: {}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "sources" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
+    told = [f"warning: {each}, which its file declares" for each in ("s does not read a.c", "s does not read a.m")]
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [*told, "warning: t does not read a.b, which its file declares"]
+
+
 def test_config_show_tells_where_each_value_came_from_and_no_secret():
     """Values with file, line and variable; passwords masked."""
     done = replicator("config", "show", "--conf", CONF, "--env", "local", "--json", POSTGRES_PASSWORD="canary")
