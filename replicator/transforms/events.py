@@ -74,9 +74,9 @@ def changed(before: DataFrame, after: DataFrame) -> DataFrame:
     ``before``, ``after`` and ``op`` in place of ``image``. A key that is gone after has what it had before.
     """
     old = before.select(
-        F.to_json("key").alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
+        F.to_json("key", JSON).alias("_text"), *[F.col(name).alias(f"_was_{name}") for name in before.columns]
     )
-    both = after.withColumn("_text", F.to_json("key")).join(old, "_text", how="full")
+    both = after.withColumn("_text", F.to_json("key", JSON)).join(old, "_text", how="full")
     told = [F.coalesce(name, f"_was_{name}").alias(name) for name in after.columns if name != "image"]
     was, is_ = F.col("_was_image"), F.col("image")
     op = F.when(was.isNull(), CREATE).when(is_.isNull(), DELETE).otherwise(UPDATE)

@@ -231,7 +231,7 @@ def _goes_on() -> Column:
 def _comparable(column: str, kind: str) -> Column:
     """Maps cannot be compared: their text can."""
     value = F.col(names.spark(column))
-    return F.to_json(F.struct(value), {"ignoreNullFields": "false"}) if "map<" in kind else value
+    return F.to_json(F.struct(value), shown.JSON) if "map<" in kind else value
 
 
 def _unknown() -> Column:

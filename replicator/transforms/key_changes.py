@@ -17,6 +17,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.transforms import decode, fold, merge, occupants
 from replicator.transforms.moved_keys import MOVE_COLUMNS
+from replicator.transforms.shown import JSON
 from replicator.transforms.transformed import PASSES
 
 
@@ -140,7 +141,7 @@ def plain(changes: DataFrame) -> DataFrame:
 
 
 def _link(keys: Sequence[str]) -> Column:
-    return F.concat(F.to_json(F.struct(*map(names.spark, keys))), F.lit("@"), F.col("_seq"))
+    return F.concat(F.to_json(F.struct(*map(names.spark, keys)), JSON), F.lit("@"), F.col("_seq"))
 
 
 def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
@@ -173,7 +174,7 @@ def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[
 
 def _image(columns: Sequence[str]) -> Column:
     """The values of a row as a text that is the same for equal rows."""
-    return F.to_json(F.struct(*map(names.spark, columns))) if columns else F.lit("{}")
+    return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
 
 
 def _is_whole(columns: Sequence[str]) -> Column:

@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from replicator import names
 from replicator.debezium import position
+from replicator.transforms.shown import JSON
 
 
 def in_question(records: DataFrame, split: Collection[str]) -> DataFrame:
@@ -55,8 +56,4 @@ def across_partitions(changes: DataFrame, keys: Sequence[str], columns: Sequence
 
 def _hashable(column: str, kind: DataType) -> Column:
     """Maps have no hash, also within other values."""
-    return (
-        F.to_json(column, {"ignoreNullFields": "false"})
-        if isinstance(kind, (ArrayType, MapType, StructType))
-        else F.col(column)
-    )
+    return F.to_json(column, JSON) if isinstance(kind, (ArrayType, MapType, StructType)) else F.col(column)

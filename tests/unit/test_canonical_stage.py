@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from replicator import failpoints
@@ -402,3 +403,14 @@ def test_versions_that_are_not_kept_any_more_stop_the_feed(spark) -> None:
     world.tables._tables[world.lake.gold("dim_people").location].begins = 1
     assert isinstance(stopped(world), ChangesLost)
     assert len(world.sent) == 1
+
+
+def test_two_keys_within_a_millisecond_are_two(spark) -> None:
+    """Types.md Y2: a key that is a time is told apart by all of its digits."""
+
+    def images(*values: int) -> DataFrame:
+        rows = ", ".join(f"(TIMESTAMP_NTZ'2024-03-31 02:30:00.00000{at}', {v})" for at, v in enumerate(values))
+        return spark.sql(f"SELECT struct(at) AS key, struct(v) AS image FROM VALUES {rows} AS t (at, v)")
+
+    found = events.changed(images(1, 2), images(1, 3)).collect()
+    assert [(row["before"]["v"], row["after"]["v"], row["op"]) for row in found] == [(2, 3, events.UPDATE)]
