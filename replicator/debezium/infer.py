@@ -17,6 +17,7 @@ from replicator.debezium.logical import Logical
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[\s]*")
+_PART = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 _BIGINT = 1 << 63
 
@@ -37,10 +38,22 @@ def _fields(text: str) -> dict[str, str]:
     while text[at : at + 1] == '"':
         name, at = _DECODER.raw_decode(text, at)
         start = _skip(text, _skip(text, at) + 1)
-        _, end = _DECODER.raw_decode(text, start)
+        end = _end(text, start)
         out[name] = text[start:end]
         at = _skip(text, _skip(text, end) + 1)
     return out
+
+
+def _end(text: str, start: int) -> int:
+    """Where a value ends; a nested one by its brackets: Python's parser gives up where Spark's does not yet."""
+    if text[start : start + 1] not in ("[", "{"):
+        return _DECODER.raw_decode(text, start)[1]
+    depth = 0
+    for part in _PART.finditer(text, start):
+        depth += (part.group() in ("[", "{")) - (part.group() in ("]", "}"))
+        if depth == 0:
+            return part.end()
+    raise ValueError("a value has no end")
 
 
 def _skip(text: str, at: int) -> int:

@@ -58,3 +58,19 @@ def test_a_path_leads_through_a_wrapper() -> None:
 def test_hostile_field_names_are_read() -> None:
     """Quotes, back-slashes and any Unicode in a name (G5)."""
     assert infer.slices('{"a\\"b":1,"名":2,"":3}', ()) == {'a"b': "1", "名": "2", "": "3"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "[" * 990 + "]" * 990,
+        '{"a":' * 990 + "1" + "}" * 990,
+        '["]",{"}":"\\\\"},"\\"[",[]]',
+        '{"a":[{}],"b":"}"}',
+        "[]",
+    ],
+    ids=["lists", "objects", "brackets in texts", "mixed", "empty"],
+)
+def test_a_nested_value_ends_where_it_ends(raw: str) -> None:
+    """R5: what Spark can still read is a value, however deep, and no record that stops its table."""
+    assert infer.slices(f'{{"a": {raw} , "b":1}}', ()) == {"a": raw, "b": "1"}
