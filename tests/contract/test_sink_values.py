@@ -150,6 +150,39 @@ def test_wall_time_is_no_instant_where_it_is_a_text(spark, postgres: Served) -> 
     assert postgres.rows(of) == [(1, "2024-03-31 02:30:00.5", "1970-01-01 00:00:00.000001+00")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("numeric(10,2)", "'1.505'"),
+        ("numeric(3,1)[]", "array('1.55')"),
+        ("real", "16777217"),
+        ("double precision", "9007199254740993L"),
+        ("double precision[]", "array(9007199254740993L)"),
+    ],
+)
+def test_no_number_is_rounded_whatever_brings_it(spark, postgres: Served, kind: str, value: str) -> None:
+    """As a decimal is not: a text with a number of any digits, a whole number in a type with fewer of them."""
+    of = model(postgres.schema, "rounded", {"id": "integer", "v": kind})
+    rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
+    with pytest.raises(TargetRefused, match="values would be rounded"):
+        postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("numeric", "'1.505'"), ("double precision", "2147483647"), ("real", "7S")]
+)
+def test_a_number_of_another_type_that_is_the_same_there_arrives(
+    spark, postgres: Served, kind: str, value: str
+) -> None:
+    """Types.md section 2: a number of any digits is a text in silver."""
+    of = model(postgres.schema, "same", {"id": "integer", "v": kind})
+    rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    assert str(
+        postgres.run(sql.SQL("SELECT v::text FROM {}").format(sql.Identifier(postgres.schema, "same")))[0][0]
+    ) == (value.strip("'S"))
+
+
 @pytest.mark.parametrize("kind", ["date", "time", "time with time zone"])
 @pytest.mark.parametrize("value", ["TIMESTAMP_NTZ'2024-03-31 02:30:00'", "timestamp_micros(1)"])
 def test_a_moment_is_not_cut_to_a_day_or_a_time_without_a_word(spark, postgres: Served, kind: str, value: str) -> None:

@@ -27,6 +27,11 @@ _NATIVE: dict[type[T.DataType], str] = {
     T.BinaryType: "bytea",
 }
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_COARSE: dict[str, tuple[type[T.DataType], ...]] = {
+    "real": (T.ByteType, T.ShortType),
+    "double precision": (T.ByteType, T.ShortType, T.IntegerType),
+}
+"""Types that do not hold every whole number, and those of whole numbers that each holds."""
 _NESTED = (T.ArrayType, T.MapType, T.StructType)
 _PLAIN = (T.NumericType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType)
 
@@ -88,6 +93,11 @@ def _has_form(gold: T.DataType, target: PostgresType) -> bool:
 
 
 def _would_round(gold: T.DataType, target: PostgresType) -> bool:
+    """Whether Postgres would, of some value, and without a word: a text may be a number of any digits."""
+    if isinstance(gold, _WHOLE):
+        return target.name in _COARSE and type(gold) not in _COARSE[target.name]
+    if isinstance(gold, T.StringType):
+        return target.name == "numeric{}" and target.scale is not None
     if isinstance(gold, T.DecimalType):
         keeps = target.scale
         return target.name in ("real", "double precision") or (keeps is not None and gold.scale > keeps)
