@@ -88,6 +88,7 @@ def _build_missing(spark: SparkSession, at: Refinement, chosen: DataFrame) -> No
     """
     named = [row["table"] for row in chosen.select("table").distinct().collect() if row["table"] is not None]
     if any(at.silver.version(spark, at.lake.silver(at.source.name, table)) is None for table in named):
+        at.reached.settled = None  # of what was declared since no tick has known
         silver.refine(spark, at)
 
 

@@ -17,13 +17,15 @@ from replicator.stages.routing import BEGINNING, Routes
 class News:
     """Topics with records that some table has not seen: from which bronze version (exclusive) each must be read.
 
-    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part.
+    ``size`` is the bytes on disk of what will be read; ``paused`` tables take no part. ``arrived`` is what was appended
+    of those topics, as far as that is known.
     """
 
     upto: int
     after: Mapping[str, int]
     size: int = 0
     paused: frozenset[str] = frozenset()
+    arrived: tuple[Arrival, ...] = ()
 
     @property
     def continued(self) -> list[str]:
@@ -68,7 +70,7 @@ def news(
     low = _lowest(routes, progress) if floors is None else min(map(known.scanned_from, floors), default=upto)
     if low >= upto:
         return News(upto, {}, paused=frozenset(paused))
-    after, size = {}, 0
+    after, found = {}, list[Arrival]()
     for arrival in arrived(spark, bronze, table, low, upto):
         topic = arrival.partition[0]
         if floors is not None and topic not in floors:
@@ -76,8 +78,8 @@ def news(
         start = known.read_from(topic)
         if arrival.version > start:
             after[topic] = start
-            size += arrival.size
-    return News(upto, after, size, frozenset(paused))
+            found.append(arrival)
+    return News(upto, after, sum(each.size for each in found), frozenset(paused), tuple(found))
 
 
 def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, upto: int) -> list[Arrival]:
@@ -113,9 +115,11 @@ class _Starts:
     floors: Mapping[str, int | None]
 
     def read_from(self, topic: str) -> int:
-        """Where its records are read from: its beginning where some table of it is not there yet."""
+        """Where its records are read from: its beginning where it is new, or some table of it is not there yet of which
+        there may be more than dead letters.
+        """
         applied, floor = _applied(topic, self.routes, self.progress), self.floors.get(topic)
-        return applied if applied == BEGINNING or floor is None else max(applied, floor)
+        return applied if floor is None or not self.routes.knows(topic) else max(applied, floor)
 
     def scanned_from(self, topic: str) -> int:
         """Where its first unread record may be: of a topic that was never read behind its floor."""

@@ -90,20 +90,34 @@ class Level:
 @dataclass
 class Settled:
     """Which tables have nothing to read up to a version of a bronze: all but those of the topics ``behind``, and what
-    each table was seen to have ``applied``. What did not get records since need not be asked how far it is.
+    each table was seen to have ``applied``; of ``unwritten`` ones, which are not there, nothing but dead letters came.
+    What did not get records since need not be asked how far it is.
     """
 
     bronze: str
     version: int
     behind: frozenset[str]
     applied: dict[str, int] = field(default_factory=dict)
+    unwritten: frozenset[str] = frozenset()
 
     def floor(self, topic: str, tables: Collection[str], progress: Mapping[str, int]) -> int | None:
         """The version up to which a topic has nothing for its tables; None where their own progress is to tell, as of
         one that went back.
         """
-        is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in tables)
+        there = [table for table in tables if table in progress or table not in self.unwritten]
+        is_whole = all(progress.get(table, -1) >= self.applied.get(table, 0) for table in there)
         return self.version if is_whole and topic not in self.behind else None
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A table that stopped (``rests.py``): what it had to read when it was ``tried`` and what ``came`` since, about in
+    bytes of bronze, and what others had ``told`` by then.
+    """
+
+    tried: int
+    told: tuple[Any, ...] = ()
+    came: int = 0
 
 
 @dataclass
@@ -115,7 +129,8 @@ class Reached:
     all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
     knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
     raised itself. ``settled`` says what need not be asked. ``removed`` has by table the number of the last whole
-    snapshot that this process has seen to (``gone.py``), ``written`` how its columns are, as its ledger says.
+    snapshot that this process has seen to (``gone.py``), ``written`` how its columns are, as its ledger says;
+    ``stopped`` the tables that did.
     """
 
     bronze: str = ""
@@ -129,6 +144,7 @@ class Reached:
     settled: Settled | None = None
     removed: dict[str, int] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
+    stopped: dict[str, Stopped] = field(default_factory=dict)
 
     def open(self, control: Control, path: str, bronze: str) -> None:
         """Take the control row for known, once for each bronze."""
@@ -188,12 +204,22 @@ class Reached:
         self.live.update(topics)
         return any(self.levels[topic].partitions != seen for topic, seen in before.items())
 
-    def settle(self, bronze: str, version: int, behind: Collection[str], applied: Mapping[str, int]) -> None:
+    def settle(
+        self,
+        bronze: str,
+        version: int,
+        behind: Collection[str],
+        applied: Mapping[str, int],
+        unwritten: Collection[str] = (),
+    ) -> None:
         """Every table has read up to a version, but those of the topics ``behind``; ``applied`` are versions that
-        tables were seen to have.
+        tables were seen to have, and of ``unwritten`` ones all records so far were dead letters.
         """
-        known = {} if self.settled is None or self.settled.bronze != bronze else self.settled.applied
-        self.settled = Settled(bronze, version, frozenset(behind), {**known, **applied})
+        known = self.settled
+        if known is None or known.bronze != bronze:
+            known = Settled(bronze, version, frozenset())
+        still = (known.unwritten - applied.keys()) | frozenset(unwritten)
+        self.settled = Settled(bronze, version, frozenset(behind), {**known.applied, **applied}, still)
 
     def quiet(self, version: int, busy: Collection[str]) -> None:
         """Topics that are not ``busy`` have nothing new up to this version."""

@@ -64,6 +64,12 @@ class Share:
         return self.again is None and all(start == BEGINNING for start in starts)
 
     @property
+    def is_begun(self) -> bool:
+        """Whether the table, which is not there, is read on behind records that all were dead letters."""
+        settled = self.at.reached.settled
+        return self.again is None and not self.whole and settled is not None and self.name in settled.unwritten
+
+    @property
     def table(self) -> Table:
         """The silver table, without its keys."""
         return self.at.lake.silver(self.at.source.name, self.name)

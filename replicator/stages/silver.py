@@ -20,6 +20,7 @@ from replicator.stages import (
     gone,
     regained,
     resharding,
+    rests,
     rewind,
     routing,
     side_by_side,
@@ -32,7 +33,7 @@ from replicator.stages.resharding import Moved
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
-from replicator.stages.silver_table import apply, foresee
+from replicator.stages.silver_table import ReadAnew, apply, foresee
 from replicator.stages.ticks import Shared, Tick
 from replicator.transforms import changes, exempt
 from replicator.transforms.evolve import Plan
@@ -46,7 +47,10 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
 
     A table that stops is in the list with its error; the others go on.
     """
-    return [*_refined(spark, at), *gone.removed(spark, at)]
+    accounts = _refined(spark, at)
+    if any(isinstance(account.error, ReadAnew) for account in accounts):
+        accounts = [account for account in accounts if not isinstance(account.error, ReadAnew)] + _refined(spark, at)
+    return [*accounts, *gone.removed(spark, at)]
 
 
 def _refined(spark: SparkSession, at: Refinement) -> list[Account]:
@@ -126,11 +130,12 @@ def _applied(tick: Tick) -> list[Account]:
     done = _accounts(watch, shared, stops)
     if tick.again is None:
         failpoints.hit("silver.tables_done")
+        rests.noted(watch.spark, at, shared.routes, watch.news, done)
         failed = {table for table, account in done.items() if account.error is not None} | watch.news.paused
         _moved(at, shared.routes, tick.moved, failed)
         _remember(watch, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
-        _settle(watch, shared.routes, orders.keys(), failed | unwritten)
+        _settle(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
 
 
@@ -219,10 +224,12 @@ def _remember(
     reached.save(at.control, at.lake.reached(at.source.name), upto, changed=changed)
 
 
-def _settle(watch: Watch, routes: Routes, tables: Collection[str], behind: Collection[str]) -> None:
+def _settle(
+    watch: Watch, routes: Routes, tables: Collection[str], behind: Collection[str], unwritten: Collection[str]
+) -> None:
     """Which tables need not be asked how far they are until their topics get records."""
     upto, applied = watch.news.upto, {table: watch.news.upto for table in tables if table not in behind}
-    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied)
+    watch.at.reached.settle(routes.bronze, upto, ticks.topics_of(routes, behind), applied, unwritten)
 
 
 def _strays(

@@ -46,6 +46,14 @@ _SHOWN = 3
 """So many keys are named in an alarm."""
 
 
+class ReadAnew(ReplicatorError):
+    """A table that is not there gets its first row, behind records that all were dead letters: it is made of its topics
+    as a whole, as another process would make it.
+    """
+
+    retry = True
+
+
 @dataclass(frozen=True)
 class Batch:
     """Decoded changes (persisted) of one table with what was counted in them; ``purged`` is how far deleted rows are
@@ -191,6 +199,8 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
     at, spark = share.at, share.spark
     table = share.target(batch.layout)
+    if batch.stored is None and batch.good and share.is_begun:
+        raise ReadAnew("its first row came", where=share.table.name)
     if batch.stored is None:
         at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import ConfigError
-from replicator.spec import BY_TIME, SourceSpec
+from replicator.spec import BY_TIME, Arrival, SourceSpec
 from replicator.stages import (
     arrivals,
     compaction,
@@ -22,6 +22,7 @@ from replicator.stages import (
     likeness,
     pauses,
     resharding,
+    rests,
     rewind,
     routing,
     shaping,
@@ -84,11 +85,14 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     routes = resharding.unread(routes, moved)
     stood = cut.standing(at, identity)
     is_first = stood is not None and stood.version == routing.BEGINNING
+    came = None if is_first or moved else _came(spark, at, identity, upto)
+    commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
+    left = {*paused, *rests.resting(spark, at, routes, came, commits, paused)}
     # the cut counts the records of paused tables that came since it was drawn
-    seen = dict.fromkeys(paused, upto if stood is None else stood.version)
-    progress, news = _news(spark, at, routes, upto, seen, every=is_first or bool(moved))
-    if not news.after and (stood is None or cut.is_settled(at, stood, paused)):
-        at.reached.settle(identity, upto, topics_of(routes, paused), progress)
+    seen = dict.fromkeys(left, upto if stood is None else stood.version)
+    progress, news = _news(spark, at, routes, upto, seen, came)
+    if not news.after and (stood is None or cut.is_settled(at, stood, left)):
+        at.reached.settle(identity, upto, topics_of(routes, left), progress)
         yield None
         return
     spark = tuning.session_for_records(spark, news.size, len(news.after))
@@ -125,15 +129,26 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
     return frozenset[str]().union(*(routes.topics(table) for table in tables))
 
 
+def _came(spark: SparkSession, at: Refinement, identity: str, upto: int) -> list[Arrival] | None:
+    """What bronze got since a tick found that there was nothing else to read; None where nobody knows."""
+    known = at.reached.settled
+    if known is None or known.bronze != identity:
+        return None
+    return at.bronze.arrivals(spark, at.lake.bronze(at.source.name), known.version, upto)
+
+
 def _news(
-    spark: SparkSession, at: Refinement, routes: Routes, upto: int, paused: Mapping[str, int], *, every: bool
+    spark: SparkSession,
+    at: Refinement,
+    routes: Routes,
+    upto: int,
+    paused: Mapping[str, int],
+    came: Sequence[Arrival] | None,
 ) -> tuple[dict[str, int], News]:
     """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
-    that there was nothing else; of ``every`` table where that is wanted. Idle tables cost nothing.
+    that there was nothing else (``came``); of every table where that is not known. Idle tables cost nothing.
     """
-    bronze, settled = at.lake.bronze(at.source.name), at.reached.settled
-    known = settled if settled is not None and settled.bronze == routes.bronze and not every else None
-    came = None if known is None else at.bronze.arrivals(spark, bronze, known.version, upto)
+    bronze, known = at.lake.bronze(at.source.name), at.reached.settled
     ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
     look = partial(arrivals.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
     if known is None or came is None:

@@ -18,8 +18,9 @@ from replicator.operate.pause import Listed
 from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
-from replicator.stages import silver
+from replicator.stages import rests, silver
 from replicator.stages.account import Account
+from replicator.stages.epochs import Epochs
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.transforms.hashed import digest
@@ -140,6 +141,77 @@ def test_idle_tables_are_not_asked_how_far_they_are(exact: SparkSession, tmp_pat
     assert set(world.tables.names) == {"s/shop.b", "s/shop.c"}
     assert world.take(world.record("shop.new", 1, 7)).keys() == {"shop.b", "shop.new"}
     assert world.rows("shop.new") == {(1, 7)}
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["eventual", "transaction"])
+def test_a_table_that_stopped_rests_until_it_has_twice_as_much_to_read(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """Nobody mends it, and what it has to read is more with each tick: it is not read with each of them, nor are the
+    commits that it has not seen. Others go on, a new process tries it, and so does one that sees that it was mended.
+    """
+    monkeypatch.setattr(rests, "_OF_A_COMMIT", rests._FEW // 2)  # as if commits were large
+    world = World(exact, tmp_path, *(Declaration(f"shop.{name}", COLUMNS, truncate="fail") for name in "ab"))
+    world.at = replace(world.at, source=replace(world.at.source, whole_transactions=whole))
+
+    def ticks(count: int) -> list[int]:
+        """How many records the table that stopped read in each."""
+        done = [world.take(world.record("shop.a", n, n), world.record("shop.b", n, n)) for n in range(count)]
+        assert [each["shop.b"].applied for each in done] == [1] * count
+        return [each["shop.a"].read if "shop.a" in each else 0 for each in done]
+
+    assert ticks(1) == [1]
+    assert world.take(world.record("shop.a", 1, 1, "t"))["shop.a"].error is not None
+    assert ticks(9) == [2, 0, 4, 0, 0, 0, 8, 0, 0]
+    world.restart()
+    assert ticks(2) == [11, 0]
+    bumped = Epochs().next({"s.shop.a": {0: 10**6}}, "the table is well")
+    world.at.control.put(world.at.lake.epochs("s"), bumped.value())
+    assert ticks(1) == [13]
+    pause.pause([(world.at, "shop.a")], "now")
+    assert ticks(1) == [0]
+    pause.resume([(world.at, "shop.a")])
+    assert ticks(2) == [15, 0]
+    restored = (replace(each, truncate="ignore") for each in world.at.source.tables)
+    world.at = replace(world.at, source=replace(world.at.source, tables=tuple(restored)))
+    world.restart()
+    done = world.take()["shop.a"]
+    assert (done.error, done.read, done.applied) == (None, 16, 9)
+
+
+def test_a_table_of_which_all_records_were_dead_letters_is_not_read_anew_with_each_tick(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """Until its first row: then it is what another process makes of its topics as a whole."""
+    world, other = (World(exact, tmp_path / name) for name in ("one", "other"))
+
+    def dead() -> Record:
+        world.offset += 1
+        return record("s.shop.a", world.offset, {"id": "x"}, envelope("c", {"id": 1, "w": 1.5}, table="shop.a"))
+
+    def take(*records: Record) -> dict[str, Account]:
+        other.at.bronze.append(bronze(exact, records), other.at.lake.bronze("s"), None)
+        return world.take(*records)
+
+    for _ in range(4):
+        done = take(world.record("shop.b", 1, 1), dead(), dead())
+        assert {table: (each.read, each.dead_lettered) for table, each in done.items()} == {
+            "shop.a": (2, 2),
+            "shop.b": (1, 0),
+        }
+    assert world.take() == {}
+    assert take(world.record("shop.b", 1, 1))["shop.b"].read == 1
+    first = take(world.record("shop.a", 1, 1), world.record("shop.b", 1, 1), dead())
+    assert {table: (each.read, each.applied, each.error) for table, each in first.items()} == {
+        "shop.a": (10, 1, None),
+        "shop.b": (1, 1, None),
+    }
+    assert take(world.record("shop.a", 2, 2), dead())["shop.a"].read == 2
+    other.take()
+    one, same = (each.tables.read(exact, each.at.lake.silver("s", "shop.a")) for each in (world, other))
+    assert sorted(one.dtypes) == sorted(same.dtypes)
+    rows = [sorted(map(str, each.select(*sorted(one.columns)).collect())) for each in (one, same)]
+    assert rows[0] == rows[1]
 
 
 def test_a_table_that_went_back_is_read_again_from_where_it_is() -> None:
