@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -34,6 +34,7 @@ from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
 from replicator.stages import committed, engine, every_change, tuning
 from replicator.stages.committed import Batch
+from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms.event_schema import event_schema
@@ -42,7 +43,8 @@ from replicator.transforms.event_schema import event_schema
 @dataclass(frozen=True)
 class Offer:
     """What feeds are made from, and where they go: ``outlets`` by the name of the feed, ``keys`` by the name of the
-    model, ``refinements`` by the name of the source.
+    model, ``refinements`` by the name of the source. ``reached`` is what the process remembers of the order, as silver
+    does, by the name of a feed of every change: how far such a feed has got is none of silver's business.
     """
 
     feeds: tuple[Feed, ...]
@@ -51,6 +53,7 @@ class Offer:
     refinements: Mapping[str, Refinement]
     at: Warehouse
     fence: Fence = UNFENCED
+    reached: dict[str, Reached] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -224,7 +227,9 @@ def _batches(
     kept, table = _input(offer, feed)
     if feed.every_change:
         if stood.upto != newest:
-            yield newest, every_change.batch(session, offer.refinements[str(feed.source)], feed, stood.upto, newest)
+            reached = offer.reached.setdefault(feed.name, Reached())
+            at = replace(offer.refinements[str(feed.source)], reached=reached)
+            yield newest, every_change.batch(session, at, feed, stood.upto, newest)
         return
     upto = stood.upto
     if upto is None:

@@ -10,13 +10,12 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.spec import Arrival, Feed
+from replicator.spec import Feed
 from replicator.stages import arrivals, decoding, epochs, routing, schema_change, ticks
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.committed import Batch, kinds
 from replicator.stages.decoding import Decoded
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import BEGINNING, Routes
@@ -32,18 +31,19 @@ _TRUNCATED = "a truncate is no event: consumers keep the rows that it took"
 @contextmanager
 def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, upto: int) -> Iterator[Batch | None]:
     """The events of the records that bronze got behind ``after`` (None: from the beginning), decoded as silver decodes
-    them; None where none of them is of the table. ``session`` has exact names.
+    them; None where none of them is of the table. ``session`` has exact names; what ``at`` remembers is of this feed.
 
     What cannot be decoded is no event: silver has it among its dead letters. Raises SchemaRefused as silver does.
     """
-    at = replace(at, reached=Reached())  # how far this has got is none of silver's business
     bronze = at.lake.bronze(at.source.name)
     identity = at.bronze.identity(session, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     low = BEGINNING if after is None else after
-    topics = _topics(arrivals.arrived(session, at.bronze, bronze, low, upto), routes, feed.source_table)
+    came = {arrival.partition[0] for arrival in arrivals.arrived(session, at.bronze, bronze, low, upto)}
+    topics = _topics(came, routes, feed.source_table)
     if not topics:
         yield None
+        at.reached.quiet(upto, came)
         return
     news = News(upto, dict.fromkeys(topics, low))
     watch = Watch(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
@@ -53,18 +53,20 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
         share = next((each for each in shared.shares if each.name == feed.source_table and each.rows), None)
         if share is None:
             yield None
-            return
-        with decoding.decoded(share, shared.records, places=True) as decoded:
-            told = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
-            yield replace(_batch(share, decoded, feed), warnings=told)
+        else:
+            with decoding.decoded(share, shared.records, places=True) as decoded:
+                told = (_TRUNCATED,) if any(group["truncates"] for group in share.rows) else ()
+                yield replace(_batch(share, decoded, feed), warnings=told)
+        at.reached.raise_to(upto, tick.surveyed[1], topics)
+        at.reached.quiet(upto, came)
 
 
-def _topics(came: Iterable[Arrival], routes: Routes, table: str) -> list[str]:
-    """Topics that may have got records of the table: all but those that have carried others alone. Silver, which
+def _topics(came: Iterable[str], routes: Routes, table: str) -> list[str]:
+    """Topics, of those that got records, that may have got some of the table: all but those that have carried others
+    alone. Silver, which
     learns the routes, need not have seen them yet.
     """
-    arrived = {arrival.partition[0] for arrival in came}
-    return sorted(topic for topic in arrived if table in routes.tables.get(topic, (table,)))
+    return sorted(topic for topic in came if table in routes.tables.get(topic, (table,)))
 
 
 def _batch(share: Share, decoded: Decoded, feed: Feed) -> Batch:

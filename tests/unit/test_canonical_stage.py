@@ -22,6 +22,7 @@ from replicator.spec import Feed, Progress, SourceSpec
 from replicator.stages import canonical, silver
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.refinement import Refinement
+from replicator.stages.share import Share
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import events
 from tests.builders import Record, bronze, envelope, exact_session, made, record
@@ -352,6 +353,38 @@ def test_a_row_that_is_what_it_was_is_another_event(spark) -> None:
     assert [event["after"]["Name"] for event in world.told] == ["a", "b", "a", "b"]
     assert len({event["source"]["sequence"] for event in world.told}) == 1
     assert len({event["id"] for event in world.told}) == 4
+
+
+def test_what_a_feed_has_sent_is_not_read_again(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for what its partitions had reached: the process remembers that, of topics that were idle, too."""
+    world = World(exact_session(spark), replace(OF_GOLD, table="s/shop.orders", every_change=True))
+    own, read, added = world.source, list[int](), MemoryFormat.added
+    at = Warehouse(world.tables, world.tables, world.control, world.lake)
+    offer = Offer((world.feed,), {world.feed.name: world.outlet}, {}, {"s": world.source}, at)
+
+    def watched(self: MemoryFormat, spark: Any, table: Any, after: Any, upto: int) -> Any:
+        read.append(upto - min(after.values()))
+        return added(self, spark, table, after, upto)
+
+    for tick in range(6):
+        world.take(*([] if tick == 3 else [change(tick, tick, "u" if tick == 2 else "r")]), other(tick))
+        silver.refine(world.spark, own)
+        with monkeypatch.context() as during:
+            during.setattr(MemoryFormat, "added", watched)
+            during.setattr(Share, "_read_below", None)
+            delivered = canonical.deliver(world.spark, offer)
+        assert [(each.events, each.error) for each in delivered] == ([] if tick == 3 else [(1, None)])
+    assert read == [1] * 4
+    assert sorted(told["after"]["v"] for told in world.told) == [0, 1, 2, 4, 5]
+
+
+def change(offset: int, value: int, op: str) -> Record:
+    row = envelope(op, {"id": 1, "v": value}, pos=100 + offset, snapshot="incremental" if op == "r" else "false")
+    return record("s.shop.orders", offset, {"id": 1}, row)
+
+
+def other(offset: int) -> Record:
+    return record("s.shop.lines", offset, {"id": 1}, envelope("c", {"id": 1}, pos=100 + offset, table="shop.lines"))
 
 
 @pytest.mark.parametrize("every_change", [False, True], ids=["silver", "bronze"])
