@@ -9,14 +9,17 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from replicator import names
+from replicator import key_spans, names
 from replicator.spec import Progress, Table
 from replicator.stages import routing, tuning
 from replicator.stages.share import Share
-from replicator.transforms import evolve, history
+from replicator.transforms import evolve, history, spans
 from replicator.transforms.history import Truncates
 from replicator.transforms.layout import Layout, described
 from replicator.transforms.reshape import OURS
+
+_READ_WHOLE_BYTES = 8 << 20
+"""Of a larger table only what may hold a key of the tick is read."""
 
 
 def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
@@ -28,7 +31,10 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     changed = history.states(changes, layout.keys)
     if stored is not None and not whole:
         keys = changed.select(*map(names.spark, layout.keys)).distinct()
-        stored = stored.join(keys, list(layout.keys), how="left_semi")
+        is_large = share.at.silver.size(share.spark, table) > _READ_WHOLE_BYTES
+        lie = key_spans.found([(keys, layout.keys)])[0] if is_large else {}
+        near = stored.where(spans.within(stored, layout.keys, lie, layout.keys))
+        stored = near.join(keys, list(layout.keys), how="left_semi")
     found = history.difference(
         stored,
         changed,

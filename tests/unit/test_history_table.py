@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 
 from replicator.cli.views import register
 from replicator.errors import BronzeReplaced, TableStopped
@@ -17,9 +18,10 @@ from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver
+from replicator.stages import history_table, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
+from replicator.transforms import history
 from replicator.transforms.live import live
 from tests.builders import UNSENT, Record, bronze, envelope, record
 from tests.unit.test_schema_change import change as typed
@@ -157,6 +159,31 @@ def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
     assert [(s.rows, s.lag_events) for s in found if (s.layer, s.table) == ("history", "s/shop.orders__history")] == [
         (7, 0)
     ]
+
+
+def test_of_a_large_history_no_more_is_read_than_what_may_hold_a_key_of_the_tick(
+    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files and parts of files that end below the keys, as those of older rows do, are left out."""
+    world, filters, difference = World(exact, tmp_path, DeltaFormat()), list[str](), history.difference
+
+    def watched(stored: DataFrame | None, *told: Any, **more: Any) -> DataFrame:
+        if stored is not None:
+            scan = stored._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+            filters.append(scan.metadata().apply("PushedFilters"))
+        return difference(stored, *told, **more)
+
+    monkeypatch.setattr(history, "difference", watched)
+    world.take(*(change(n, "c", n, n) for n in range(1, 10)))
+    world.take(change(10, "u", 9, 10), change(11, "c", 10, 1))
+    monkeypatch.setattr(history_table, "_READ_WHOLE_BYTES", 0)
+    world.take(change(12, "u", 9, 11), change(13, "u", 10, 2))
+    assert [("GreaterThanOrEqual(id,9)" in each, "LessThanOrEqual(id,10)" in each) for each in filters] == [
+        (False, False),
+        (True, True),
+    ]
+    world.agrees()
+    assert world.history()[9] == [(90, 100, 9, "x"), (100, 120, 10, "x"), (120, None, 11, "x")]
 
 
 def test_a_crash_between_the_two_commits_is_repaired_by_the_next_tick(world: World, monkeypatch) -> None:
