@@ -18,18 +18,27 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.errors import AtWork, ConfigError, TableStopped
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
 from replicator.operate import epoch, pause, rebuild_all
 from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.operate.waiting import Waiting, waiting
 from replicator.spec import Progress, SourceSpec
-from replicator.stages import cut, silver
+from replicator.stages import cut, cutting, silver
+from replicator.stages.arrivals import News
+from replicator.stages.cut import Cut, Standing
+from replicator.stages.epochs import Epochs
 from replicator.stages.reached import Reached
+from replicator.stages.refinement import Refinement
+from replicator.stages.rewind import Watch
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import transactions
-from tests.builders import envelope, made
+from tests.builders import bronze, envelope, made
+from tests.builders import record as sent
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -239,6 +248,26 @@ def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(
         run.at = replace(run.at, reached=Reached()) if anew and number == 6 else run.at
         run.take(log.arrives(all_of_it=True))
     assert run.at.reached.levels[ORDERS].rough is anew
+
+
+def test_ends_that_were_let_through_are_looked_for_among_the_last_records_alone(
+    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of older ones are left out by what Delta knows of their offsets: the topic grows with each transaction."""
+    monkeypatch.setattr(cutting, "_REPEATED", 2)
+    delta, lake = DeltaFormat(), Lake(str(tmp_path))
+    at = Refinement(SourceSpec("s", "", whole_transactions=True), delta, delta, MemoryControl(), lake)
+    places = [(0, offset) for offset in range(9)] + [(1, offset) for offset in range(9)]
+    told = [sent(ENDS, offset, None, {"status": "END"}, partition=partition) for partition, offset in places]
+    delta.append(bronze(exact, told), lake.bronze("s"), None)
+    stood = Standing("b", 0, Cut({(ENDS, 0): 8}))
+    lately = cutting._told_before(Watch(exact, at, News(0, {}), Epochs()), stood)
+    assert lately is not None
+    rows = sorted((row["partition"], row["offset"]) for row in lately.collect())
+    assert rows == [(0, 6), (0, 7), (1, 7), (1, 8)]
+    scan = lately._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
+    pushed = scan.metadata().apply("PushedFilters")
+    assert ("GreaterThan(offset,5)" in pushed, "GreaterThan(offset,6)" in pushed) == (True, True)
 
 
 def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_path: Path) -> None:
