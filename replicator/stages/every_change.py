@@ -63,8 +63,7 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
 
 def _topics(came: Iterable[str], routes: Routes, table: str) -> list[str]:
     """Topics, of those that got records, that may have got some of the table: all but those that have carried others
-    alone. Silver, which
-    learns the routes, need not have seen them yet.
+    alone. Silver, which learns the routes, need not have seen them yet.
     """
     return sorted(topic for topic in came if table in routes.tables.get(topic, (table,)))
 
