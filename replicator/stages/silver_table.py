@@ -230,12 +230,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         _commit_progress(share)
         applied = 0
     else:
-        folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
-        if batch.purged is not None and batch.partial:
-            stored = at.silver.read(spark, table)
-            folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
-        if batch.truncated.watermark is not None and batch.partial:
-            folded = truncate.cleared(folded, batch.truncated.watermark)
+        folded = _folded(share, table, good, batch)
         failpoints.hit("silver.changes_folded")
         result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         failpoints.hit("silver.merged")
@@ -243,6 +238,17 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
     return done.ignoring("truncate_by_policy", by_policy)
+
+
+def _folded(share: Share, table: Table, good: DataFrame, batch: Batch) -> DataFrame:
+    """One change per key; what none of them knows of a row is not taken from before it was purged or truncated."""
+    folded = fold.fold(good, batch.layout.keys, partial=batch.partial)
+    if batch.purged is not None and batch.partial:
+        stored = share.at.silver.read(share.spark, table)
+        folded = horizon.cleared(folded, stored, batch.layout.keys, batch.purged)
+    if batch.truncated.watermark is not None and batch.partial:
+        folded = truncate.cleared(folded, batch.truncated.watermark)
+    return folded
 
 
 def _evolve(share: Share, table: Table, batch: Batch) -> None:
