@@ -104,6 +104,13 @@ class TableFormat(Protocol):
     def identity(self, spark: SparkSession, table: Table) -> str | None:
         """An id that changes when the table is dropped and made again; None if the table is missing."""
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
+        """What no other commit has that ever made a version of this number: a table that is copied back, identity and
+        all, goes on with numbers that it had (reliability.md F-C5). Of the newest version it costs nothing again.
+
+        None where the version is not there, or where nothing tells.
+        """
+
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """How the newest version lies there, for a catalog. Raises TableMissing."""
 

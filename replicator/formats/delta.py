@@ -93,6 +93,10 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         return None if snapshot is None else str(snapshot.metadata().id())
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
+        """The id that Delta gave to the transaction, or the time that another writer noted, from the commit's file."""
+        return self._log(table).commit_id(spark, version)
+
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """From the log, which also tells readers where the files are."""
         snapshot = self._snapshot(spark, table)

@@ -23,6 +23,8 @@ _FEW_COMMITS = 10
 _COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
 """The name of a commit, or of what commits before it add up to."""
 
+_NOT_THERE = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"})
+
 _KNOWN = 256
 """Of a table with more files the driver does not keep account."""
 
@@ -124,6 +126,7 @@ class Log:
         self._location = location
         self._partition_by: tuple[str, ...] | None = None
         self._known: dict[int, Commit] = {}
+        self._ids: dict[int, str] = {}
         self._state: State | None = None
 
     def snapshot(self, spark: SparkSession) -> Any | None:
@@ -154,9 +157,21 @@ class Log:
         known = self._state
         if known is None or known.identity != identity or known.version > version:
             known = State(identity, -1, 0, {}, {}) if version < _FEW_COMMITS else None
-            self._partition_by = None
+            self._partition_by, self._known, self._ids = None, {}, {}
         found = self._carried(spark, known, version) or self._asked(spark, snapshot, identity)
         self._state = found
+        return found
+
+    def commit_id(self, spark: SparkSession, version: int) -> str | None:
+        """What tells a commit from any other of its number; None where it has left the log, or says nothing of itself.
+
+        It stands in the first line of the commit's file, which is read once; ids of a few versions are kept.
+        """
+        found = self._ids.get(version)
+        if found is None:
+            found = _told_by(self._log(spark), gateway.of(spark).org.apache.hadoop.fs.Path, version)
+        if found is not None:
+            self._ids = dict(sorted((self._ids | {version: found}).items())[-_FEW_COMMITS:])
         return found
 
     def plain_files(self, spark: SparkSession, snapshot: Any) -> tuple[AddedFile, ...] | None:
@@ -278,6 +293,26 @@ def changes(spark: SparkSession, log: Any, *bounds: int) -> Iterator[tuple[int, 
     for each in gateway.each(log.getChanges(*bounds, *unsaid(spark), True)):
         version, actions = gateway.pair(each)
         yield int(version), actions
+
+
+def _told_by(log: Any, path: Any, version: int) -> str | None:
+    """The id, or time, in the ``commitInfo`` of a commit; ``path`` is Hadoop's class. None where the file, or that
+    action, is not there.
+    """
+    try:
+        lines = log.store().readAsIterator(path(log.logPath(), f"{version:020}.json"), log.newDeltaHadoopConf())
+    except Py4JJavaError as error:
+        if str(error.java_exception.getClass().getName()) in _NOT_THERE:
+            return None
+        raise
+    try:
+        while lines.hasNext():
+            info = json.loads(lines.next()).get("commitInfo")
+            if info is not None:
+                return str(info.get("txnId") or info.get("timestamp") or "") or None
+    finally:
+        lines.close()
+    return None
 
 
 def partitions(snapshot: Any) -> tuple[str, ...]:

@@ -43,6 +43,10 @@ class FencedFormat:
         """As the format does."""
         return self._inner.identity(spark, table)
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
+        """As the format does."""
+        return self._inner.commit_id(spark, table, version)
+
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """As the format does."""
         return self._inner.kept(spark, table)

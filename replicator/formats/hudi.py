@@ -71,6 +71,11 @@ class HudiFormat:
         commits = self._commits(spark, table)
         return commits[-1].note.identity if commits else None
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
+        """The instant that Hudi names the commit by."""
+        commit = self._at(table, version) if self._commits(spark, table) else None
+        return None if commit is None else commit.begun
+
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """From Hudi's properties of the table, and its own list of partitions."""
         commits = self._commits(spark, table)

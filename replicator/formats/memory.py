@@ -100,6 +100,12 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         return None if stored is None else stored.identity
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:  # noqa: ARG002
+        """When it was made."""
+        stored = self._tables.get(table.location)
+        known = () if stored is None else stored.moments[version : version + 1]
+        return next((str(each.at) for each in known), None)
+
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """Keys of the rows that are in one version and not, or not the same, in the other."""
         if after < self._tables[table.location].begins:

@@ -50,6 +50,10 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).identity(spark, table)
 
+    def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
+        """As the table's format does."""
+        return self._of(spark, table).commit_id(spark, table, version)
+
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """As the table's format does."""
         return self._of(spark, table).kept(spark, table)

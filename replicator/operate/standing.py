@@ -261,7 +261,7 @@ def _unread_commits(of: Survey, model: Model) -> int | None:
     for placeholder, given in model.inputs.items():
         source, slash, name = given.partition("/")
         table = of.lake.source_table(source, name) if slash else of.lake.gold(given)
-        identity, version = kept["inputs"].get(placeholder, (None, 0))
+        identity, version, *_ = kept["inputs"].get(placeholder, (None, 0))
         newest = of.version(table)
         if newest is None or identity != of.identity(table):
             return None

@@ -79,7 +79,7 @@ class MemorySink:
         if not same_input and not difference.complete:
             what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
             raise TargetRefused(what, where=difference.model.name, mend="Publish the whole model.")
-        return not (same_input and recorded is not None and recorded.version >= wanted.version)
+        return recorded is None or not recorded.covers(wanted)
 
     def _after(self, difference: Difference) -> Rows:
         model = difference.model

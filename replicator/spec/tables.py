@@ -11,11 +11,21 @@ class Progress:
     """How far a table has got into its input: written in the same commit as the rows it covers.
 
     ``input`` names the input by its own id (bronze's Delta table id; a model's name for gold);
-    ``version`` is that input's version, or for gold the number of a control row.
+    ``version`` is that input's version, or for gold the number of a control row. Targets also record which ``commit``
+    made that version of gold (``TableFormat.commit_id``); None where nothing told it.
     """
 
     input: str
     version: int
+    commit: str | None = None
+
+    def covers(self, wanted: Progress) -> bool:
+        """Whether this includes what is wanted: the same version made by another commit is not it (reliability.md
+        F-C5).
+        """
+        if (self.input, self.version) == (wanted.input, wanted.version):
+            return self.commit in (None, wanted.commit)
+        return self.input == wanted.input and self.version > wanted.version
 
 
 @dataclass(frozen=True)

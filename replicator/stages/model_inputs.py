@@ -16,6 +16,8 @@ from replicator import names
 from replicator.errors import TableMissing
 from replicator.protocols import TableFormat
 from replicator.spec import Model, Table
+from replicator.stages import places
+from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms.layout import key_of
 from replicator.transforms.live import live, shown_name
@@ -35,6 +37,12 @@ class ModelInput:
     table: Table
     identity: str
     version: int
+    commit: str | None = None
+
+    @property
+    def place(self) -> Place:
+        """As the control row of a refresh has it."""
+        return Place(self.identity, self.version, self.commit)
 
 
 @dataclass(frozen=True)
@@ -72,9 +80,10 @@ def view(spark: SparkSession, given: ModelInput) -> View:
     return View(live(rows, _EXTRA), stored, tuple(shown_name(rows.schema[column]) for column in stored))
 
 
-def changed(spark: SparkSession, given: ModelInput, seen: View, after: int) -> DataFrame | None:
-    """Distinct keys of rows that differ from version ``after``, named as in ``seen.rows``; None where nobody knows."""
-    found = given.format.changed_keys(spark, replace(given.table, keys=seen.stored), after, given.version)
+def changed(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> DataFrame | None:
+    """Distinct keys of rows that differ from those of ``then``, named as in ``seen.rows``; None where nobody knows."""
+    table = replace(given.table, keys=seen.stored)
+    found = places.changed_keys(spark, given.format, table, then, given.place)
     if found is None:
         return None
     named = zip(seen.stored, seen.keys, strict=True)
@@ -86,9 +95,9 @@ def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tu
     is_silver = bool(slash)
     table = at.lake.source_table(source, name) if is_silver else at.lake.gold(given, keys.get(given, ()))
     kind = at.silver if is_silver else at.gold
-    identity, version = kind.identity(spark, table), kind.version(spark, table)
+    identity, version, commit = places.now(spark, kind, table)
     if identity is None or version is None:
         raise TableMissing(
             f"input {given} does not exist yet", where=table.location, mend="Run silver for its source first."
         )
-    return ModelInput(given, kind, table, identity, version)
+    return ModelInput(given, kind, table, identity, version, commit)

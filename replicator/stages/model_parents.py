@@ -1,7 +1,7 @@
 """The models that a model's relationships lead to, and what of them has left since its newest refresh.
 
-Its control row tells of every such parent which table it was, and at which version: the build of a child looks at the
-keys that left since then, and at no others.
+Its control row tells of every such parent where it was (``places.py``): the build of a child looks at the keys that
+left since then, and at no others.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.rules import Relationship, Rule
 from replicator.spec import Model
+from replicator.stages import places
+from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse
-
-Place = list[Any]
-"""A table's identity and its version; both None where it is not there yet."""
 
 
 def _nobody_knows(_: Relationship) -> None:
@@ -41,11 +39,10 @@ class Parents:
         return isinstance(rule, Relationship) and rule.to in self.moved
 
 
-def places(spark: SparkSession, model: Model, at: Warehouse) -> dict[str, Place] | None:
+def found(spark: SparkSession, model: Model, at: Warehouse) -> dict[str, Place] | None:
     """Where the model's parents are now, by name, as its control row says it; None without any."""
     wanted = {check.rule.to for check in model.checks if isinstance(check.rule, Relationship)} - {model.name}
-    tables = {name: at.lake.gold(name) for name in sorted(wanted)}
-    return {name: [at.gold.identity(spark, t), at.gold.version(spark, t)] for name, t in tables.items()} or None
+    return {name: places.now(spark, at.gold, at.lake.gold(name)) for name in sorted(wanted)} or None
 
 
 def parents(
@@ -61,11 +58,10 @@ def parents(
 
     def left(rule: Relationship) -> DataFrame | None:
         was, key = before.get(rule.to), keys.get(rule.to, ())
-        identity, version = after[rule.to]
-        if was is None or was[0] != identity or key != (rule.field,):
+        if was is None or key != (rule.field,):
             return None
         table = at.lake.gold(rule.to, key)
-        changed = at.gold.changed_keys(spark, table, was[1], version)
+        changed = places.changed_keys(spark, at.gold, table, was, after[rule.to])
         present = at.gold.read(spark, table).select(names.spark(rule.field))
         return None if changed is None else changed.join(present, list(key), how="left_anti")
 

@@ -16,7 +16,8 @@ from replicator.errors import ReplicatorError, StaleWriter, TableMissing, Target
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table, waiting
-from replicator.stages import engine, tuning
+from replicator.stages import engine, places, tuning
+from replicator.stages.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -98,15 +99,16 @@ def _pending(
 ) -> _Pending | None:
     """What the target lacks; None when it lacks nothing."""
     gold, table = place
-    identity, upto = gold.identity(spark, table), gold.version(spark, table)
+    here = places.now(spark, gold, table)
+    identity, upto, commit = here
     if identity is None or upto is None:
         what, mend = f"gold table {model.name} does not exist yet.", "Run gold first."
         raise TableMissing(what, where=table.location, mend=mend)
     size = gold.size(spark, table)
     spark = tuning.session_for(spark, size)
     recorded = sink.progress(model)
-    progress = Progress(identity, upto)
-    if recorded == progress:
+    progress = Progress(identity, upto, commit)
+    if recorded is not None and recorded.version == upto and recorded.covers(progress):
         return None
     rows = gold.read(spark, table, upto)
     _refuse_missing_columns(model, rows)
@@ -117,7 +119,8 @@ def _pending(
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."
         )
         raise StaleWriter(what, where=table.location, mend="Delete the model's ledger row to publish it as it is.")
-    keys = gold.changed_keys(spark, table, recorded.version, upto)
+    then = Place(recorded.input, recorded.version, recorded.commit)
+    keys = places.changed_keys(spark, gold, table, then, here)
     return _whole(model, rows, progress, size) if keys is None else _changed(model, rows, keys, progress, size, kept)
 
 

@@ -1,7 +1,7 @@
 """What one refresh of a gold model has to do, and why: nothing, its affected rows, or all of it (gold.md).
 
 The control row of the newest refresh tells what gold was made of. It holds whatever decides the result: the SQL's hash,
-the key, the lineage, and of every input its id, its version and a digest of its columns.
+the key, the lineage, and of every input its place (``places.py``) and a digest of its columns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from replicator import key_spans, names
 from replicator.errors import ConfigError, first_line
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import model_checks, model_inputs, model_parents, refresh_reasons, tuning
+from replicator.stages import model_checks, model_inputs, model_parents, places, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
 from replicator.stages.refresh_reasons import Found, Reason
@@ -154,9 +154,10 @@ class _Known:
 def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Known:
     inputs = model_inputs.find(spark, model, at, keys)
     done = at.gold.progress(spark, at.lake.gold(model.name, model.key), model.name)
-    last = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
+    row = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    control = control_row(model, inputs) | {"parents": model_parents.places(spark, model, at)}
+    control = control_row(model, inputs) | {"parents": model_parents.found(spark, model, at)}
+    last = row and row | {part: places.told(row.get(part), control[part]) for part in ("inputs", "parents")}
     return _Known(inputs, size, last, control, 0 if done is None else done.version + 1, keys)
 
 
@@ -186,11 +187,11 @@ def _by_changes(
     counts: dict[str, int] = {}
     for each in {each.given: (name, each) for name, each in inputs.items()}.values():
         name, given = each
-        after = last["inputs"][name][1]
-        keys = model_inputs.changed(work.spark, given, work.views[name], after) if after < given.version else None
-        if keys is None and after != given.version:
-            return Task(FULL, refresh_reasons.no_history(given.given, after), work)
-        if keys is not None:
+        then = last["inputs"][name]
+        if then != given.place:
+            keys = model_inputs.changed(work.spark, given, work.views[name], then)
+            if keys is None:
+                return Task(FULL, refresh_reasons.no_history(given.given, then.version), work)
             found[given.given], told = kept.enter_context(tuning.tallied(keys, {"all": F.lit(True)}))
             counts[given.given] = told["all"]
     task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
@@ -269,12 +270,12 @@ def _refuse_reserved(model: Model, rows: DataFrame) -> None:
 
 
 def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
-    """What a refresh read, as far as it is known without reading: the model, and every input's id and version."""
+    """What a refresh read, as far as it is known without reading: the model, and where every input is."""
     return {
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
         "key": list(model.key),
         "lineage": {name: list(columns) for name, columns in model.lineage.items()},
         "unknown_member": None if model.unknown_member is None else repr(sorted(model.unknown_member.items())),
         "checks": model_checks.digests(model),
-        "inputs": {name: [each.identity, each.version] for name, each in inputs.items()},
+        "inputs": {name: each.place for name, each in inputs.items()},
     }

@@ -123,7 +123,7 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
 def _of_inputs(found: Found) -> Iterator[Reason]:
     last: Mapping[str, Any] = found.last or {}
     for name, each in found.inputs.items():
-        identity, version = last["inputs"].get(name, (None, 0))
+        identity, version, _ = last["inputs"].get(name, (None, 0, None))
         if identity != each.identity or version > each.version:
             yield Reason("input replaced", f"{each.given} is another table than before")
         if last.get("columns", {}).get(name) != found.views[name].columns:

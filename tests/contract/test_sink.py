@@ -58,6 +58,26 @@ def test_publishing_twice_is_as_once(spark, served: Served) -> None:
     assert served.rows(of) == [(1, "Ann", Decimal("1.50")), (2, "Bob", Decimal("1.50"))]
 
 
+def test_the_same_version_by_another_commit_is_sent(spark, served: Served) -> None:
+    """F-C5: gold that was copied back comes to a number that it had; a ledger that does not say which commit it was, as
+    one of an earlier checkout, goes on as it is.
+    """
+    of = customers(served.schema)
+    sent = [difference(spark, of, [ann(name)], CUSTOMERS, 3, complete=True) for name in ("Ann", "Bob", "Cid")]
+    commits = (None, "one", "other")
+    old, one, other = (replace(d, progress=replace(d.progress, commit=c)) for d, c in zip(sent, commits, strict=True))
+    assert served.sink.publish([old])[of.name].inserted == 1
+    assert served.sink.progress(of) == Progress("gold-1", 3)
+    assert served.sink.publish([one]) == {of.name: Applied(0, 0, 0, 3)}
+    served.sink.publish([replace(one, progress=replace(one.progress, version=4))])
+    assert served.sink.progress(of) == Progress("gold-1", 4, "one")
+    other = replace(other, progress=replace(other.progress, version=4))
+    for updated in (1, 0):
+        assert served.sink.publish([other]) == {of.name: Applied(0, updated, 0, 4)}
+    assert served.sink.progress(of) == Progress("gold-1", 4, "other")
+    assert [row[:2] for row in served.rows(of)] == [(1, "Cid")]
+
+
 def test_rows_are_inserted_updated_and_deleted_and_counted(spark, served: Served) -> None:
     """Counts are exact, and a row that stays the same is no update."""
     of = customers(served.schema)

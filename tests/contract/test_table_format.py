@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -527,6 +528,34 @@ def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: 
         shutil.rmtree(table.location, ignore_errors=True)
     assert None not in seen
     assert len(set(seen)) == 2
+
+
+@pytest.mark.usefixtures("no_merge")
+def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path, world: World) -> None:
+    """F-C5: a table that is copied back keeps its identity, and goes on with numbers that it had."""
+    table, format_ = Table("t", f"{tmp_path}/t", ("k",), merge_on_read=world.merge_on_read), type(world.format)()
+    assert format_.commit_id(world.spark, table, 0) is None
+    format_.append(world.frame((1, "a")), table, Progress("query", 0))
+    first = format_.commit_id(world.spark, table, 0)
+    in_memory = format_._formats["memory"] if isinstance(format_, Mixed) else format_
+    if isinstance(in_memory, MemoryFormat):
+        kept = deepcopy(in_memory._tables)
+    else:
+        shutil.copytree(table.location, tmp_path / "copy")
+    format_.append(world.frame((2, "b")), table, Progress("query", 1))
+    identity, second = format_.identity(world.spark, table), format_.commit_id(world.spark, table, 1)
+    if isinstance(in_memory, MemoryFormat):
+        in_memory._tables = kept
+    else:
+        shutil.rmtree(table.location)
+        (tmp_path / "copy").rename(table.location)
+        format_ = type(world.format)()
+    assert format_.commit_id(world.spark, table, 1) is None
+    format_.append(world.frame((3, "c")), table, Progress("query", 1))
+    assert (format_.identity(world.spark, table), format_.version(world.spark, table)) == (identity, 1)
+    assert format_.commit_id(world.spark, table, 0) == first
+    assert len({first, second, format_.commit_id(world.spark, table, 1), None}) == 4
+    assert format_.commit_id(world.spark, table, 2) is None
 
 
 @pytest.mark.usefixtures("no_merge")

@@ -137,7 +137,8 @@ def _gold(spark: SparkSession, made: Pipeline, model: Model, world: World) -> li
     rows = Counter(map(tuple, gold.read(spark, table).select(*names).collect()))
     served, ledger = _served(world, model, names)
     found = _unlike(f"gold {model.name}", rows, wanted) + _unlike(f"Postgres {model.name}", served, rows)
-    progress = (gold.identity(spark, table), gold.version(spark, table))
+    version = gold.version(spark, table)
+    progress = (f"{gold.identity(spark, table)} {gold.commit_id(spark, table, version or 0)}", version)
     return found if ledger == [progress] else [*found, f"the ledger has {ledger} of {model.name}, gold is {progress}"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import plan
 from replicator.sinks.memory import MemorySink
-from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Target
+from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Table, Target
 from replicator.stages import gold, refresh_reasons, tuning
 from replicator.stages.gold import Built
 from replicator.stages.publish import publish
@@ -378,6 +379,71 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
     shop.take("products", (10,))
     assert shop.why(wider)[0] == "incremental"
     assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
+
+
+@pytest.mark.parametrize("full_bytes", [0, 1 << 20])
+def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark, tmp_path, full_bytes) -> None:
+    """F-C5: whether its versions then come to the number that was read, by another commit, or pass it; rows of earlier
+    checkouts, which do not say which commit it was, stay as they are.
+    """
+    model = replace(FACT, columns=(FACT.columns[0], ModelColumn("pieces", "integer")), target=Target("t", "s", "fact"))
+    shop, sink, lake = Shop(tuning.session_for(spark, 0)), MemorySink(), Lake(str(tmp_path / "lake"))
+    lines, fact, copy = lake.silver("s", "db.lines", ("id",)), lake.gold("fact", ("id",)), tmp_path / "copy"
+
+    def restart() -> None:
+        shop.at = Warehouse(DeltaFormat(), DeltaFormat(), JsonControl(spark), lake, 2.0, full_bytes)
+
+    def build() -> list[str]:
+        found = shop.refresh(model)
+        assert [each.error for each in found if each.error] == []
+        return [each.action for each in found]
+
+    def step() -> tuple[list[str], list[str]]:
+        built, sent = build(), publish(spark, [model], shop.at.gold, lake, sink)
+        assert [each.error for each in sent if each.error] == []
+        kept = shop.at.silver.read(spark, lines).where("NOT _deleted").collect()
+        wanted = sorted((row["id"], row["pieces"]) for row in kept)
+        assert sorted((row[0], row[3]) for row in shop.rows(model)) == wanted
+        assert sorted(tuple(row.values()) for row in sink.tables["fact"].values()) == wanted
+        return built, [each.model for each in sent]
+
+    def row() -> str:
+        return lake.inputs("fact", shop.at.gold.progress(spark, fact, "fact").version)
+
+    def set_back(table: Table) -> None:
+        shutil.rmtree(table.location)
+        copy.rename(table.location)
+        restart()
+
+    restart()
+    shop.take("lines", (1, 10, 5), (2, 10, 6))
+    shop.take("products", (10, "ten", False))
+    step()
+    for commits in ([(11, 10, 1), (12, 10, 2)],), ([(21, 10, 1)], [(22, 10, 2)]):
+        shutil.copytree(lines.location, copy)
+        shop.take("lines", (commits[0][0][0], 10, 7))
+        step()
+        set_back(lines)
+        for rows in commits:
+            shop.take("lines", *rows)
+        assert step() == (["full"], ["fact"])
+    for later in (3,), (4, 5):
+        shutil.copytree(fact.location, copy)
+        shop.take("lines", (30 + later[0], 20, 1))
+        step()
+        set_back(fact)
+        for number in later:
+            shop.take("lines", (40 + number, 10, 1))
+            build()
+        assert step() == ([], ["fact"])
+    told = shop.at.control.get(row())
+    shop.at.control.put(row(), told | {"inputs": {name: place[:2] for name, place in told["inputs"].items()}})
+    sink.ledger["fact"] = replace(sink.ledger["fact"], commit=None)
+    assert step() == ([], [])
+    shop.take("lines", (1, 10, 6))
+    assert step() == (["full" if full_bytes else "incremental"], ["fact"])
+    commits = [place[2] for place in shop.at.control.get(row())["inputs"].values()]
+    assert None not in (*commits, sink.ledger["fact"].commit)
 
 
 def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:

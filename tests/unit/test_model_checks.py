@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -271,6 +272,23 @@ def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(smal
     assert [row[0] for row in shop.rows("customers")] == [3]
     shop.write("orders", [(10, 3, "c")])
     assert shop.build()["orders"].error is None
+    assert shop.build() == {}
+
+
+def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small) -> None:
+    """F-C5: it has come to the version that was looked at, by another commit, in which a row left."""
+    shop = Shop(small, [CUSTOMERS, orders(Check("by key", Relationship("customer", "customers", "id"), WARN))])
+    shop.write("customers", [(1, 0, "a"), (2, 0, "b")])
+    shop.write("orders", [(10, 1, "a"), (11, 2, "b")])
+    shop.build()
+    tables, place = shop.at.gold._tables, shop.at.lake.gold("customers").location
+    kept = deepcopy(tables[place])
+    shop.write("customers", [(1, 9, "a")])
+    shop.build()
+    tables[place] = kept
+    shop.write("customers", gone=[2])
+    built = shop.build()["orders"]
+    assert (built.rows, built.warnings) == (0, ("by key: 1 row breaks it (id=11)",))
     assert shop.build() == {}
 
 

@@ -1,5 +1,8 @@
 """The ledger: to which version of which gold table each table of a schema was published, and by which writer of which
 lake last, written in the transaction of the rows.
+
+Column ``input`` has the gold table's id and, behind a blank, which commit made that version; rows of earlier checkouts
+have the id alone.
 """
 
 from __future__ import annotations
@@ -64,12 +67,13 @@ def read(cursor: Cursor, schema: str, models: Mapping[str, str], *, lock: bool =
     """
     query = _READ.format(sql.Identifier(schema, TABLE), sql.Literal(list(models)))
     cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query)
-    return {models[table]: Progress(source, version) for table, source, version in cursor.fetchall()}
+    return {models[table]: _progress(told, version) for table, told, version in cursor.fetchall()}
 
 
 def write(cursor: Cursor, target: Target, model: str, progress: Progress) -> None:
     """Record that a model's table stands at ``progress`` once this transaction commits."""
-    values = (sql.Literal(each) for each in (target.table, model, progress.input, progress.version))
+    told = progress.input if progress.commit is None else f"{progress.input} {progress.commit}"
+    values = (sql.Literal(each) for each in (target.table, model, told, progress.version))
     cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values))
 
 
@@ -80,4 +84,9 @@ def forgetting(target: Target) -> sql.Composed:
 
 def covers(recorded: Progress | None, wanted: Progress) -> bool:
     """Whether what is recorded includes what is wanted."""
-    return recorded is not None and recorded.input == wanted.input and recorded.version >= wanted.version
+    return recorded is not None and recorded.covers(wanted)
+
+
+def _progress(told: str, version: int) -> Progress:
+    identity, _, commit = told.partition(" ")
+    return Progress(identity, version, commit or None)
