@@ -109,8 +109,10 @@ def optimize_in_order(spark: SparkSession, location: str, state: State | None) -
 
 
 def vacuum(spark: SparkSession, location: str, keep_hours: int) -> None:
-    """Remove files that only versions need which are older than this."""
-    with _told(spark, _AS_WE_DO):
+    """Remove files that only versions need which are older than this. Delta prints a sentence on it, which would stand
+    in the midst of what the command prints.
+    """
+    with _told(spark, _AS_WE_DO), _unsaid(spark):
         DeltaTable.forPath(spark, location).vacuum(keep_hours)
 
 
@@ -145,6 +147,19 @@ def _some_long(spark: SparkSession, number: int) -> Any:
     numbers = py4j.new_array(py4j.jvm.long, 1)
     numbers[0] = number
     return gateway.of(spark).scala.Predef.wrapLongArray(numbers).headOption()
+
+
+@contextmanager
+def _unsaid(spark: SparkSession) -> Iterator[None]:
+    """What this thread prints in the JVM meanwhile goes nowhere."""
+    jvm = gateway.of(spark)
+    console = getattr(getattr(jvm.scala, "Console$"), "MODULE$")
+    before = console.out()
+    console.setOutDirect(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    try:
+        yield
+    finally:
+        console.setOutDirect(before)
 
 
 @contextmanager

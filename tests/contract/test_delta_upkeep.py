@@ -71,6 +71,25 @@ def test_a_table_with_nothing_to_do_costs_no_job(spark: SparkSession, tmp_path: 
     assert sorted(map(tuple, format_.read(spark, table).collect())) == [(1, "a"), (2, "b")]
 
 
+def test_what_delta_says_of_removed_files_is_not_printed(spark: SparkSession, tmp_path: Path) -> None:
+    """A command prints one table, or JSON, and nothing in the midst of it."""
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("k",))
+    for tick, value in enumerate("ab"):
+        rows = made(spark, [(1, value, "upsert")], "k INT, v STRING, _op STRING")
+        format_.put(rows, table, Progress("model", tick))
+    jvm: Any = spark.sparkContext._jvm
+    console, printed = getattr(getattr(jvm.scala, "Console$"), "MODULE$"), jvm.java.io.ByteArrayOutputStream()
+    before = console.out()
+    console.setOutDirect(jvm.java.io.PrintStream(printed))
+    try:
+        delta_upkeep.vacuum(spark, table.location, 0)
+        console.out().print("then")
+    finally:
+        console.setOutDirect(before)
+    assert len(list(Path(table.location).glob("*.parquet"))) == 1
+    assert printed.toString() == "then"
+
+
 def test_files_that_may_become_fewer_do(spark: SparkSession, tmp_path: Path) -> None:
     """Two files of a partition become one; where a vector hides rows, Delta is asked."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), partition_by=("p",))
