@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Which tables are kept up to date, and which are paused.", no_args_is_help=True)
 
 Tables = Annotated[
-    list[str], typer.Argument(help="[<source>/]<database or schema>.<table>, one or several.", metavar="TABLE...")
+    list[str],
+    typer.Argument(
+        help="[<source>/]<database or schema>.<table>, or its last part; one or several.", metavar="TABLE..."
+    ),
 ]
 _COLUMNS = ("table", "paused since")
 

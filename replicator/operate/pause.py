@@ -41,8 +41,8 @@ def listed_of(of: Survey, source: SourceSpec) -> list[Listed]:
 
 
 def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str]) -> list[Place]:
-    """The tables that ``[<source>/]<database or schema>.<table>`` name. Raises ConfigError for one that there is not,
-    or of which there are several.
+    """The tables that ``[<source>/]<database or schema>.<table>``, or their last parts, name. Raises ConfigError for
+    one that there is not, or of which there are several.
     """
     every = {
         f"{at.source.name}/{table}": (at, table) for at in sources for table in _known(_survey(spark, at), at.source)
@@ -83,8 +83,9 @@ def _known(of: Survey, source: SourceSpec) -> set[str]:
 
 def _full(name: str, every: Sequence[str]) -> str:
     found = [full for full in every if name in (full, full.split("/", 1)[1])]
+    found = found or [full for full in every if full.rpartition(".")[2] == name]
     if len(found) > 1:
-        raise ConfigError(f"{name!r} may be of several sources", mend=f"Say which: {', '.join(sorted(found))}.")
+        raise ConfigError(f"{name!r} may be any of several tables", mend=f"Say which: {', '.join(sorted(found))}.")
     if not found:
         short = [full.split("/", 1)[1] for full in every]
         raise ConfigError(f"there is no table {name!r}{nearest(name, short)}")

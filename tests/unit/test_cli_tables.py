@@ -56,7 +56,7 @@ def test_recorded_events_are_masked_transformed_and_paused(
         return [list(each.values()) for each in json.loads(told)]
 
     assert run(first) == {"bronze": 3, "silver": 3}
-    paused = json.loads(said("tables", "pause", "shop.people", *lake, "--json"))
+    paused = json.loads(said("tables", "pause", "people", *lake, "--json"))
     assert [each["table"] for each in paused] == ["s/shop.people"]
     assert run(more) == {"bronze": 3}
     assert "s/shop.people (paused)" in said("status", *lake)
