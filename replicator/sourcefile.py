@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from replicator import tablekeys, topicnames
 from replicator.connectorkeys import ConnectorKeys
+from replicator.debezium.logical import Modes
 from replicator.sourcekeys import DeclareKeys, SourceKeys
 from replicator.spec import Connector, Declaration, SourceSpec
 from replicator.spec.sources import PLACEHOLDER
@@ -71,12 +72,14 @@ def _model(document: Document) -> type[DeclareKeys]:
 def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
     if keys.objects is not None and keys.deletes is None:
         keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
+    known = keys.modes()
+    modes = Modes.of(known)
     servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
     return SourceSpec(
         name=keys.name,
         topics=keys.topics if keys.topics is not None else _topics(keys),
         bootstrap_servers=servers,
-        tables=tuple(tablekeys.declaration(name, table, keys) for name, table in keys.tables.items()),
+        tables=tuple(tablekeys.declaration(name, table, keys, modes) for name, table in keys.tables.items()),
         placeholder=keys.placeholder,
         options={**options, **keys.options},
         sequence_by=keys.sequence_by,
@@ -92,6 +95,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
         hash_key=keys.secret(),
         masks=keys.masks(),
+        modes=known,
     )
 
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from replicator import kafka_options, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
+from replicator.debezium.logical import Modes
+from replicator.errors import ConfigError
 from replicator.spec import Declaration, Login, Mask
-from replicator.spec.sources import PLACEHOLDER
+from replicator.spec.sources import BINARY, DECIMALS, PLACEHOLDER, TIMES
 from replicator.strict import Strict
 from replicator.tablekeys import ColumnName, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _SHORTEST_KEY = 16
 BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
+TimePrecision = Literal[
+    "adaptive",
+    "adaptive_time_microseconds",
+    "connect",
+    "isostring",
+    "microseconds",
+    "nanoseconds",
+    "structured",
+]
 
 
 class MaskKeys(Strict):
@@ -113,8 +125,10 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
     system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
     ``consistency: transaction`` shows transactions whole or not at all; the connector needs
-    ``provide.transaction.metadata`` then. ``database`` is the source itself, which ``verify`` compares silver with;
-    ``connector`` is how it is captured, for ``replicator connect``.
+    ``provide.transaction.metadata`` then. ``decimal_handling_mode``, ``binary_handling_mode`` and
+    ``time_precision_mode`` are the connector's (types.md Y13), where ``connector`` does not say them: they hold for
+    declared types that do not name their form. ``database`` is the source itself, which ``verify`` compares silver
+    with; ``connector`` is how it is captured, for ``replicator connect``.
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
@@ -130,6 +144,9 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     options: dict[str, str] = Field(default_factory=dict)
     objects: str | None = Field(default=None, min_length=1)
     consistency: Literal["eventual", "transaction"] = "eventual"
+    decimal_handling_mode: Literal["precise", "string", "double"] | None = None
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] | None = None
+    time_precision_mode: TimePrecision | None = None
     database: DatabaseKeys | None = None
     connector: ConnectorKeys | None = None
 
@@ -217,3 +234,31 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         if self.connector.form == "outbox" and self.consistency == "transaction":
             raise ValueError("consistency: transaction reads positions, which the outbox router does not send")
         return self
+
+    @model_validator(mode="after")
+    def _written(self) -> SourceKeys:
+        captured = self._captured_modes()
+        for key, own in self._own_modes().items():
+            its = captured.get(key, own)
+            if own != its:
+                raise ValueError(f"{key} of the source is {own}, of its connector {its}: say it in one place")
+        try:
+            Modes.of(self.modes())
+        except ConfigError as error:
+            raise ValueError(f"{error.what}. {error.mend}") from error
+        return self
+
+    def modes(self) -> dict[str, str]:
+        """Settings of the connector by which declared types are written, by their key, as far as they are known."""
+        return {**self._captured_modes(), **self._own_modes()}
+
+    def _captured_modes(self) -> Mapping[str, str]:
+        return {} if self.connector is None else self.connector.connector(self.name, "").modes
+
+    def _own_modes(self) -> dict[str, str]:
+        told = {
+            DECIMALS: self.decimal_handling_mode,
+            BINARY: self.binary_handling_mode,
+            TIMES: self.time_precision_mode,
+        }
+        return {key: mode for key, mode in told.items() if mode is not None}

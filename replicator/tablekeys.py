@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import names
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox, Transform
@@ -207,10 +207,18 @@ class TableKeys(ShapeKeys):
         return self
 
 
-def declaration(name: str, table: TableKeys, source: ShapeKeys | None = None) -> Declaration:
-    """What a table's entry declares, and for what it leaves open its source."""
-    columns = tuple(Column(column.name, column.type, column.unsigned, column.generated) for column in table.columns)
+def declaration(
+    name: str, table: TableKeys, source: ShapeKeys | None = None, modes: Modes = DEFAULT_MODES
+) -> Declaration:
+    """What a table's entry declares, and for what it leaves open its source, whose connector has these modes (Y13):
+    what the event router sends is none of the connector's columns.
+    """
     shape = table if source is None else table.over(source)
+    has_own = shape.outbox is not None and shape.outbox.mode == "router"
+    columns = tuple(
+        Column(each.name, each.type if has_own else resolved(each.type, modes), each.unsigned, each.generated)
+        for each in table.columns
+    )
     return Declaration(
         name,
         columns,

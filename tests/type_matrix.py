@@ -32,7 +32,10 @@ Written by `python -m tests.type_matrix` from the values that `tests/unit/test_t
 How a column of the source arrives and what it is in silver. A schema block in the records decides; without one write
 the short form under `columns`. A value that does not fit its column is a dead letter with its reason, never NULL and
 never rounded. `precise`, `string` and so on are values of the settings named above them; the settings of dates and
-times are those of `time.precision.mode`.
+times are those of `time.precision.mode`. Where the source's file says these settings (`config` of its `connector`, or
+`decimal_handling_mode`, `binary_handling_mode`, `time_precision_mode` beside `name`), `decimal(10,2)`, `bytes`, `date`,
+`datetime(6)` and the like are written as they say; `decimal_string(10,2)`, `bytes_hex`, `micro_timestamp` name their
+form themselves.
 """
 
 _POLICIES = """\

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replicator.spec.sources import DECIMALS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -59,7 +61,7 @@ def _shared(of: Connector) -> dict[str, str]:
         "value.converter": _JSON,
         "value.converter.schemas.enable": schemas,
         "value.converter.replace.null.with.default": "false",
-        "decimal.handling.mode": "precise" if of.schemas else "string",
+        DECIMALS: of.modes[DECIMALS],
         "heartbeat.interval.ms": str(of.heartbeat * 1000) if of.heartbeat else "",
         "provide.transaction.metadata": "true" if of.transactions else "",
         **_signals(of),

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator import names
 from replicator.errors import ConfigError
+from replicator.spec.sources import BINARY, DECIMALS, TIMES
 
 MAX_PRECISION = 38
 """Digits that Spark's DECIMAL can hold."""
@@ -64,20 +66,29 @@ class Field:
 class Modes:
     """A connector's settings that change how declared types are written (types.md Y13).
 
-    ``decimals`` is ``decimal.handling.mode`` (precise, string, double), ``binary`` is ``binary.handling.mode`` (bytes,
-    base64, base64-url-safe, hex). Values that no connector knows raise ConfigError.
+    ``decimals`` is ``decimal.handling.mode``, ``binary`` is ``binary.handling.mode``, ``times`` is
+    ``time.precision.mode``. Values that no connector knows raise ConfigError.
     """
 
     decimals: str = "precise"
     binary: str = "bytes"
+    times: str = "adaptive"
 
     def __post_init__(self) -> None:
         for setting, value, known in (
-            ("decimal.handling.mode", self.decimals, ("precise", "string", "double")),
-            ("binary.handling.mode", self.binary, tuple(_BINARY_MODES)),
+            (DECIMALS, self.decimals, ("precise", "string", "double")),
+            (BINARY, self.binary, tuple(_BINARY_MODES)),
+            (TIMES, self.times, tuple(_TIME_MODES)),
         ):
             if value not in known:
                 raise ConfigError(f"{setting} is {value!r}", mend=f"Known values: {', '.join(known)}.")
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Modes:
+        """Those that a connector is known to have, by their key; Debezium's defaults for the others."""
+        return cls(
+            settings.get(DECIMALS, cls.decimals), settings.get(BINARY, cls.binary), settings.get(TIMES, cls.times)
+        )
 
     @property
     def decimal_encoding(self) -> str:
@@ -91,7 +102,18 @@ class Modes:
 
 
 _BINARY_MODES = {"bytes": "base64", "base64": "base64", "base64-url-safe": "base64url", "hex": "hex"}
-_DEFAULT_MODES = Modes()
+_TIME_MODES: Mapping[str, str | None] = {
+    **dict.fromkeys(("adaptive", "adaptive_time_microseconds")),
+    "connect": "",
+    "isostring": "iso_",
+    "microseconds": "micro_",
+    "nanoseconds": "nano_",
+    "structured": "structured_",
+}
+"""The short form's beginning that all dates and times have in a mode, where the column's digits do not decide it."""
+
+_PLAIN_TIMES = ("date", "time", "timestamp", "datetime")
+DEFAULT_MODES = Modes()
 
 # Logical types without arguments, each with its silver type (types.md section 2).
 _PLAIN = {
@@ -187,14 +209,14 @@ _ARRAY = re.compile(r"array\s*<(.*)>|(.*)\[\]", re.DOTALL)
 _UNSIGNED = {"mediumint": "int", "smallint": "int", "int": "bigint", "integer": "bigint", "int32": "bigint"}
 
 
-def parse_logical(text: str, modes: Modes = _DEFAULT_MODES, *, unsigned: bool = False) -> Logical:
+def parse_logical(text: str, modes: Modes = DEFAULT_MODES, *, unsigned: bool = False) -> Logical:
     """A declared type (types.md Y13): ``bigint``, ``decimal(10,2)``, ``bits(8)``, ``array<int>``, ``bigint unsigned``.
 
     Common SQL names are understood as what Debezium sends for them by default: ``varchar(50)``, ``datetime``,
-    ``datetime(6)`` (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals and bytes are
-    written; ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)`` and ``bytes_hex``,
-    ``bytes_base64``, ``bytes_base64url`` say it for one column. Raises ConfigError naming the text and the nearest
-    spelling.
+    ``datetime(6)`` (microseconds), ``numeric(12,4)``, ``text[]``. ``modes`` decide how decimals, bytes, dates and
+    times are written; ``decimal_string(p,s)``, ``decimal_number(p,s)``, ``decimal_base64(p,s)``, ``bytes_hex``,
+    ``bytes_base64``, ``bytes_base64url``, ``micro_timestamp`` and its like say it for one column. Raises ConfigError
+    naming the text and the nearest spelling.
     """
     written = " ".join(text.lower().split())
     array = _ARRAY.fullmatch(written)
@@ -207,24 +229,31 @@ def parse_logical(text: str, modes: Modes = _DEFAULT_MODES, *, unsigned: bool = 
     return _named(text, match.group(1), numbers, modes, unsigned=unsigned or bool(match.group(3)))
 
 
+def resolved(text: str, modes: Modes) -> str:
+    """A declared type by itself: what ``modes`` make of it is written out, so that it says the same without them."""
+    told = parse_logical(text, modes)
+    return text if told == parse_logical(text) else str(told)
+
+
 def _named(text: str, word: str, numbers: tuple[int, ...], modes: Modes, *, unsigned: bool) -> Logical:
     name, encoding = _SUFFIXED.get(word, (_ALIASES.get(word, word), ""))
     if unsigned and name in ("smallint", "int", "bigint"):
         wider = "smallint" if word in ("tinyint", "int8") else _UNSIGNED.get(word, name)
         return Logical(wider, unsigned=name == "bigint")
     if name in ("decimal", "variable_decimal"):
-        return _decimal(text, name, numbers, encoding or modes.decimal_encoding, modes)
+        return _decimal(text, name, numbers, encoding, modes)
     if name == "bits":
         return _bits(text, numbers)
     if name == "bytes":
         return Logical("bytes", encoding=encoding or modes.binary_encoding)
     if name not in _PLAIN:
         raise _unknown(text)
-    return Logical(_by_fraction_digits(word, name, numbers))
+    sized = _by_fraction_digits(word, name, numbers)
+    return Logical(_by_mode(sized, modes.times) if word in _PLAIN_TIMES else sized)
 
 
 def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, modes: Modes) -> Logical:
-    if modes.decimals == "double" and encoding != "text":
+    if modes.decimals == "double" and not encoding:
         return Logical("double")
     if name == "decimal" and not numbers:
         raise ConfigError(
@@ -235,7 +264,7 @@ def _decimal(text: str, name: str, numbers: tuple[int, ...], encoding: str, mode
     scale = None if precision is None else (numbers[1] if len(numbers) > 1 else 0)
     if precision is not None and precision < 1:
         raise ConfigError(f"type {text!r}: a precision is at least 1")
-    return Logical(name, precision, scale, encoding=encoding)
+    return Logical(name, precision, scale, encoding=encoding or modes.decimal_encoding)
 
 
 def _bits(text: str, numbers: tuple[int, ...]) -> Logical:
@@ -253,6 +282,19 @@ def _by_fraction_digits(word: str, name: str, numbers: tuple[int, ...]) -> str:
     if word == "float" and numbers and numbers[0] > 24:
         return "double"
     return name
+
+
+def _by_mode(name: str, mode: str) -> str:
+    """What a date or a time of so many digits is in a ``time.precision.mode``; dates are days wherever they are numbers
+    (section 2).
+    """
+    plain = name.removeprefix("micro_").removeprefix("nano_")
+    if mode == "adaptive_time_microseconds" and plain == "time":
+        return "micro_time"
+    begins = _TIME_MODES[mode]
+    if begins is None or (plain == "date" and begins in ("micro_", "nano_")):
+        return name
+    return begins + plain
 
 
 def _unknown(text: str) -> ConfigError:

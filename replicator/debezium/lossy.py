@@ -29,8 +29,8 @@ _SETTINGS: Mapping[tuple[str, str], str] = {
 
 
 def told(source: SourceSpec) -> Iterator[str]:
-    """A line per setting of the source's connector, and per declared column."""
-    config = {} if source.connector is None else source.connector.config
+    """A line per setting of the source's connector that is known, and per declared column."""
+    config = {**({} if source.connector is None else source.connector.config), **source.modes}
     for (key, value), loss in _SETTINGS.items():
         if config.get(key) == value:
             yield f"{source.name}: {key} is {value}: {loss}"

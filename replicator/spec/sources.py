@@ -120,6 +120,9 @@ class Declaration:
 PLACEHOLDER = "__debezium_unavailable_value"
 """What connectors write for a value that was not sent, unless told otherwise (debezium.md E1)."""
 
+DECIMALS, BINARY, TIMES = "decimal.handling.mode", "binary.handling.mode", "time.precision.mode"
+"""The connector's settings by which it writes values of some types (types.md section 2)."""
+
 BY_POSITION, BY_TIME = "position", "source.ts_ms"
 """What orders the changes of a table unless another kind of position does (debezium.md Q4, Q9)."""
 
@@ -196,6 +199,19 @@ class Connector:
     transactions: bool = False
     config: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def modes(self) -> Mapping[str, str]:
+        """The settings by which it writes decimals, bytes, dates and times, by key (types.md Y13): exact decimals, as
+        texts where records carry no schema (debezium-measured.md Z1.1), else what is Debezium's default.
+        """
+        in_binlog = self.kind in ("mysql", "mariadb")
+        made = {
+            DECIMALS: "precise" if self.schemas else "string",
+            BINARY: "bytes",
+            TIMES: "adaptive_time_microseconds" if in_binlog else "adaptive",
+        }
+        return {key: self.config.get(key, usual).strip().lower() for key, usual in made.items()}
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -216,7 +232,8 @@ class SourceSpec:
     are read from Kafka. ``whole_transactions``: what has arrived in part only waits (``consistency: transaction``).
     ``database`` is where the source itself can be asked, ``connector`` what captures it, where its file says so.
     ``hash_key`` is the secret of hashed columns; it is in no text form of this value. ``masks`` say what is
-    kept out of bronze.
+    kept out of bronze. ``modes`` are settings of the connector by which values are written, by their key, as far as
+    they are known.
     """
 
     name: str
@@ -236,6 +253,7 @@ class SourceSpec:
     connector: Connector | None = None
     hash_key: str = field(default="", repr=False)
     masks: tuple[Mask, ...] = ()
+    modes: Mapping[str, str] = field(default_factory=dict)
 
     def by_time(self, table: str) -> bool:
         """Whether ``source.ts_ms`` orders the table's changes, and not their positions."""

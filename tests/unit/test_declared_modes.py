@@ -1,0 +1,111 @@
+"""The connector's modes decide how plainly declared columns are written (types.md Y13, section 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator import sourcefile
+from replicator.debezium import lossy
+from replicator.debezium.spoken import Reader, Record
+from replicator.errors import ConfigError
+from replicator.spec import SourceSpec
+
+PLAIN = "n: 'decimal(10,0)', v: variable_decimal, ns: 'decimal(9,2)[]', b: bytes, at: datetime(6), day: date, t: time"
+EXPLICIT = "n: 'decimal_base64(10,0)', b: bytes_base64, at: micro_timestamp, k: 'decimal_number(9,2)', i: int"
+CONNECTOR = "connector: {kind: postgresql, host: h, user: u, database: d, tables: [d.t]"
+
+
+def told(folder: Path, modes: str, columns: str = PLAIN) -> SourceSpec:
+    """A source whose file says something of its connector's modes."""
+    path = folder / "s.yaml"
+    path.write_text(f"name: s\n{modes}\ntables:\n  d.t: {{columns: {{{columns}}}}}\n", encoding="utf-8")
+    return sourcefile.template(path)
+
+
+def types(source: SourceSpec) -> list[str]:
+    """The types that are read by."""
+    return [column.type for column in source.declaration("d.t").columns]
+
+
+BYTES = ["decimal(10,0)", "variable_decimal", "decimal(9,2)[]"]
+DOUBLES = ["double", "double", "array<double>"]
+TEXTS = ["decimal_string(10,0)", "variable_decimal_string", "array<decimal_string(9,2)>"]
+
+
+@pytest.mark.parametrize(
+    ("modes", "meant"),
+    [
+        ("", ["decimal(10,0)", "variable_decimal", "decimal(9,2)[]", "bytes", "datetime(6)", "date", "time"]),
+        ("decimal_handling_mode: string", [*TEXTS, "bytes", "datetime(6)", "date", "time"]),
+        ("decimal_handling_mode: double", [*DOUBLES, "bytes", "datetime(6)", "date", "time"]),
+        ("binary_handling_mode: hex", [*BYTES, "bytes_hex", "datetime(6)", "date", "time"]),
+        ("time_precision_mode: isostring", [*BYTES, "bytes", "iso_timestamp", "iso_date", "iso_time"]),
+        ("time_precision_mode: connect", [*BYTES, "bytes", "timestamp", "date", "time"]),
+        ("time_precision_mode: microseconds", [*BYTES, "bytes", "datetime(6)", "date", "micro_time"]),
+        ("time_precision_mode: nanoseconds", [*BYTES, "bytes", "nano_timestamp", "date", "nano_time"]),
+        (f"{CONNECTOR}, schemas: false}}", [*TEXTS, "bytes", "datetime(6)", "date", "time"]),
+        (f"{CONNECTOR}, schemas: false, config: {{decimal.handling.mode: precise, binary.handling.mode: HEX}}}}",
+         [*BYTES, "bytes_hex", "datetime(6)", "date", "time"]),
+        (f"{CONNECTOR}}}\ndecimal_handling_mode: precise", [*BYTES, "bytes", "datetime(6)", "date", "time"]),
+        ("connector: {kind: mariadb, host: h, user: u, server_id: 7, tables: [d.t]}",
+         [*BYTES, "bytes", "datetime(6)", "date", "micro_time"]),
+    ],
+)  # fmt: skip
+def test_plain_types_are_written_as_the_connector_is_told_to(tmp_path: Path, modes: str, meant: list[str]) -> None:
+    """Y13: by the source's own keys, by its connector's ``config``, by what that kind of connector does by default."""
+    assert types(told(tmp_path, modes)) == meant
+
+
+def test_what_names_its_form_has_it_in_every_mode(tmp_path: Path) -> None:
+    """Y13: one column may be written otherwise, by a converter of its own."""
+    modes = "decimal_handling_mode: double\nbinary_handling_mode: hex\ntime_precision_mode: isostring"
+    read = Reader(told(tmp_path, modes, EXPLICIT)).event(
+        Record("s.d.t", 0, 0, None, None, b'{"op":"c","source":{"db":"d","table":"t"},"after":{"i":1}}')
+    )
+    assert [str(each) for each in read.types.values()] == [
+        "decimal(10,0)",
+        "bytes",
+        "micro_timestamp",
+        "decimal_number(9,2)",
+        "int",
+    ]
+
+
+def test_a_decimal_of_mode_string_is_no_base64(tmp_path: Path) -> None:
+    """Its 1234 is 1234, and not the -2658824 that it would be in base64."""
+    reader = Reader(told(tmp_path, f"{CONNECTOR}, config: {{decimal.handling.mode: string}}}}"))
+    row = b'{"op":"c","source":{"schema":"d","table":"t"},"after":{"n":"1234"}}'
+    event = reader.event(Record("s.d.t", 0, 0, None, None, row))
+    assert str(event.types["n"]) == "decimal_string(10,0)"
+    assert event.after == {"n": "1234"}
+
+
+@pytest.mark.parametrize(
+    ("modes", "part"),
+    [
+        ("decimal_handling_mode: strings", "decimal_handling_mode"),
+        (f"{CONNECTOR}, config: {{time.precision.mode: micros}}}}", "time.precision.mode is 'micros'"),
+        (f"{CONNECTOR}}}\ndecimal_handling_mode: string", "of the source is string, of its connector precise"),
+    ],
+)
+def test_modes_that_none_has_and_that_contradict_are_refused(tmp_path: Path, modes: str, part: str) -> None:
+    """A source's own key is for a connector that no file describes, or says the same."""
+    with pytest.raises(ConfigError) as caught:
+        told(tmp_path, modes)
+    assert part in str(caught.value)
+
+
+def test_payloads_of_the_event_router_are_no_column_of_the_connectors(tmp_path: Path) -> None:
+    """They are the record's own bytes, in whichever mode."""
+    modes = "binary_handling_mode: hex\noutbox: router"
+    source = told(tmp_path, modes, "payload: bytes")
+    assert types(source) == ["bytes"]
+
+
+def test_what_modes_lose_is_told(tmp_path: Path) -> None:
+    """Y6: whether the connector's block or the source's own key says the mode."""
+    assert list(lossy.told(told(tmp_path, "decimal_handling_mode: double", "n: double"))) == [
+        "s: decimal.handling.mode is double: decimals keep some 15 digits"
+    ]
