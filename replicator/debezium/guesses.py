@@ -97,7 +97,7 @@ def guess(values: Values) -> Guess:
     """Never a decimal, a date or a time: those are alternatives, for the source's table to confirm."""
     if not values.kinds:
         return Guess(None, "NULL wherever it came")
-    found, also = _one(values.kinds), _alternatives(values)
+    found, also = _one(values), _alternatives(values)
     remark = f"or {', '.join(also)}" if also else ""
     if found is not None:
         return Guess(found, remark)
@@ -109,7 +109,7 @@ def _alternatives(values: Values) -> list[str]:
     possible = values.shapes if values.padded else values.shapes - {"decimal"}
     told = [_told(name, values) for name in (*UNITS, *_TEXTS) if name in possible]
     if values.kinds <= {"bigint", "double", LONG} and values.scale:
-        told += ["double"] if LONG in values.kinds else []
+        told += [] if _one(values) else ["double"]
         told += _sized("decimal_number", values)
     return [each for each in told if each]
 
@@ -135,10 +135,10 @@ def _digits(value: object) -> tuple[int, int]:
     return (max(0, len(digits) + exponent), max(0, -exponent)) if isinstance(exponent, int) else (0, 0)
 
 
-def _one(kinds: set[str]) -> str | None:
-    if kinds == {"bigint", "double"}:
-        return "double"
-    [first, *others] = kinds
+def _one(values: Values) -> str | None:
+    if values.kinds == {"bigint", "double"}:
+        return "double" if values.largest < infer.EXACT else None
+    [first, *others] = values.kinds
     return first if not others and first in ("bigint", "double", "boolean", "string") else None
 
 

@@ -1,7 +1,8 @@
 """Types where nobody describes them: a last resort, said aloud (types.md Y14, Y15).
 
 Never infers a decimal, date or time from a bare number or text: numbers are BIGINT or DOUBLE, booleans BOOLEAN,
-all else STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING.
+all else STRING with the exact text of the JSON. A number of more than 15 significant digits makes its column STRING;
+a whole one does where others have digits behind the point.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator.debezium.logical import Logical
+from replicator.debezium.logical import GUESSED_DOUBLE, Logical
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[\s]*")
 _PART = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 _INTEGER = re.compile(r"-?[0-9]{1,19}\Z")
 _BIGINT = 1 << 63
+EXACT = 10**15
+"""Whole numbers below it have no digit that a DOUBLE would lose."""
+
+_LONG = "long"
+"""The kind of a whole number beyond."""
 
 
 def slices(text: str, path: tuple[str, ...]) -> dict[str, str]:
@@ -82,12 +88,13 @@ def _plain(raw: str) -> str | None:
 
 
 def kinds(rows: Iterable[str], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Distinct (field, kind) of some records; kind is ``bigint``, ``double``, ``boolean`` or ``string``."""
+    """Distinct (field, kind) of some records, as :func:`settle` takes them."""
     seen: set[tuple[str, str]] = set()
     for text in rows:
         for name, raw in slices(text, path).items():
             if raw != "null":
-                seen.add((name, kind_of(raw)))
+                kind = kind_of(raw)
+                seen.add((name, _LONG if kind == "bigint" and abs(int(raw)) >= EXACT else kind))
     yield from seen
 
 
@@ -96,13 +103,15 @@ def settle(found: Iterable[tuple[str, str]]) -> Mapping[str, Logical]:
     by_name: dict[str, set[str]] = {}
     for name, kind in found:
         by_name.setdefault(name, set()).add(kind)
-    return {name: Logical(_one(seen)) for name, seen in by_name.items()}
+    return {name: _one(seen) for name, seen in by_name.items()}
 
 
-def _one(seen: set[str]) -> str:
-    if len(seen) == 1:
-        return next(iter(seen))
-    return "double" if seen == {"bigint", "double"} else "string"
+def _one(seen: set[str]) -> Logical:
+    if seen <= {"bigint", _LONG}:
+        return Logical("bigint")
+    if "double" in seen and seen <= {"bigint", "double"}:
+        return GUESSED_DOUBLE
+    return Logical(next(iter(seen)) if len(seen) == 1 else "string")
 
 
 def kind_of(raw: str) -> str:

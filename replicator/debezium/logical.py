@@ -27,7 +27,7 @@ class Logical:
     ``length`` is the number of bits of ``bits``. ``unsigned`` marks a MySQL BIGINT UNSIGNED (section 5).
     ``encoding`` says how values are written where a schema cannot: decimals ``base64`` (mode ``precise``),
     ``text`` (mode ``string``), ``number`` (converter's NUMERIC format) or ``connect`` (base64 or a number, value by
-    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``.
+    value, which a schema block does not say); bytes ``base64``, ``base64url``, ``hex``; GUESSED_DOUBLE has one too.
     ``element`` belongs to ``array``, ``fields`` to ``struct``.
     """
 
@@ -50,6 +50,10 @@ class Logical:
         numbers = [n for n in (self.length, self.precision, self.scale) if n is not None]
         arguments = f"({','.join(map(str, numbers))})" if numbers else ""
         return f"{self.name}{suffix}{arguments}{' unsigned' if self.unsigned else ''}"
+
+
+GUESSED_DOUBLE = Logical("double", encoding="guessed")
+"""A column that nobody describes, of numbers: one that a DOUBLE would round has no place in it (types.md Y2, Y14)."""
 
 
 @dataclass(frozen=True)

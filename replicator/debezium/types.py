@@ -34,7 +34,7 @@ from replicator.debezium.decoding import (
     nothing,
     packed,
 )
-from replicator.debezium.logical import Field, Logical, spark_type
+from replicator.debezium.logical import GUESSED_DOUBLE, Field, Logical, spark_type
 from replicator.errors import ConfigError
 
 __all__ = ["INFINITE", "NUL", "TEXTS", "Decoded", "Policies", "decode", "wire_type"]
@@ -57,6 +57,8 @@ _TWO_64 = Decimal(2**64)
 NUL, _REPLACEMENT = "\u0000", "\ufffd"
 """What a text may not hold, and what a policy puts in its place."""
 _BITS_BYTES = 8
+_DOUBLE_DIGITS = 15
+"""So many digits of any number a DOUBLE keeps."""
 
 _WKB = Field("wkb", Logical("bytes", encoding="base64"))
 _SRID = Field("srid", Logical("int"))
@@ -147,12 +149,23 @@ def _integer(logical: Logical, wire: Column, text: Column, _: Policies) -> Decod
     return Decoded(wire, problem)
 
 
-def _floating(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:
-    """NaN and infinities come quoted; a literal too large for the type is no infinity."""
+def _floating(logical: Logical, wire: Column, text: Column, _: Policies) -> Decoded:
+    """NaN and infinities come quoted; a literal too large for the type is no infinity. ``text`` of a GUESSED_DOUBLE is
+    the record's own.
+    """
     is_infinite = wire.isin(*INFINITE)
     is_word = text.rlike("^[+-]?(Infinity|INF)$")
     value = F.when(~is_infinite | is_word, wire)
+    if logical == GUESSED_DOUBLE:
+        digits = _significant(text)
+        is_rounded = (F.length(digits) > _DOUBLE_DIGITS) & (digits != _significant(wire.cast("string")))
+        value = F.when(~is_rounded, value)
     return Decoded(value, complain(value, text, TYPE_MISMATCH))
+
+
+def _significant(number: Column) -> Column:
+    """The digits of a number from the first to the last that is not 0."""
+    return F.btrim(F.regexp_replace(number, "[eE].*|[-.]", ""), F.lit("0"))
 
 
 def _boolean(_: Logical, wire: Column, text: Column, __: Policies) -> Decoded:

@@ -16,12 +16,12 @@ from pyspark.sql import functions as F
 from replicator import expressions
 from replicator.debezium import doubts, quoted, texts, types, unavailable
 from replicator.debezium.decoding import Decoded
-from replicator.debezium.logical import Logical
+from replicator.debezium.logical import GUESSED_DOUBLE, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 
 ROW, RAW = "_row", "_raw"
-"""Where the parsed row stands, and the texts of those of its columns that are kept as they were sent."""
+"""Where the parsed row stands, and the texts of those of its columns that must be seen as they were sent."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Cells:
 
 
 def raw_columns(form: Form) -> frozenset[str]:
-    """Columns of the row that are kept as they were sent."""
-    return form.raw & {field.name for field in form.fields}
+    """Columns of the row that must be seen as they were sent: those that are kept so, and guessed doubles."""
+    return frozenset(each.name for each in form.fields if each.name in form.raw or each.logical == GUESSED_DOUBLE)
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +90,7 @@ def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder 
     """``c`` the value, ``s`` its sign where it has one, ``u`` BOOLEAN whether it was not sent, ``q`` BOOLEAN whether it
     may lack its quotes, of those that must have them: where reasons are asked for it is read once more.
     """
-    wire, read = _read(ROW, name, is_raw=is_raw)
+    wire, read = _read(ROW, name, logical, is_raw=is_raw)
     decoded = types.decode(logical, wire, texts.text_of(logical, wire, read))
     cell = {"c": decoded.value}
     if quoted.must_be(logical):  # beside the value: what stands in a condition Spark computes wherever it is mentioned
@@ -104,18 +104,19 @@ def _signed(name: str, logical: Logical, is_raw: bool, placeholder: Placeholder 
 
 
 def _decoded(source: str, name: str, logical: Logical, *, is_raw: bool) -> Decoded:
-    wire, read = _read(source, name, is_raw=is_raw)
+    wire, read = _read(source, name, logical, is_raw=is_raw)
     asked = quoted.readings(logical) if quoted.must_be(logical) else {}
     bare = {reading: F.col(f"{source}_{reading}").getField(name) for reading in asked}
     return types.decode(logical, wire, texts.text_of(logical, wire, read), bare=bare)
 
 
 def _is_unsent(name: str, logical: Logical, placeholder: Placeholder, *, is_raw: bool) -> Column:
-    return unavailable.is_unavailable(texts.text_of(logical, *_read(ROW, name, is_raw=is_raw)), placeholder)
+    return unavailable.is_unavailable(texts.text_of(logical, *_read(ROW, name, logical, is_raw=is_raw)), placeholder)
 
 
-def _read(source: str, name: str, *, is_raw: bool) -> tuple[Column, Column]:
+def _read(source: str, name: str, logical: Logical, *, is_raw: bool) -> tuple[Column, Column]:
     """A field as it was read with its wire type, and as text where it was. What is raw is a text (types.md Y15)."""
-    if is_raw:
-        return (F.col(RAW)[F.lit(name)],) * 2
-    return F.col(source).getField(name), F.col(f"{source}_text").getField(name)
+    if not is_raw:
+        return F.col(source).getField(name), F.col(f"{source}_text").getField(name)
+    raw = F.col(RAW)[F.lit(name)]
+    return (raw if texts.shows_itself(logical) else F.col(source).getField(name)), raw

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from replicator.debezium.logical import Logical, parse_logical, spark_type
+from replicator.debezium.logical import GUESSED_DOUBLE, Logical, parse_logical, spark_type
 from replicator.debezium.schema import Form
 from replicator.debezium.types import TEXTS
 from replicator.errors import ConfigError
@@ -29,7 +29,7 @@ def of(forms: Iterable[Form]) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for form in forms:
         for each in form.fields:
-            if each.name not in form.raw:
+            if each.name not in form.raw and each.logical != GUESSED_DOUBLE:
                 told = "string" if each.logical.name in TEXTS else str(each.logical)
                 found = together(found, {(stored_name(each.name), kin(kind_of(each))): told})
     return found
@@ -48,6 +48,8 @@ def meant(told: str | None, kind: str) -> Logical | None:
     logical = parsed(kind if told is None else told)
     if logical is None or (told is None and (logical.element or logical).name in _SILENT):
         return None
+    if told is None and logical == Logical("double"):
+        return GUESSED_DOUBLE
     return logical if normal(spark_type(logical)) == kind else None
 
 

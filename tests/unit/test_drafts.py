@@ -35,6 +35,12 @@ def guessed(*texts: str) -> Guess:
         (["1", "null", "-7"], "bigint", ""),
         (["1", "1.5"], "double", "or decimal_number(18,1)"),
         (["1.5", '"NaN"'], "double", "or decimal_number(18,1)"),
+        (["1.5", "999999999999999"], "double", "or decimal_number(18,1)"),
+        (
+            ["1.5", "9007199254740993"],
+            None,
+            "bigint and double: kept as exact text; or double, decimal_number(18,1)",
+        ),
         (["1e-7"], "double", "or decimal_number(18,7)"),
         (["true"], "boolean", ""),
         (["20454", "9681"], "bigint", "or date (2026-01-01)"),

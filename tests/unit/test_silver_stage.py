@@ -351,6 +351,21 @@ def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_w
     assert (account.error, account.applied, account.dead_lettered) == (None, 3, 1)
 
 
+def test_a_number_that_a_guessed_double_would_round_is_a_dead_letter(lake: Silver) -> None:
+    """Y2, Y14: what the first records showed to be doubles; a declared double is as near as doubles are."""
+    guessed = _undeclared(lake)
+    guessed.take(_untyped(0, n=1.5))
+    texts = ["9007199254740993", "9007199254740992", "0.30000000000000004", "-0.1234567890123456789", "1e300", '"1.5"']
+    for at, text in enumerate([*texts, '"NaN"', "1000000000000000000000"], 1):
+        value = json.dumps(envelope("c", {"id": at, "n": "@"}, pos=10 + at)).replace('"@"', text)
+        guessed.take(record(ORDERS, at, {"id": at}, value))
+    assert guessed.reasons() == dict.fromkeys((1, 4, 6), "type_mismatch")
+    found = {key: n for key, (n,) in _values(guessed, "n").items()}
+    assert str(found) == str(
+        {0: 1.5, 2: 9007199254740992.0, 3: 0.30000000000000004, 5: 1e300, 7: float("nan"), 8: 1e21}
+    )
+
+
 def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
     """C1: without a Kafka key there is no key, unless the user says which columns are."""
     lake = silver_of(exact, tmp_path, ("id",))
