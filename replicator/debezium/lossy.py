@@ -1,5 +1,5 @@
-"""What is lost by nature between a source and silver, by what is configured (types.md Y6): nothing here is a fault, and
-nothing of it can be got back later.
+"""What is lost by nature between a source and silver, or may be, by what is configured (types.md Y6): nothing here is
+a fault, and nothing of it can be got back later.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ _TYPES: Mapping[str, str] = {
     "micro_duration": "the length of its months and years is the connector's",
     "nano_duration": "the length of its months and years is the connector's",
 }
+_SCALE = (
+    "records without schemas do not tell a change of its scale, which makes other numbers of the same bytes: "
+    "send schemas, or have decimal.handling.mode: string"
+)
+"""Of a decimal in bytes (debezium-measured.md Z1.1)."""
 _SETTINGS: Mapping[tuple[str, str], str] = {
     ("decimal.handling.mode", "double"): "decimals keep some 15 digits",
     ("time.precision.mode", "connect"): "times are cut to milliseconds, and a TIME below zero or beyond a day is NULL",
@@ -34,14 +39,17 @@ def told(source: SourceSpec) -> Iterator[str]:
     for (key, value), loss in _SETTINGS.items():
         if config.get(key) == value:
             yield f"{source.name}: {key} is {value}: {loss}"
+    has_schemas = source.connector is not None and source.connector.schemas
     for table in source.tables:
         for column in table.columns:
-            for loss in _of(parse_logical(column.type, unsigned=column.unsigned)):
+            for loss in _of(parse_logical(column.type, unsigned=column.unsigned), has_schemas=has_schemas):
                 yield f"{source.name}/{table.table}.{column.name} is {column.type}: {loss}"
 
 
-def _of(logical: Logical) -> Iterator[str]:
+def _of(logical: Logical, *, has_schemas: bool) -> Iterator[str]:
     if logical.element is not None:
-        yield from _of(logical.element)
+        yield from _of(logical.element, has_schemas=has_schemas)
     elif logical.name in _TYPES:
         yield _TYPES[logical.name]
+    elif logical.name == "decimal" and logical.encoding == "base64" and not has_schemas:
+        yield _SCALE

@@ -104,6 +104,26 @@ def test_payloads_of_the_event_router_are_no_column_of_the_connectors(tmp_path: 
     assert types(source) == ["bytes"]
 
 
+@pytest.mark.parametrize(
+    ("modes", "warned"),
+    [
+        ("", ["n", "a"]),
+        ("decimal_handling_mode: string", []),
+        (f"{CONNECTOR}, schemas: false, config: {{decimal.handling.mode: precise}}}}", ["n", "a"]),
+        (f"{CONNECTOR}, schemas: false}}", []),
+        (f"{CONNECTOR}}}", []),
+    ],
+)
+def test_decimals_whose_scale_no_record_tells_are_listed(tmp_path: Path, modes: str, warned: list[str]) -> None:
+    """Z1.1: bytes of 12.50 at a scale of 2 are 1.250 at one of 3, and nothing tells that it was changed."""
+    source = told(
+        tmp_path, modes, "n: 'decimal(10,2)', a: 'decimal(9,3)[]', s: 'decimal_string(9,2)', v: variable_decimal"
+    )
+    lines = list(lossy.told(source))
+    assert [line.split(" is ")[0].rpartition(".")[2] for line in lines] == warned
+    assert all("do not tell a change of its scale" in line for line in lines)
+
+
 def test_what_modes_lose_is_told(tmp_path: Path) -> None:
     """Y6: whether the connector's block or the source's own key says the mode."""
     assert list(lossy.told(told(tmp_path, "decimal_handling_mode: double", "n: double"))) == [
