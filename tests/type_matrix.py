@@ -35,7 +35,9 @@ never rounded. `precise`, `string` and so on are values of the settings named ab
 times are those of `time.precision.mode`. Where the source's file says these settings (`config` of its `connector`, or
 `decimal_handling_mode`, `binary_handling_mode`, `time_precision_mode` beside `name`), `decimal(10,2)`, `bytes`, `date`,
 `datetime(6)` and the like are written as they say; `decimal_string(10,2)`, `bytes_hex`, `micro_timestamp` name their
-form themselves.
+form themselves. Where a schema block says no more than `string`, a declared `decimal_string(10,2)`, `bytes_hex` or
+`bytes_base64url` is heard, as `variable_decimal(10,2)` is beside one without digits; every other declaration that a
+block contradicts gives way to it, with a warning as the table is made.
 """
 
 _POLICIES = """\

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
-from replicator.debezium.logical import Field, Logical, parse_logical
+from replicator.debezium.logical import Field, Logical, parse_logical, spark_type
 from replicator.spec import Column, Declaration
 
 METADATA_PREFIX = "__"
@@ -20,6 +20,11 @@ METADATA_PREFIX = "__"
 _BESIDE_A_SCHEMA = frozenset({("bigint", Logical("bigint", unsigned=True)), ("smallint", Logical("boolean"))})
 """Types of a schema block with what a declaration makes of them: a BIGINT UNSIGNED comes as a signed one (section 5),
 and MySQL's TINYINT(1) as a number from a snapshot, as a boolean from the stream (section 2).
+"""
+
+_IN_TEXTS = ("text", "hex", "base64url")
+"""How decimals and bytes are written where a schema block says no more than string (section 2). Not plain base64: of
+that a declaration need not speak.
 """
 
 
@@ -86,10 +91,25 @@ def settled(fields: Iterable[Field], declared: Mapping[str, Logical]) -> tuple[F
     """Fields of a schema block, with what the declaration says of them that a schema block cannot."""
     return tuple(
         replace(field, logical=declared[field.name])
-        if (str(field.logical), declared.get(field.name)) in _BESIDE_A_SCHEMA
+        if field.name in declared and _says_more(declared[field.name], field.logical)
         else field
         for field in fields
     )
+
+
+def _says_more(declared: Logical, described: Logical) -> bool:
+    if declared.element is not None and described.element is not None:
+        return _says_more(declared.element, described.element)
+    is_text = described.name == "string" and declared.encoding in _IN_TEXTS
+    is_sized = described == replace(declared, precision=None, scale=None) and described.name == "variable_decimal"
+    return is_text or is_sized or (str(described), declared) in _BESIDE_A_SCHEMA
+
+
+def overruled(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
+    """Declared columns that have another type in silver, since a schema block says so (types.md Y3)."""
+    declared = {column.name: spark_type(_declared(column)) for column in declaration.columns}
+    fields = (field for form in forms for field in form.fields if field.name in declared)
+    return frozenset(field.name for field in fields if spark_type(field.logical) != declared[field.name])
 
 
 def _described(example: Example, declared: Mapping[str, Logical]) -> tuple[Field, ...] | None:

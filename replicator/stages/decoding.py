@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from replicator.debezium import headers
-from replicator.debezium.schema import Form
+from replicator.debezium.schema import Form, overruled
 from replicator.stages import forms as forms_of
 from replicator.stages import moves, ordering, origins, schema_change, transforming, truncates, tuning
 from replicator.stages.schema_change import SchemaChange
@@ -32,7 +32,8 @@ _WORTH_IT = 1.5
 @dataclass(frozen=True)
 class Decoded:
     """The records of one share with their ``_seq`` (``ordered``), the ``changes`` that they make, and what the table
-    must become for them. ``guessed`` names columns whose types nobody described; ``swaps`` counts the records that
+    must become for them. ``guessed`` names columns whose types nobody described, ``overruled`` those of a new table
+    that are declared otherwise than their records say; ``swaps`` counts the records that
     were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
     ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None where
     nobody counted. ``replaced`` records are no changes because a newer one of their key decides.
@@ -43,6 +44,7 @@ class Decoded:
     schema: SchemaChange
     stored: StructType | None
     guessed: frozenset[str]
+    overruled: frozenset[str]
     swaps: int
     truncated: Callable[[], Truncated]
     tally: Mapping[str, int] | None = None
@@ -99,7 +101,9 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
             made, swaps, tally = kept.enter_context(tuning.kept(done.changes)), done.swaps, None
         passed = transformed.filtered(made)
         tally = tally if passed is made else None
-        yield Decoded(ordered, passed, transform.schema, stored, frozenset(guessed), swaps, truncated, tally, replaced)
+        other = overruled(forms, share.declaration) if stored is None else frozenset[str]()
+        named = frozenset(guessed), other
+        yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, tally, replaced)
 
 
 def _made(

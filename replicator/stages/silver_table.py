@@ -122,6 +122,9 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         if read.guessed:
             warning = f"no types are known for {', '.join(sorted(read.guessed))}: they were inferred; declare them"
             account = replace(account, warnings=(*account.warnings, warning))
+        if read.overruled:
+            warning = f"{', '.join(sorted(read.overruled))}: declared, but the records' own schemas give other types"
+            account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
         told = (*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.tied else ()))
         account = replace(account, warnings=(*account.warnings, *told))

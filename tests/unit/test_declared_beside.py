@@ -48,10 +48,23 @@ def source(*columns: Column) -> SourceSpec:
         ("bigint", "string", "bigint"),
         ("string", "date", "string"),
         ("boolean", "smallint", "boolean"),
+        ("string", "bytes_hex", "bytes_hex"),
+        ("string", "bytes_base64url", "bytes_base64url"),
+        ("string", "bytes", "string"),
+        ("string", "decimal_string(10,2)", "decimal_string(10,2)"),
+        ("string", "decimal(10,2)", "string"),
+        ("string", "variable_decimal_string", "variable_decimal_string"),
+        ("variable_decimal", "variable_decimal(10,2)", "variable_decimal(10,2)"),
+        ("variable_decimal", "variable_decimal_string(10,2)", "variable_decimal"),
+        ("decimal(10,2)", "decimal_string(12,4)", "decimal(10,2)"),
+        ("bytes", "bytes_hex", "bytes"),
+        ("array<string>", "array<decimal_string(10,2)>", "array<decimal_string(10,2)>"),
     ],
 )
 def test_a_schema_block_decides_but_for_what_it_cannot_say(described: str, declared: str, meant: str) -> None:
-    """Y3; section 5: a BIGINT UNSIGNED comes as a signed one; section 2: a snapshot says int16 of a TINYINT(1)."""
+    """Y3; section 5: a BIGINT UNSIGNED comes as a signed one; section 2: a snapshot says int16 of a TINYINT(1), what is
+    written in a text is a string, and a decimal whose values have their scale has no digits.
+    """
     [field] = settled([Field("c", parse_logical(described))], {"c": parse_logical(declared)})
     assert str(field.logical) == meant
 
@@ -76,6 +89,32 @@ def test_a_declared_column_has_one_type_in_snapshot_and_stream(exact: Any, tmp_p
     assert rows.select("id", "paid").dtypes == [("id", "decimal(20,0)"), ("paid", "boolean")]
     told = {row["id"]: row["paid"] for row in rows.collect()}
     assert told == {Decimal(1): True, Decimal(2**64 - 1): True, Decimal(2): True, Decimal(2**64 - 2): None}
+
+
+@pytest.mark.spark
+def test_texts_are_what_they_are_declared_and_what_is_overruled_is_told_once(exact: Any, tmp_path: Path) -> None:
+    """Section 2: binary and decimal modes that write texts; Y3: the block decides the rest, with a warning as the table
+    is made.
+    """
+    columns = (Column("id", "int"), Column("b", "bytes_hex"), Column("n", "decimal_string(10,2)"), Column("v", "int"))
+    memory = MemoryFormat()
+    at = Refinement(source(*columns), memory, memory, MemoryControl(), Lake(str(tmp_path)))
+    kinds = {"id": "int32", "b": "string", "n": "string", "v": "int64"}
+    fields = [{"type": kind, "field": name, "optional": True} for name, kind in kinds.items()]
+    block = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}, {"field": "op"}]}
+    warnings = []
+    for key in (1, 2):
+        row = {"id": key, "b": "0aff", "n": "12.50", "v": 7}
+        value = wrapped(envelope("c", row, pos=10 + key), block)
+        memory.append(bronze(exact, [record(ORDERS, key, {"id": key}, value)]), at.lake.bronze("s"), None)
+        [account] = silver.refine(exact, at)
+        assert account.error is None
+        warnings.append(account.warnings)
+    rows = memory.read(exact, at.lake.silver("s", "shop.orders"))
+    types_ = [("id", "int"), ("b", "binary"), ("n", "decimal(10,2)"), ("v", "bigint")]
+    assert rows.select("id", "b", "n", "v").dtypes == types_
+    assert {(bytes(row["b"]), row["n"]) for row in rows.collect()} == {(b"\x0a\xff", Decimal("12.50"))}
+    assert warnings == [("v: declared, but the records' own schemas give other types",), ()]
 
 
 def test_an_event_is_told_with_the_declared_values() -> None:
