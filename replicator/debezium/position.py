@@ -223,9 +223,12 @@ def _sqlserver(source: Column) -> Column:
 
 
 def _oracle(source: Column, is_snapshot: Column) -> Column:
-    """The commit's SCN; of a snapshot row the one that the snapshot was taken at."""
+    """The commit's SCN, which is none where the change has a later one (versions 1.x); of a snapshot row the one that
+    the snapshot was taken at.
+    """
     commit, own = (F.when(number > 0, number) for number in (_number(source["commit_scn"]), _number(source["scn"])))
-    return _pair(F.coalesce(commit, F.when(is_snapshot, own)), F.lit(0))
+    told = F.when(is_snapshot, F.coalesce(commit, own)).when(own.isNull() | (commit >= own), commit)
+    return _pair(told, F.lit(0))
 
 
 def _pair(major: Column, minor: Column) -> Column:

@@ -82,6 +82,7 @@ NOWHERE = [
     {"connector": "oracle", "commit_scn": "", "scn": ""},
     {"connector": "oracle", "commit_scn": "-1"},
     {"connector": "oracle", "commit_scn": "12e3"},
+    {"connector": "oracle", "commit_scn": "2868545", "scn": "2868546"},
 ]
 
 # D2, D9: where a snapshot row stands, and which ones say nothing about it (None).
@@ -92,6 +93,7 @@ SNAPSHOTS = [
     ({"connector": "oracle", "scn": "2868546"}, f"{2868546:020x}"),
     ({"connector": "oracle", "scn": "2868546", "commit_scn": "0"}, f"{2868546:020x}"),
     ({"connector": "oracle", "scn": "2868546", "commit_scn": "NULL"}, f"{2868546:020x}"),
+    ({"connector": "oracle", "scn": "2868546", "commit_scn": "2868500"}, f"{2868500:020x}"),
     ({"connector": "oracle", "scn": "0"}, None),
     (MY | {"file": "", "pos": 0}, None),
     ({"connector": "mongodb", "ord": 3}, f"{0:020x}"),
