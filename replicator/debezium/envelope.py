@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,7 +21,7 @@ from replicator.spec import Reading
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
 _BODY = (
     f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
-    "aggregate_type STRING, additional_data STRING, specversion STRING"
+    "type STRING, aggregate_type STRING, additional_data STRING, specversion STRING"
 )
 _HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_BODY}"
 _FLAT = ", ".join(
@@ -295,12 +296,25 @@ def _rule() -> Column:
     no_row = body["op"].isNull()
     return (
         F.when(_is_null_value(), TOMBSTONE)
-        .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
+        .when(F.col("topic").startswith("__debezium-heartbeat") | _is_beat(), "heartbeat")
         .when(_is_of_transactions(body), "transaction")
         .when(no_row & body["ddl"].isNotNull() & body["source"].isNotNull(), "schema_change")
-        .when(no_row & body["aggregate_type"].isNotNull() & body["additional_data"].isNotNull(), "notification")
+        .when(no_row & F.col("bare") & F.col("_source.table").isNull() & _is_notification(body), "notification")
         .when(body["op"] == "m", "message")
     )
+
+
+def _is_beat() -> Column:
+    """A heartbeat wherever ``topic.heartbeat.prefix`` has it sent (H2): a time alone, keyed by the connector's name."""
+    value = F.col("value")
+    told = F.when(F.col("wrapped"), F.get_json_object(value, "$.payload")).otherwise(value)
+    is_by_name = F.col("key_names") == F.array(F.lit("serverName"))
+    return F.col("flat") & is_by_name & (F.json_object_keys(told) == F.array(F.lit("ts_ms")))
+
+
+def _is_notification(body: Column) -> Column:
+    """What the connector tells of itself (H4); a table may have some of the columns."""
+    return reduce(and_, (body[each].isNotNull() for each in ("id", "type", "aggregate_type", "additional_data")))
 
 
 def _is_of_transactions(body: Column) -> Column:

@@ -91,6 +91,12 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
     "a wrapper with schema around nothing": (TOPIC, {"id": 1}, wrapped(None, SCHEMA), {"rule": "tombstone"}),
 
     "heartbeat": ("__debezium-heartbeat.s", {"serverName": "s"}, {"ts_ms": 1}, {"rule": "heartbeat", "reason": None}),
+    "heartbeat of another prefix": ("beats.s", {"serverName": "s"}, {"ts_ms": 1}, {
+        "rule": "heartbeat", "reason": None}),
+    "heartbeat of another prefix with schemas": (
+        "beats.s", wrapped({"serverName": "s"}, SCHEMA), wrapped({"ts_ms": 1}, SCHEMA), {"rule": "heartbeat"}),
+    "a row with a time alone is no heartbeat": (TOPIC, {"id": 1}, {"ts_ms": 1}, {"rule": None, "bare": True}),
+    "a row of a server is none": (TOPIC, {"serverName": "s"}, {"ts_ms": 1, "serverName": "s"}, {"rule": None}),
     "transaction begins": (
         "s.transaction", {"id": "1"},
         {"status": "BEGIN", "id": "1", "event_count": None, "data_collections": None, "ts_ms": 1}, {
@@ -107,6 +113,11 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
         "rule": "schema_change", "reason": None}),
     "notification": ("s.notices", None, {"id": "1", "aggregate_type": "Initial Snapshot", "type": "STARTED",
                                          "additional_data": {"x": "y"}}, {"rule": "notification", "reason": None}),
+    "a table may have columns of a notification": (
+        TOPIC, {"id": 1}, {"id": 1, "aggregate_type": "Order", "additional_data": "{}"}, {"rule": None, "bare": True}),
+    "and all of them, with a mark of Debezium's": (
+        TOPIC, {"id": 1}, {"id": 1, "aggregate_type": "a", "type": "t", "additional_data": "{}", "__table": "orders"}, {
+            "rule": None, "reason": None}),
     "logical message": ("s.message", {"prefix": "p"}, envelope("m", table="x.") | {"message": {"content": "QQ=="}}, {
         "rule": "message", "reason": None}),
 
