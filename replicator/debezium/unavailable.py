@@ -17,6 +17,8 @@ from pyspark.sql import functions as F
 
 from replicator.spec.sources import PLACEHOLDER
 
+_URL_SAFE = str.maketrans("+/", "-_")
+
 
 @dataclass(frozen=True)
 class Placeholder:
@@ -34,19 +36,31 @@ class Placeholder:
     def spellings(self) -> tuple[str, ...]:
         """Every text that stands for "not sent" (E2): scalars as they are, arrays and maps as compact JSON."""
         text = self.raw.decode("utf-8", "replace")
-        encoded = base64.b64encode(self.raw).decode()
-        digest = hashlib.md5(self.raw, usedforsecurity=False).digest()
-        named = str(uuid.UUID(bytes=digest, version=3))
-        values = [[text], [encoded], list(self.raw), [named], {text: text}]
-        return (text, encoded, *(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values))
+        values = [[text], *([each] for each in self._encoded), list(self.raw), [self._named], {text: text}]
+        return (
+            text,
+            *self._encoded,
+            *(json.dumps(value, separators=(",", ":"), ensure_ascii=False) for value in values),
+        )
 
     def marks(self) -> tuple[str, ...]:
         """Short texts of which one occurs in every record that holds a placeholder, as JSON writes texts: a cheap first
         test. A list or a map within a text is written so twice.
         """
         codes = ",".join(str(code) for code in self.raw[:8])
-        text, encoded, _, _, _, named, _ = self.spellings()
-        return tuple(dict.fromkeys((text, in_json(text), encoded, codes, json.loads(named)[0])))
+        text = self.raw.decode("utf-8", "replace")
+        return tuple(dict.fromkeys((text, in_json(text), *self._encoded, codes, self._named)))
+
+    @property
+    def _encoded(self) -> tuple[str, ...]:
+        """In base64, and in the alphabet of ``base64-url-safe`` where that is another text."""
+        plain = base64.b64encode(self.raw).decode()
+        return tuple(dict.fromkeys((plain, plain.translate(_URL_SAFE))))
+
+    @property
+    def _named(self) -> str:
+        """The UUID that is made of it."""
+        return str(uuid.UUID(bytes=hashlib.md5(self.raw, usedforsecurity=False).digest(), version=3))
 
 
 def in_json(text: str) -> str:

@@ -53,6 +53,13 @@ def test_a_placeholder_may_be_given_as_bytes() -> None:
     assert Placeholder("hex:4e2f41").spellings() == Placeholder("N/A").spellings()
 
 
+def test_bytes_that_are_sent_url_safe_have_the_placeholder_so() -> None:
+    """E1, E2: `binary.handling.mode: base64-url-safe`, of a placeholder for which that is another text."""
+    other = Placeholder("???>>>")
+    assert other.spellings()[:3] == ("???>>>", "Pz8/Pj4+", "Pz8_Pj4-")
+    assert {"Pz8/Pj4+", "Pz8_Pj4-"} < set(other.marks())
+
+
 @pytest.mark.spark
 def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
     """The match is on the whole value, and a value that is not there is not unavailable (E6)."""
