@@ -7,7 +7,7 @@ new table: with them a table's own progress tells how far each of its topics mus
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -111,6 +111,13 @@ class Routes:
     def knows(self, topic: str) -> bool:
         """Whether the topic has been read before."""
         return topic in self.tables or topic in self.alone
+
+    def within(self, newest: int) -> Routes:
+        """These routes for a bronze that ends at a version: topics without a table that were read behind it, in another
+        copy of it, are read again.
+        """
+        alone = {topic: read if read <= newest else BEGINNING for topic, read in self.alone.items()}
+        return replace(self, alone=alone)
 
     @property
     def by_offset(self) -> list[str]:

@@ -11,7 +11,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import ConfigError
+from replicator.errors import BronzeReplaced, ConfigError
 from replicator.spec import BY_TIME, Arrival, SourceSpec
 from replicator.stages import (
     arrivals,
@@ -73,17 +73,21 @@ class Shared:
 
 @contextmanager
 def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
-    """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4)."""
+    """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4).
+
+    Raises BronzeReplaced (F-C6).
+    """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     if upto is None or identity is None:
         yield None
         return
-    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).within(upto)
     paused = pauses.load(at.control, at.lake, at.source.name)
     moved = resharding.moved(routes, at.source, paused)
     routes = resharding.unread(routes, moved)
     stood = cut.standing(at, identity)
+    _refuse_older(spark, at, upto, [] if stood is None else [stood.version])
     is_first = stood is not None and stood.version == routing.BEGINNING
     came = None if is_first or moved else _came(spark, at, identity, upto)
     commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
@@ -132,7 +136,7 @@ def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
 def _came(spark: SparkSession, at: Refinement, identity: str, upto: int) -> list[Arrival] | None:
     """What bronze got since a tick found that there was nothing else to read; None where nobody knows."""
     known = at.reached.settled
-    if known is None or known.bronze != identity:
+    if known is None or known.bronze != identity or known.version > upto:
         return None
     return at.bronze.arrivals(spark, at.lake.bronze(at.source.name), known.version, upto)
 
@@ -153,12 +157,28 @@ def _news(
     look = partial(arrivals.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
     if known is None or came is None:
         progress = ask()
+        _refuse_older(spark, at, upto, progress.values())
         return progress, look(progress=progress)
     topics = {arrival.partition[0] for arrival in came} | known.behind
     progress = ask(only={table for topic in topics for table in routes.tables.get(topic, ())})
+    _refuse_older(spark, at, upto, progress.values())
     levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
     floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}
     return progress, look(progress=progress, floors=dict.fromkeys(topics) | floors)
+
+
+def _refuse_older(spark: SparkSession, at: Refinement, upto: int, read: Collection[int]) -> None:
+    """A bronze that lacks versions that were read was put back: what it gets next would have their numbers, and be
+    taken for read (F-C6). Where it only went on since it was looked at, another driver was at work.
+    """
+    newest = max(read, default=upto)
+    if newest <= upto or newest <= (at.bronze.version(spark, at.lake.bronze(at.source.name)) or 0):
+        return
+    raise BronzeReplaced(
+        f"silver has read bronze up to version {newest}, and bronze is at {upto}: it is an older copy",
+        where=at.source.name,
+        mend="Bring the newest bronze back, or silver of the same time; else give the lake a new root.",
+    )
 
 
 @contextmanager

@@ -1,0 +1,159 @@
+"""What the checkpoint of a stream from Kafka says, and how other topics go on from it.
+
+Spark keeps two logs of small files, one of each per batch: in ``offsets`` where each partition's batch ends, written
+before it, and in ``commits`` that it was done. A topic that has left the subscription, and one that comes and does not
+begin at 0, it takes for lost data; by then the batch is planned, and planned again by each later run. So before a
+stream starts, a batch without records stands between what was read and the topics that are read from now on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from replicator import gateway
+from replicator.errors import CheckpointDamaged
+from replicator.hadoop import file_system, text, unreachable
+
+Ends = Mapping[str, Mapping[str, int]]
+"""Topic -> partition -> the offset after the last record that was taken."""
+
+_OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
+_VERSION = re.compile(r"v\d+")
+_FIRST_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The newest batch that is planned: ``head`` is what its file says before its ``ends``."""
+
+    number: int
+    head: str
+    ends: Ends
+    is_done: bool
+
+
+def stream(spark: SparkSession, checkpoint: str) -> str | None:
+    """The id of the stream whose checkpoint it is; None where there is none. Raises CheckpointDamaged."""
+    path = f"{checkpoint}/{_METADATA}"
+    files, place, _ = file_system(spark, path)
+    if not files.exists(place):
+        return None
+    mend = "Bring it back: bronze's log has the stream's id, in the `txn` of its newest commit."
+    return str(_object(path, _content(spark, path, mend), mend, "id")["id"])
+
+
+def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
+    """None where no batch was planned yet. Raises CheckpointDamaged where a file is damaged that a stream begins with:
+    those of the newest batches.
+    """
+    planned, taken = _numbers(spark, f"{checkpoint}/{_OFFSETS}"), _numbers(spark, f"{checkpoint}/{_COMMITS}")
+    if not planned:
+        return None
+    number = max(planned)
+    if number - 1 in planned:
+        _planned(spark, checkpoint, number - 1)
+    if taken:
+        _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")
+    return Batch(number, *_planned(spark, checkpoint, number, is_done=number in taken), number in taken)
+
+
+def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:
+    """Where a batch ends; None where its plan is not kept any more. Raises CheckpointDamaged."""
+    files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{number}")
+    return _planned(spark, checkpoint, number)[1] if files.exists(place) else None
+
+
+def _planned(spark: SparkSession, checkpoint: str, number: int, *, is_done: bool = True) -> tuple[str, Ends]:
+    """What the file of a plan says: its head and its ends."""
+    path = f"{checkpoint}/{_OFFSETS}/{number}"
+    mend = "Bring the checkpoint back as it was, or give the lake a new root."
+    if not is_done:
+        mend = f"Remove the file if the newest `txn` of bronze's log is below {number}. Else: {mend}"
+    told = _content(spark, path, mend)
+    head, _, ends = told.rstrip("\n").rpartition("\n")
+    if _VERSION.fullmatch(head.partition("\n")[0]) is None or "\n" not in head:
+        raise _damaged(path, mend)
+    return head, _object(path, ends, mend)
+
+
+def _refuse_damaged_commit(spark: SparkSession, path: str) -> None:
+    mend = "Remove this file: bronze knows whether it has the batch."
+    version, _, rest = _content(spark, path, mend).partition("\n")
+    if _VERSION.fullmatch(version) is None:
+        raise _damaged(path, mend)
+    _object(path, rest, mend)
+
+
+def _content(spark: SparkSession, path: str, mend: str) -> str:
+    """What a file holds. Raises Unreachable, and CheckpointDamaged where its checksum is another."""
+    try:
+        return text(spark, path)
+    except Py4JJavaError as error:
+        if gateway.is_out_of_reach(error):
+            raise unreachable(path, error) from error
+        raise _damaged(path, mend) from error
+
+
+def _object(path: str, told: str, mend: str, *names: str) -> dict[str, Any]:
+    """A JSON object that has these names."""
+    try:
+        found = json.loads(told)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not found.keys() >= set(names):
+        raise _damaged(path, mend)
+    return found
+
+
+def _damaged(path: str, mend: str) -> CheckpointDamaged:
+    return CheckpointDamaged("a file of the stream's checkpoint is damaged", where=path, mend=mend)
+
+
+def done(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
+    """Note that a planned batch is done, as Spark would have."""
+    before = f"{checkpoint}/{_COMMITS}/{batch.number - 1}"
+    _write(spark, f"{checkpoint}/{_COMMITS}/{batch.number}", text(spark, before) if batch.number else _FIRST_COMMIT)
+
+
+def undone(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
+    """Take back the plan of a batch of which nothing was written."""
+    files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{batch.number}")
+    files.delete(place, False)
+
+
+def go_on(spark: SparkSession, checkpoint: str, batch: Batch, ends: Ends) -> None:
+    """A batch without records behind one that is done, with other ends. A death between its two files leaves a plan of
+    which nothing was written.
+    """
+    number = batch.number + 1
+    commit = text(spark, f"{checkpoint}/{_COMMITS}/{batch.number}")
+    _write(spark, f"{checkpoint}/{_OFFSETS}/{number}", f"{batch.head}\n{json.dumps(ends, separators=(',', ':'))}")
+    _write(spark, f"{checkpoint}/{_COMMITS}/{number}", commit)
+
+
+def _numbers(spark: SparkSession, folder: str) -> set[int]:
+    files, place, _ = file_system(spark, folder)
+    if not files.exists(place):
+        return set()
+    names = (str(status.getPath().getName()) for status in files.listStatus(place))
+    return {int(name) for name in names if name.isdigit()}
+
+
+def _write(spark: SparkSession, path: str, content: str) -> None:
+    """Whole or not at all: beside its place first, under a name that Spark does not read."""
+    folder, _, name = path.rpartition("/")
+    files, place, jvm = file_system(spark, path)
+    beside = jvm.org.apache.hadoop.fs.Path(f"{folder}/.{name}.new")
+    stream = files.create(beside, True)
+    try:
+        stream.write(bytearray(content.encode()))
+    finally:
+        stream.close()
+    files.rename(beside, place)
