@@ -20,7 +20,8 @@
         ├── TopicDeleted                        the topic is not there any more
         ├── TopicRecreated                      the topic is another one now (J5, F-K3)
         ├── CheckpointBehindTable               the bronze checkpoint is not the one that wrote it (F-C2)
-        ├── BronzeReplaced                      silver's progress names another bronze (F-C6)
+        ├── CheckpointDamaged                   a file of the bronze checkpoint cannot be read (F-C1)
+        ├── BronzeReplaced                      bronze is another one, or an older copy, than was read (F-C6)
         ├── ObjectRefused                       an object changed after it was read, or is too large
         ├── StaleWriter                         a commit did not happen: another writer was there
         ├── DeadLetterShare                     too many rejects in one batch (R5)
@@ -153,6 +154,10 @@ class OffsetsLost(TableStopped):
     """Retention removed records that were never read; only a new snapshot repairs this."""
 
     code = "OFFSETS_LOST"
+    MEND: ClassVar[str] = (
+        "To let the other topics go on, `exclude` its table. For its records take a new snapshot of the table, into a "
+        "new lake or under a new topic prefix."
+    )
 
 
 class SourceRewound(TableStopped):
@@ -178,6 +183,16 @@ class TopicRecreated(TableStopped):
 
     code = "TOPIC_RECREATED"
 
+    @classmethod
+    def of(cls, topic: str, where: str) -> TopicRecreated:
+        """Said of a topic."""
+        return cls(
+            f"topic {topic} was deleted and created again: its offsets start anew",
+            where=where,
+            mend="To let the other topics go on, `exclude` its table. To have it again, use a new topic prefix, or a "
+            "lake with a new root.",
+        )
+
 
 class CheckpointBehindTable(TableStopped):
     """The streaming checkpoint is fresh, restored or foreign: Delta would skip its batches silently."""
@@ -185,9 +200,15 @@ class CheckpointBehindTable(TableStopped):
     code = "CHECKPOINT_BEHIND_TABLE"
 
 
+class CheckpointDamaged(TableStopped):
+    """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, garbage."""
+
+    code = "CHECKPOINT_DAMAGED"
+
+
 class BronzeReplaced(TableStopped):
-    """The table's progress names another input table than the one that is there, or bronze itself has records from
-    elsewhere.
+    """The table's progress names another input table than the one that is there, or a version that it does not have
+    any more; or bronze itself has records from elsewhere, or lacks batches that its checkpoint has done.
     """
 
     code = "BRONZE_REPLACED"

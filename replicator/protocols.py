@@ -28,6 +28,9 @@ class Held(Protocol):
     def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], int]:
         """The offset after the last record of each partition of these topics that it has any of."""
 
+    def ids(self) -> Mapping[str, str]:
+        """Kafka's id of the incarnation of each topic that its last record came from."""
+
 
 class Source(Protocol):
     """Where records come from."""
@@ -51,6 +54,13 @@ class Source(Protocol):
         read no more are left out, those that came begin where ``held`` ends. Repeating it changes nothing.
 
         Raises TopicDeleted, OffsetsLost where what was to be read is gone, Unreachable.
+        """
+
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """Say what is gone, once a stream has stopped because something is that it was to read next.
+
+        Raises TopicDeleted, TopicRecreated, OffsetsLost with topic, partition and offsets, Unreachable; nothing where
+        it cannot be told.
         """
 
 

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import brokers, gateway
-from replicator.errors import OffsetsLost, TopicDeleted
+from replicator import checkpoint as checkpoints
+from replicator.checkpoint import Ends
+from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.protocols import Held
-from replicator.sources import checkpoint as checkpoints
-from replicator.sources.checkpoint import Ends
 
 _PINNED = {
     "startingOffsets": "earliest",
@@ -93,6 +93,30 @@ class KafkaSource:
         settled(spark, checkpoint, batch)
         self.resume(spark, checkpoint, held)
 
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """By the ends of the newest batch that is done. Where a topic that was made again begins and ends says nothing,
+        so that is told first.
+        """
+        batch = checkpoints.newest(spark, checkpoint)
+        number = -1 if batch is None else batch.number if batch.is_done else batch.number - 1
+        ends = checkpoints.ends(spark, checkpoint, number) or {}
+        ids, known = self.topic_ids(spark), held.ids()
+        self._refuse_deleted({topic: read for topic, read in ends.items() if topic not in ids})
+        for topic in sorted(ends.keys() & ids.keys()):
+            if known.get(topic, ids[topic]) != ids[topic]:
+                raise TopicRecreated.of(topic, self.bootstrap_servers)
+        first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
+        for topic, partition in sorted(first.keys() & last.keys()):
+            wanted = ends.get(topic, {}).get(str(partition))
+            has = first[topic, partition], last[topic, partition]
+            if wanted is not None and not has[0] <= wanted <= has[1]:
+                raise OffsetsLost(
+                    f"of topic {topic}, partition {partition}, record {wanted} was to be read next; the earliest that "
+                    f"Kafka has is {has[0]}, and its log ends before {has[1]}",
+                    where=self.bootstrap_servers,
+                    mend=OffsetsLost.MEND,
+                )
+
     def _come(self, spark: SparkSession, topics: Sequence[str], held: Held) -> Ends:
         """Where each partition of topics begins that were not read until now, or are again: of those for which it is
         not at 0, where Spark begins by itself.
@@ -108,7 +132,7 @@ class KafkaSource:
                 raise OffsetsLost(
                     f"topic {topic} was not read for a time, and Kafka dropped records {read} to {first - 1} of it",
                     where=self.bootstrap_servers,
-                    mend="Take a new snapshot of its table; then start with a new lake or a new topic prefix.",
+                    mend=OffsetsLost.MEND,
                 )
             found.setdefault(topic, {})[str(partition)] = read
         return {topic: starts for topic, starts in found.items() if any(starts.values())}

@@ -67,6 +67,9 @@ class RecordedSource:
     def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
         """Files are read as a whole."""
 
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """Files lose nothing."""
+
     def _lines(self, spark: SparkSession) -> DataFrame:
         try:
             return spark.read.text([_literal(file) for file in self.files]).where(F.trim("value") != "")

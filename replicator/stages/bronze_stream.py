@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_batches import BatchWriter, Taken
+from replicator.stages.bronze_batches import BatchWriter
+from replicator.stages.bronze_held import Taken, refuse_other
 from replicator.stages.pace import Pace
 
 
@@ -22,6 +23,7 @@ class Stream:
     ingestion: Ingestion
     query: StreamingQuery
     writer: BatchWriter
+    held: Taken
 
     @property
     def rows(self) -> int:
@@ -47,7 +49,19 @@ class Stream:
             raise self._translated(error)
 
     def _translated(self, error: StreamingQueryException) -> BaseException:
-        return self.writer.failure or translate(error, self.ingestion.source)
+        if self.writer.failure is not None:
+            return self.writer.failure
+        found = translate(error, self.ingestion.source)
+        return self._lost() or found if isinstance(found, OffsetsLost) else found
+
+    def _lost(self) -> ReplicatorError | None:
+        """What of which topic is gone; None where the source cannot tell."""
+        at = self.ingestion
+        try:
+            at.reader.refuse_lost(self.held.spark, at.lake.checkpoint(at.source), self.held)
+        except ReplicatorError as error:
+            return error
+        return None
 
 
 def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace: Pace | None = None) -> Stream:
@@ -55,7 +69,8 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
 
     A run that goes on is tuned for small batches: a backlog takes an eighth longer, each later batch a third less.
     Raises Unreachable, and TopicsMissing where there is nothing to read once; a run that goes on waits for topics. What
-    a source's pattern takes may be another than in the last run: see ``Source.resume``.
+    a source's pattern takes may be another than in the last run: see ``Source.resume``. Raises what
+    :func:`refuse_other` does, and TableStopped where Spark cannot start it.
     """
     writer = BatchWriter(ingestion, pace or Pace())
     if once and not ingestion.reader.topic_ids(spark):
@@ -65,16 +80,21 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
             mend="Check `name` and `topics` in conf/sources, and that the connector is RUNNING.",
         )
     checkpoint = ingestion.lake.checkpoint(ingestion.source)
-    ingestion.reader.resume(spark, checkpoint, Taken(spark, ingestion))
-    session = spark if once else tuning.session_for(spark, 0)
-    query = (
-        ingestion.reader.read(session)
-        .writeStream.queryName(f"bronze {ingestion.source}")
-        .option("checkpointLocation", checkpoint)
-        .foreachBatch(writer)
-    )
+    held = Taken(spark, ingestion)
     trigger = {"availableNow": True} if once else {"processingTime": f"{ingestion.trigger_seconds} seconds"}
-    return Stream(ingestion, query.trigger(**trigger).start(), writer)
+    try:
+        refuse_other(spark, ingestion)
+        ingestion.reader.resume(spark, checkpoint, held)
+        session = spark if once else tuning.session_for(spark, 0)
+        query = (
+            ingestion.reader.read(session)
+            .writeStream.queryName(f"bronze {ingestion.source}")
+            .option("checkpointLocation", checkpoint)
+            .foreachBatch(writer)
+        )
+        return Stream(ingestion, query.trigger(**trigger).start(), writer, held)
+    except engine.FAILURES as error:
+        raise engine.failure(error, ingestion.source) from error
 
 
 def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
@@ -87,8 +107,7 @@ def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
         return OffsetsLost(
             "Kafka dropped records before they were read",
             where=source,
-            mend="If a topic was deleted, run again: it is named. Else take a new snapshot of the source's tables; "
-            "then start with a new lake or a new topic prefix.",
+            mend=OffsetsLost.MEND,
         )
     if "org.apache.kafka.common.errors.TimeoutException" in text:
         return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")

@@ -48,6 +48,9 @@ class FileStream:
     def resume(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
         """All topics there are, always."""
 
+    def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
+        """Files stay."""
+
     def end_offsets(self, _: SparkSession) -> Mapping[tuple[str, int], int]:
         """Nobody asks."""
         return {}
