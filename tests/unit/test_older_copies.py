@@ -1,0 +1,283 @@
+"""Bronze, its checkpoint and silver are of one time, or nothing goes on: what was put back or is damaged is named."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator import checkpoint
+from replicator.errors import BronzeReplaced, CheckpointBehindTable, CheckpointDamaged, TopicRecreated
+from replicator.formats.control import MemoryControl
+from replicator.formats.delta import DeltaFormat
+from replicator.lake import Lake
+from replicator.sources.kafka import KafkaSource
+from replicator.stages import bronze_stream, continuous, pipeline
+from replicator.stages.bronze import Ingestion
+from replicator.stages.lines import Line
+from replicator.stages.pipeline import Pipeline
+from replicator.stages.warehouse import Warehouse
+from tests.builders import Record, envelope, record
+from tests.unit.test_bronze_stream import Folder
+from tests.unit.test_order_stops import ORDERS, Silver
+
+pytestmark = pytest.mark.spark
+
+FILES = ["metadata", "offsets/1", "offsets/0", "commits/1"]
+DAMAGE = {"garbage": b"\x00\xff{garbage", "empty": b"", "cut off": None, "zeroed": b"\x00" * 40}
+
+
+@dataclass(frozen=True)
+class Topics(Folder):
+    """Files whose topic has an id."""
+
+    ids: Mapping[str, str] = field(default_factory=lambda: {"t": "one"})
+
+    def topic_ids(self, _: SparkSession) -> Mapping[str, str]:
+        return self.ids
+
+
+class Bronze:
+    """A source of files, its bronze and its checkpoint."""
+
+    def __init__(self, spark: SparkSession, folder: Path, name: str = "s") -> None:
+        self.spark, self.folder, self.name = spark, folder, name
+        self.lake, self.source, self.arrived = Lake(str(folder / "lake")), Topics(folder / f"files of {name}"), 0
+        self.checkpoint = Path(self.lake.checkpoint(name))
+        self.table = Path(self.lake.bronze(name).location)
+
+    @property
+    def at(self) -> Ingestion:
+        """As another process has it."""
+        return Ingestion(self.name, self.source, DeltaFormat(), self.lake, 0.1)
+
+    def arrive(self) -> None:
+        """Ten records."""
+        self.source.arrive(self.spark, self.arrived, 10)
+        self.arrived += 10
+
+    def run(self) -> int:
+        """A run over what there is; how many records bronze has, each once."""
+        bronze_stream.ingest_stream(self.spark, self.at, once=True).finish()
+        return self.count()
+
+    def count(self) -> int:
+        rows = self.at.format.read(self.spark, self.at.table).select("topic", "partition", "offset").collect()
+        assert len(rows) == len(set(rows))
+        return len(rows)
+
+    def kept(self, place: Path, name: str) -> None:
+        shutil.copytree(place, self.folder / name)
+
+    def back(self, place: Path, name: str) -> None:
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.folder / name, place)
+
+    def damage(self, name: str, content: bytes | None) -> None:
+        """Without a checksum beside it, as on an object store."""
+        file = self.checkpoint / name
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+        file.write_bytes(file.read_bytes()[:12] if content is None else content)
+
+
+@pytest.fixture(scope="module")
+def written(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bronze:
+    """Two batches; copies of bronze and checkpoint behind each; ten records more."""
+    made = Bronze(exact, tmp_path_factory.mktemp("written"))
+    for number in (1, 2):
+        made.arrive()
+        assert made.run() == 10 * number
+        made.kept(made.checkpoint, f"checkpoint {number}")
+        made.kept(made.table, f"bronze {number}")
+    made.arrive()
+    return made
+
+
+@pytest.fixture
+def bronze(written: Bronze) -> Bronze:
+    """As it was then."""
+    written.back(written.checkpoint, "checkpoint 2")
+    written.back(written.table, "bronze 2")
+    written.source = Topics(written.source.place)
+    return written
+
+
+@pytest.mark.parametrize("how", ["gone", "older", "another stream's", "older, another stream's", "without plans"])
+def test_a_checkpoint_that_did_not_write_bronze_as_it_is_stops_the_source(bronze: Bronze, how: str) -> None:
+    """Records would be stored twice, or skipped by their batch's number (F-C2, F-C3). The right one goes on."""
+    shutil.rmtree(bronze.checkpoint)
+    if how != "gone":
+        bronze.back(bronze.checkpoint, "checkpoint 1" if how.startswith("older") else "checkpoint 2")
+    if how.endswith("another stream's"):
+        bronze.damage("metadata", b'{"id":"11111111-2222-3333-4444-555555555555"}')
+    if how == "without plans":
+        shutil.rmtree(bronze.checkpoint / "offsets")
+    with pytest.raises(CheckpointBehindTable, match=r"^CHECKPOINT_BEHIND_TABLE: .*Bring the newest checkpoint"):
+        bronze.run()
+    assert bronze.count() == 20
+    bronze.back(bronze.checkpoint, "checkpoint 2")
+    assert bronze.run() == 30
+
+
+@pytest.mark.parametrize("how", ["copied back", "gone"])
+def test_a_bronze_that_is_older_than_its_checkpoint_stops_the_source(bronze: Bronze, how: str) -> None:
+    """The records between the two would be missing without a word. With the newest one the source goes on."""
+    if how == "gone":
+        shutil.rmtree(bronze.table)
+    else:
+        bronze.back(bronze.table, "bronze 1")
+    with pytest.raises(BronzeReplaced, match=r"has done batch 1: bronze is an older copy.*Bring the newest bronze"):
+        bronze.run()
+    assert bronze.table.exists() == (how != "gone")
+    bronze.back(bronze.table, "bronze 2")
+    assert bronze.run() == 30
+
+
+@pytest.mark.parametrize("is_taken", [True, False], ids=["in bronze", "not in bronze"])
+def test_a_run_that_died_in_a_batch_goes_on(bronze: Bronze, *, is_taken: bool) -> None:
+    """Of the first one, too: that bronze has it already, or has nothing, is no other bronze (K-B1, K-B3)."""
+    for number in (2, 1):  # of two batches, and of one: the first run
+        bronze.back(bronze.checkpoint, f"checkpoint {number}")
+        shutil.rmtree(bronze.table)
+        if is_taken or number > 1:
+            bronze.back(bronze.table, f"bronze {number if is_taken else number - 1}")
+        for name in (f"{number - 1}", f".{number - 1}.crc"):
+            (bronze.checkpoint / "commits" / name).unlink()
+        assert bronze.run() == 30
+
+
+def test_batches_without_records_may_stand_behind_those_of_bronze(bronze: Bronze) -> None:
+    """Those that let other topics go on (decision 0068)."""
+    for _ in range(2):
+        batch = checkpoint.newest(bronze.spark, str(bronze.checkpoint))
+        assert batch is not None
+        checkpoint.go_on(bronze.spark, str(bronze.checkpoint), batch, batch.ends)
+    assert bronze.run() == 30
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_of_the_checkpoint_is_named(bronze: Bronze, name: str, how: str) -> None:
+    """With what to do (F-C1)."""
+    bronze.damage(name, DAMAGE[how])
+    with pytest.raises(CheckpointDamaged, match="CHECKPOINT_DAMAGED: a file of the stream's checkpoint") as raised:
+        bronze.run()
+    assert (raised.value.where or "").endswith(f"/{name}")
+    assert raised.value.mend
+
+
+def test_what_is_said_of_a_damaged_file_mends_it(bronze: Bronze) -> None:
+    """That a batch is done may be forgotten; its plan, where bronze does not have it."""
+    bronze.damage("commits/1", b"")
+    with pytest.raises(CheckpointDamaged, match="Remove this file: bronze knows whether it has the batch"):
+        bronze.run()
+    (bronze.checkpoint / "commits/1").unlink()
+    (bronze.checkpoint / "offsets/2").write_bytes(b"")
+    with pytest.raises(CheckpointDamaged, match="Remove the file if the newest `txn` of bronze's log is below 2"):
+        bronze.run()
+    (bronze.checkpoint / "offsets/2").unlink()
+    assert bronze.run() == 30
+
+
+def test_a_file_with_another_checksum_is_damaged(bronze: Bronze) -> None:
+    """On a local disk Hadoop keeps one beside each."""
+    file = bronze.checkpoint / "offsets/1"
+    file.write_bytes(file.read_bytes().replace(b'"logOffset":1', b'"logOffset":0'))
+    with pytest.raises(CheckpointDamaged, match="offsets/1"):
+        bronze.run()
+
+
+@pytest.mark.parametrize("name", ["metadata", "commits/0"])
+def test_a_damaged_checkpoint_keeps_nothing_from_other_sources(exact: SparkSession, tmp_path: Path, name: str) -> None:
+    """Once and in a run that goes on."""
+    ill, well = Bronze(exact, tmp_path, "ill"), Bronze(exact, tmp_path, "well")
+    for each in (ill, well):
+        each.arrive()
+        each.run()
+        each.arrive()
+    ill.damage(name, b"garbage")
+    delta, stop, lines = DeltaFormat(), Event(), list[Line]()
+    made = Pipeline((ill.at, well.at), (), (), Warehouse(delta, delta, MemoryControl(), ill.lake), (), {})
+    pipeline.run_once(exact, made, ("bronze",), lines.append)
+    told = [("ill", 0, CheckpointDamaged), ("well", 10, type(None))]
+    assert [(line.table, line.applied, type(line.error)) for line in lines] == told
+    well.arrive()
+    lines.clear()
+
+    def report(line: Line) -> None:
+        lines.append(line)
+        if {each.table for each in lines} == {"ill", "well"}:
+            stop.set()
+
+    continuous.run_continuously(exact, made, ("bronze",), report, stop)
+    assert sorted((line.table, line.applied, type(line.error)) for line in lines) == told
+
+
+def test_a_topic_with_another_id_is_another_topic(bronze: Bronze) -> None:
+    """However long it is (F-K4): nothing of it is taken, and it is named, with what lets the others go on."""
+    bronze.source = Topics(bronze.source.place, {"t": "two"})
+    with pytest.raises(TopicRecreated, match=r"^TOPIC_RECREATED: topic t was deleted.*`exclude` its table"):
+        bronze.run()
+    assert bronze.count() == 20
+
+
+def test_no_option_takes_back_what_promise_a_rests_on(exact: SparkSession) -> None:
+    """Lost records are an error, aborted ones are not read, and a topic is read from its beginning with its headers."""
+    read = KafkaSource("nowhere:9092", ".*").read(exact)
+    options = read._jdf.queryExecution().logical().collectLeaves().head().extraOptions()
+    told = {name: options.get(name) for name in ("failOnDataLoss", "startingOffsets", "includeHeaders")}
+    assert told == {"failOnDataLoss": "true", "startingOffsets": "earliest", "includeHeaders": "true"}
+    assert options.get("kafka.isolation.level") == "read_committed"
+
+
+def made(offset: int) -> Record:
+    return record(ORDERS, offset, {"id": offset}, envelope("c", {"id": offset, "v": 1}, pos=1000 + offset))
+
+
+def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession, tmp_path: Path) -> None:
+    """Its next records would get versions that silver has read (F-C6). Nothing moves until the newest bronze, or silver
+    of the same time, is back.
+    """
+    lake = Silver(exact, tmp_path / "lake", format=DeltaFormat())
+    bronze, silver = (Path(lake.at.lake.bronze("s").location), Path(lake.at.lake.silver_root("s")))
+    for number in range(4):
+        assert lake.take(made(number))["s/shop.orders"].applied == 1
+        for place in (bronze, silver):
+            shutil.copytree(place, tmp_path / f"{place.parent.name} {number}")
+
+    def back(place: Path, number: int) -> None:
+        shutil.rmtree(place)
+        shutil.copytree(tmp_path / f"{place.parent.name} {number}", place)
+        lake.format = DeltaFormat()
+        lake.restart()
+
+    back(bronze, 1)
+    for number in (4, 5):
+        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
+            lake.take(*([made(4)] if number == 4 else []))
+        assert sorted(lake.rows()) == [0, 1, 2, 3]
+    back(bronze, 3)
+    assert lake.take(made(4))["s/shop.orders"].applied == 1
+    back(bronze, 1)
+    back(silver, 1)
+    assert lake.take(made(2), made(5))["s/shop.orders"].applied == 2
+    assert sorted(lake.rows()) == [0, 1, 2, 5]
+
+
+def test_a_bronze_that_goes_back_under_a_process_stops_its_source(exact: SparkSession, tmp_path: Path) -> None:
+    """Whatever the process remembers."""
+    lake = Silver(exact, tmp_path / "lake", format=DeltaFormat())
+    bronze = Path(lake.at.lake.bronze("s").location)
+    lake.take(made(0))
+    shutil.copytree(bronze, tmp_path / "older")
+    lake.take(made(1))
+    lake.take(made(2))
+    shutil.rmtree(bronze)
+    shutil.copytree(tmp_path / "older", bronze)
+    with pytest.raises(BronzeReplaced, match="has read bronze up to version 2"):
+        lake.take(made(3))
