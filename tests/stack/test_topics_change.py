@@ -6,14 +6,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from replicator.errors import OffsetsLost, TopicDeleted
+from replicator import checkpoint
+from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.sources import checkpoint
 from replicator.sources.kafka import KafkaSource
 from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
@@ -109,6 +109,45 @@ def test_a_deleted_topic_is_named_until_it_is_taken_out(shop: Shop) -> None:
         with pytest.raises(TopicDeleted, match=r"shop[.]b was deleted"):
             shop.run()
     assert shop.run("a") == {"a": 4, "b": 3}
+
+
+def test_what_retention_took_before_it_was_read_is_named(shop: Shop) -> None:
+    """With topic, partition and offsets (F-K2). Without the table the others go on."""
+    shop.run()
+    shop.changed("b", 5)
+    shop.cut("b", 6)
+    shop.changed("a", 1)
+    for _ in range(2):
+        with pytest.raises(OffsetsLost, match=r"shop[.]b, partition 0, record 3 .* has is 6, .* before 8.*`exclude`"):
+            shop.run()
+    assert shop.run("a") == {"a": 4, "b": 3}
+
+
+@pytest.mark.parametrize("count", [1, 6], ids=["shorter", "longer"])
+def test_a_topic_that_was_made_again_is_named(shop: Shop, count: int) -> None:
+    """Whatever its offsets are (F-K3, F-K4): they mean other records. Without the table the others go on."""
+    shop.run()
+    shop.deleted("b")
+    create(shop.broker, shop.topic("b"))
+    shop.changed("b", count)
+    shop.changed("a", 1)
+    for _ in range(2):
+        with pytest.raises(TopicRecreated, match=r"shop[.]b was deleted and created again.*`exclude`"):
+            shop.run()
+    assert shop.run("a") == {"a": 4, "b": 3}
+
+
+def test_records_of_a_transaction_that_was_taken_back_are_none(shop: Shop) -> None:
+    """F-K7; that their offsets are missing is no loss."""
+    producer = Producer({"bootstrap.servers": shop.broker, "transactional.id": shop.name})
+    producer.init_transactions(30)
+    for ends in (producer.abort_transaction, producer.commit_transaction):
+        producer.begin_transaction()
+        producer.produce(shop.topic("a"), key="k", value="{}")
+        producer.flush(30)
+        ends(30)
+    assert shop.run() == {"a": 4, "b": 3}
+    assert shop.run() == {"a": 4, "b": 3}
 
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["in bronze", "not in bronze"])
