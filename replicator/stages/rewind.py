@@ -23,7 +23,7 @@ from replicator.stages import cut, shaping, tuning
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import BEGINNING, Routes
+from replicator.stages.routing import BEGINNING, NULL_DELETES, Routes
 from replicator.transforms import reach
 
 _SAID = {
@@ -109,6 +109,7 @@ def stops(
     return {
         **(_rewound(watch, records, suspects, routes) if suspects else {}),
         **_grown(watch, found, routes, by_offset),
+        **_apart(watch, found, routes, orders),
         **_domains(watch, found, routes),
         **_reordered(watch, {table: order for table, order in orders.items() if table in existing}),
     }
@@ -188,6 +189,39 @@ def _more_partitions(at: Refinement, table: str, topic: str, partition: int) -> 
         where=f"{at.source.name}/{table}",
         mend="If partitions were added, keys have moved: let the connector take a new snapshot. Then, or if the "
         f"partition only had no records before: replicator epoch bump {at.source.name} --reason TEXT.",
+    )
+
+
+def _apart(watch: Watch, found: Iterable[Row], routes: Routes, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """Offsets compare inside a topic only (Q8): a row that moves between topics is a delete in one and an insert in the
+    other, in no order (C9). Not where shards keep rows of different topics apart, nor where all but one are of an
+    epoch that has ended.
+    """
+    newest = dict.fromkeys(routes.by_offset, "")
+    for row in found:
+        if row["topic"] in newest:
+            newest[row["topic"]] = max(newest[row["topic"]], row["mark"]["place"][:4])
+    for topic, level in watch.at.reached.levels.items():
+        if topic in newest and watch.news.after.get(topic) != BEGINNING:
+            newest[topic] = max([newest[topic], *(mark.epoch for mark in level.marks.values())])
+    nulls = routes.of_mode(NULL_DELETES)  # they have no time
+    stopped: dict[str, TableStopped] = {}
+    for table, order in orders.items():
+        topics = routes.topics(table).intersection(nulls if order == BY_TIME else newest)
+        last = max((newest[topic] for topic in topics), default="")
+        current = sorted(topic for topic in topics if last and newest[topic] == last)
+        if len(current) > 1 and not watch.at.source.declaration(table).shards:
+            stopped[table] = _several_topics(watch.at, table, current)
+    return stopped
+
+
+def _several_topics(at: Refinement, table: str, topics: Sequence[str]) -> TableStopped:
+    return TableStopped(
+        f"{' and '.join(topics)} carry the table, and nothing but offsets orders their records",
+        where=f"{at.source.name}/{table}",
+        mend="Let one topic carry it (publish_via_partition_root, of a partitioned table of PostgreSQL), start a new "
+        f"epoch: replicator epoch bump {at.source.name} --reason TEXT, and then let the connector take a new snapshot. "
+        "Or let it send positions, under a new topic prefix.",
     )
 
 

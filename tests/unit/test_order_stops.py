@@ -17,7 +17,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import epoch
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -290,6 +290,32 @@ def test_partitions_that_were_added_stop_a_table_ordered_by_offset(lake: Silver)
     assert lake.rows() == {1: (11, "0001"), 2: (21, "0001"), 3: (30, "0001")}
     assert lake.rebuilt().seqs() == lake.seqs()
     assert isinstance(lake.error(flat(0, 1, 12, partition=3)), PartitionsGrew)
+
+
+def test_two_topics_that_only_offsets_order_do_not_share_a_table(lake: Silver) -> None:
+    """C9, Q8: a row that moves between partitions of PostgreSQL's is deleted in one topic and inserted in the other.
+    Once one topic carries the table, a new epoch goes on.
+    """
+    other = "s.shop.orders_2"
+    assert lake.error(flat(0, 1, 10), flat(1, 2, 20)) is None
+    moved = replace(flat(0, 1, 11), topic=other)
+    error = lake.error(moved)
+    assert error is not None
+    assert f"{ORDERS} and {other} carry the table" in str(error)
+    assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
+    lake.restart()
+    lake.bump()
+    assert lake.error(flat(2, 1, 12)) is None
+    assert lake.rows() == {1: (12, "0001"), 2: (20, "0000")}
+    assert lake.error(replace(flat(1, 1, 13), topic=other)) is not None
+
+
+def test_shards_that_only_offsets_order_share_a_table(exact, tmp_path: Path) -> None:
+    """Their rows have keys of their own."""
+    shards = {"shards": r"shop_[12]\.orders", "truncate": "fail", "transform": Transform(shard="shop")}
+    lake = Silver(exact, tmp_path, declared=shards)
+    records = [replace(flat(0, 1, at, __db=f"shop_{at}"), topic=f"s.shop_{at}.orders") for at in (1, 2)]
+    assert lake.error(*records) is None
 
 
 def test_partitions_do_not_matter_where_positions_order(lake: Silver) -> None:
