@@ -207,7 +207,8 @@ def runs(spark: SparkSession, settings: Settings) -> Runs:
 def surroundings(spark: SparkSession, settings: Settings) -> Surroundings:
     """What ``status`` looks at."""
     made = pipeline(spark, settings)
-    readers = {ingestion.source: ingestion.reader for ingestion in made.ingestions}
+    nowhere = {source.name for source in settings.sources if source.is_nowhere}
+    readers = {each.source: each.reader for each in made.ingestions if each.source not in nowhere}
     at = made.warehouse
     intakes = {intake.source: intake for intake in made.intakes}
     sources = {each.source.name: each for each in made.refinements}

@@ -105,9 +105,9 @@ class DirectSurvey:
         return self._newest(table, "updated_at" if is_time else None)
 
     def ahead(self, source: str) -> int | None:
-        """What Kafka's end offsets say. Raises ReplicatorError where records lie in objects."""
+        """What Kafka's end offsets say; None without a Kafka. Raises ReplicatorError where records lie in objects."""
         spec = self.sources.get(source)
-        if spec is None:
+        if spec is None or spec.is_nowhere:
             return None
         if spec.objects:
             raise ReplicatorError(f"the records of {source} lie in objects", where=spec.objects, mend=SPARK)
