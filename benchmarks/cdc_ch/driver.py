@@ -82,12 +82,10 @@ class Driver:
         self._out.close()
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it told at its end, a line for each table, stage and pass. Raises Stopped where it was killed before."""
+        """What it told, a line for each table, stage and pass. Raises Stopped where it was killed before its end."""
         if self._process.returncode == -signal.SIGKILL:
             raise Stopped(f"the driver was killed: it did not end within {_PATIENCE} s, or somebody else did it")
-        text = Path(self._out.name).read_text()
-        found: list[dict[str, Any]] = json.loads(text) if text else []
-        return found
+        return [json.loads(line) for line in Path(self._out.name).read_text().splitlines()]
 
     def _listen(self) -> None:
         for line in self._process.stderr or ():

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from replicator.cli import console, options
+from replicator.cli.told import Told
 from replicator.errors import ConfigError, Unreachable, exit_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from replicator.errors import ReplicatorError
     from replicator.protocols import Fence
     from replicator.settings import Settings
     from replicator.stages.lines import Line, Report
 
-_COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds", "how")
 _FEW_BYTES = 4 << 20
 
 
@@ -58,18 +57,18 @@ def run(
 ) -> None:
     """Bring the lake and the targets up to date with Kafka."""
     debug = options.debugging(context)
-    lines: list[Line] = []
+    told = Told(once=once, as_json=as_json)
     if recorded:
         if lake is None:
             raise ConfigError("--recorded needs --lake DIR", mend="Name the folder that the tables shall go to.")
         if not once:
             raise ConfigError("recorded files have an end: --continuous is for sources", mend="Leave it out.")
         files = _files([*recorded, *(stages or [])])
-        _run_recorded(options.settings(env, conf, lake), files, declare, lines, wait=wait, debug=debug)
+        _run_recorded(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
     else:
-        _run(options.settings(env, conf, lake), stages or [], lines, once=once, wait=wait, debug=debug)
-    _show(lines, as_json=as_json)
-    if code := exit_code(_errors(lines, once=once)):
+        _run(options.settings(env, conf, lake), stages or [], told, once=once, wait=wait, debug=debug)
+    told.show()
+    if code := exit_code(told.errors()):
         raise typer.Exit(code)
 
 
@@ -84,7 +83,7 @@ def _files(given: list[str]) -> list[str]:
     return [absolute(file) for file in given]
 
 
-def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool, wait: int, debug: bool) -> None:
+def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: int, debug: bool) -> None:
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate.lock import exclusive
@@ -109,7 +108,7 @@ def _run(settings: Settings, named: list[str], lines: list[Line], *, once: bool,
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings, wait)) as fence:
         spark = session(settings, debug=debug)
         made = assemble.pipeline(spark, settings, fence)
-        with _reporting(spark, settings, " ".join(["run", *named]), lines) as report:
+        with _reporting(spark, settings, " ".join(["run", *named]), told) as report:
             if once:
                 pipeline.run_once(spark, made, stages, report)
             else:
@@ -158,7 +157,7 @@ def _upkeep(spark: SparkSession, settings: Settings, fence: Fence, stages: Seque
 
 
 def _run_recorded(
-    settings: Settings, files: list[str], declare: Path | None, lines: list[Line], *, wait: int, debug: bool
+    settings: Settings, files: list[str], declare: Path | None, told: Told, *, wait: int, debug: bool
 ) -> None:
     from replicator import assemble
     from replicator import settings as configuration
@@ -174,7 +173,7 @@ def _run_recorded(
     with exclusive(Lake(settings.lake.root), ("bronze", "silver"), assemble.terms(settings, wait)) as fence:
         spark: SparkSession = session(settings, debug=debug, brief=_are_few(files))
         made, shares = assemble.recorded(spark, settings, files, declared, fence)
-        with _reporting(spark, settings, "run --recorded", lines) as report:
+        with _reporting(spark, settings, "run --recorded", told) as report:
             for ingestion, topics in shares.items():
                 rows = bronze.ingest_files(spark, ingestion, topics)
                 report(Line("bronze", ingestion.source, rows, rows))
@@ -187,14 +186,14 @@ def _are_few(files: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _reporting(spark: SparkSession, settings: Settings, command: str, lines: list[Line]) -> Iterator[Report]:
-    """Keeps every line, in ``lines`` and with the lake, and tells it as it comes."""
+def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told) -> Iterator[Report]:
+    """Counts every line, here and with the lake, and tells it as it comes."""
     from replicator import assemble
 
     log = assemble.run_log(spark, settings, command)
 
     def report(line: Line) -> None:
-        lines.append(line)
+        told.add(line)
         log.add(line)
         for warning in line.warnings:
             console.narrate(f"{line.table}: {warning}", style="yellow")
@@ -216,37 +215,3 @@ def _until_signalled() -> Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
-
-
-def _errors(lines: list[Line], *, once: bool) -> list[ReplicatorError]:
-    """What stopped a table; of a run that goes on only where that is the last thing told of it."""
-    last = {(line.stage, line.table): line for line in lines}
-    return [line.error for line in (lines if once else last.values()) if line.error is not None]
-
-
-def _show(lines: list[Line], *, as_json: bool) -> None:
-    rows = [
-        (
-            line.stage,
-            line.table,
-            line.rows_in,
-            line.applied,
-            line.superseded,
-            line.dead_lettered,
-            sum(line.ignored.values()),
-            round(line.seconds, 1),
-            line.how,
-        )
-        for line in lines
-    ]
-    if as_json:
-        keys = [name.replace(" ", "_").replace("-", "_") for name in _COLUMNS]
-        told = [
-            dict(zip((*keys, "error"), (*row, None if line.error is None else str(line.error)), strict=True))
-            for row, line in zip(rows, lines, strict=True)
-        ]
-        console.print_json(told)
-    elif rows:
-        console.print_table(_COLUMNS, [[str(cell) for cell in row] for row in rows])
-    else:
-        console.narrate("Nothing new.")

@@ -1,0 +1,100 @@
+"""What a run tells of its work: each line as it comes, and what all of them come to."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from replicator.cli import console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from replicator.errors import ReplicatorError
+    from replicator.stages.lines import Line
+
+_COLUMNS = ("stage", "table", "rows in", "applied", "superseded", "dead-lettered", "ignored", "seconds", "how")
+_KEYS = tuple(name.replace(" ", "_").replace("-", "_") for name in _COLUMNS)
+
+
+class Told:
+    """The lines of a run. Of one that ends all are kept, and shown then. One that goes on may do so for weeks: as JSON
+    it prints each line as it comes, else sums at its end; what it keeps is one line for each stage and table.
+    """
+
+    def __init__(self, *, once: bool, as_json: bool) -> None:
+        self._once, self._as_json = once, as_json
+        self._lines: list[Line] = []
+        self._sums: dict[tuple[str, str], Line] = {}
+
+    def add(self, line: Line) -> None:
+        """Another line."""
+        if self._once:
+            self._lines.append(line)
+            return
+        place = (line.stage, line.table)
+        self._sums[place] = _with(self._sums.get(place), line)
+        if self._as_json:
+            console.print_text(json.dumps(_object(line), ensure_ascii=False))
+            sys.stdout.flush()
+
+    def errors(self) -> list[ReplicatorError]:
+        """What stopped a table; of a run that goes on only where that is the last thing told of it."""
+        return [line.error for line in self._kept() if line.error is not None]
+
+    def show(self) -> None:
+        """At the end of the run, on stdout."""
+        if self._as_json and self._once:
+            console.print_json([_object(line) for line in self._lines])
+        elif not self._as_json:
+            _show(self._kept())
+
+    def _kept(self) -> list[Line]:
+        return self._lines if self._once else list(self._sums.values())
+
+
+def _with(known: Line | None, line: Line) -> Line:
+    if known is None:
+        return replace(line, warnings=())
+    ignored = {
+        rule: known.ignored.get(rule, 0) + line.ignored.get(rule, 0) for rule in {**known.ignored, **line.ignored}
+    }
+    return replace(
+        line,
+        rows_in=known.rows_in + line.rows_in,
+        applied=known.applied + line.applied,
+        superseded=known.superseded + line.superseded,
+        dead_lettered=known.dead_lettered + line.dead_lettered,
+        ignored=ignored,
+        seconds=known.seconds + line.seconds,
+        warnings=(),
+    )
+
+
+def _show(lines: Iterable[Line]) -> None:
+    rows = [[str(cell) for cell in _cells(line)] for line in lines]
+    if rows:
+        console.print_table(_COLUMNS, rows)
+    else:
+        console.narrate("Nothing new.")
+
+
+def _object(line: Line) -> dict[str, object]:
+    error = None if line.error is None else str(line.error)
+    return dict(zip((*_KEYS, "error"), (*_cells(line), error), strict=True))
+
+
+def _cells(line: Line) -> tuple[object, ...]:
+    return (
+        line.stage,
+        line.table,
+        line.rows_in,
+        line.applied,
+        line.superseded,
+        line.dead_lettered,
+        sum(line.ignored.values()),
+        round(line.seconds, 1),
+        line.how,
+    )

@@ -1,0 +1,59 @@
+"""What a run tells of its work."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from replicator.cli.told import Told
+from replicator.errors import TableStopped
+from replicator.stages.lines import Line
+
+STOPPED = TableStopped("it stopped")
+LINES = [
+    Line("silver", "a", 3, 2, 1, 0, {"tombstone": 1}, 0.5, error=STOPPED),
+    Line("silver", "b", 1, 1, error=STOPPED),
+    Line("silver", "a", 4, 4, 0, 0, {"tombstone": 2, "heartbeat": 1}, 0.25),
+]
+
+
+def told(*, once: bool, as_json: bool) -> Told:
+    """All of the lines."""
+    made = Told(once=once, as_json=as_json)
+    for line in LINES:
+        made.add(line)
+    return made
+
+
+def test_a_run_that_ends_shows_every_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A JSON list at its end; what stopped a table once is an error of it."""
+    made = told(once=True, as_json=True)
+    assert capsys.readouterr().out == ""
+    assert len(made.errors()) == 2
+    made.show()
+    shown = json.loads(capsys.readouterr().out)
+    assert [(each["table"], each["rows_in"], each["ignored"], each["error"]) for each in shown] == [
+        ("a", 3, 1, str(STOPPED)), ("b", 1, 0, str(STOPPED)), ("a", 4, 3, None),
+    ]  # fmt: skip
+
+
+def test_a_run_that_goes_on_prints_an_object_per_line_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs that follow it; nothing more at its end."""
+    made = told(once=False, as_json=True)
+    printed = capsys.readouterr().out
+    assert [json.loads(line)["table"] for line in printed.splitlines()] == ["a", "b", "a"]
+    made.show()
+    assert capsys.readouterr().out == ""
+
+
+def test_a_run_that_goes_on_keeps_sums_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """However long it goes on, one line for each stage and table; an error only where nothing was told since."""
+    made = told(once=False, as_json=False)
+    assert [(line.table, line.rows_in, line.applied, line.seconds) for line in made._kept()] == [
+        ("a", 7, 6, 0.75), ("b", 1, 1, 0.0),
+    ]  # fmt: skip
+    assert dict(made._kept()[0].ignored) == {"tombstone": 3, "heartbeat": 1}
+    assert made.errors() == [STOPPED]
+    made.show()
+    assert capsys.readouterr().out.count("silver") == 2
