@@ -214,7 +214,7 @@ def test_a_snapshot_amid_changes_ends_equal(
     said("connect", "snapshot", PG, "--stop", *flags)
     said("connect", "pause", PG, *flags)
     wait(lambda: Connect(endpoints.connect).status(PG).connector == "PAUSED")
-    with pytest.raises(ConfigError, match=f"PAUSED and reads no signals .*connect resume {PG}"):
+    with pytest.raises(ConfigError, match=rf"PAUSED and reads no signals\. .*connect resume {PG}"):
         said("connect", "snapshot", PG, f"{PG}.items", *flags, code=2)
 
 

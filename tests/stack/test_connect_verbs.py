@@ -215,11 +215,12 @@ def test_a_failed_task_is_told_shortened_and_by_the_exit_code(world: World) -> N
 def test_a_refused_configuration_is_told_key_by_key_and_creates_nothing(world: World) -> None:
     """Exit code 2: what is wrong, what there is to choose from, and which key has no effect at all."""
     of_maria = world.files[MARIA]
-    wrong = {"decimal.handling.mode": "guess", "poll.interval.ms": "soon", "snapshot.moed": "never"}
+    wrong = {"bigint.unsigned.handling.mode": "guess", "poll.interval.ms": "soon", "snapshot.moed": "never"}
     world.write(MARIA, {**of_maria, "config": wrong})
     found = {each["key"]: each for each in world.told("validate", MARIA, code=2)}
     assert set(found) == set(wrong)
-    assert "precise" in found["decimal.handling.mode"]["what"] + found["decimal.handling.mode"]["mend"]
+    mode = found["bigint.unsigned.handling.mode"]
+    assert "precise" in mode["what"] + mode["mend"]
     assert (found["snapshot.moed"]["refused"], found["snapshot.moed"]["mend"]) == (False, "Is snapshot.mode meant?")
     [outcome] = world.told("apply", MARIA, code=2)
     assert "poll.interval.ms" in outcome["error"]

@@ -99,8 +99,8 @@ def _must_run(name: str, status: Status | None) -> None:
     if status is not None and status.failed:
         raise ConnectorFailed(f"connector {name} failed: {status.trace}", mend="Mend the cause, then restart it.")
     if status is not None and status.held:
-        mend = f"replicator connect resume {name}"
-        raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=f"{mend}.")
+        mend = f"Let it go on: `replicator connect resume {name}`."
+        raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=mend)
 
 
 def _removal(
