@@ -19,10 +19,9 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
 from replicator.spec import Feed, Progress, SourceSpec
-from replicator.stages import canonical, silver
+from replicator.stages import canonical, ordering, silver
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.refinement import Refinement
-from replicator.stages.share import Share
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import events
 from tests.builders import Record, bronze, envelope, exact_session, made, record
@@ -371,7 +370,7 @@ def test_what_a_feed_has_sent_is_not_read_again(spark, monkeypatch: pytest.Monke
         silver.refine(world.spark, own)
         with monkeypatch.context() as during:
             during.setattr(MemoryFormat, "added", watched)
-            during.setattr(Share, "_read_below", None)
+            during.setattr(ordering, "read_below", None)
             delivered = canonical.deliver(world.spark, offer)
         assert [(each.events, each.error) for each in delivered] == ([] if tick == 3 else [(1, None)])
     assert read == [1] * 4
