@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, reduce
-from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,15 +20,13 @@ from replicator.spec import Reading
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))
 _BODY = (
     f"op STRING, source STRUCT<{position.SOURCE_FIELDS}>, ddl STRING, status STRING, id STRING, "
-    "type STRING, aggregate_type STRING, additional_data STRING, specversion STRING"
+    "aggregate_type STRING, additional_data STRING, specversion STRING"
 )
 _HEAD = f"schema STRING, payload STRUCT<after STRING, {_BODY}>, after STRING, {_BODY}"
 _FLAT = ", ".join(
     ["__op STRING", "__deleted STRING"] + [f"__{name} STRING, __source_{name} STRING" for name in _METADATA]
 )
 _JSON_SPACE = " \t\r\n"
-_WRAPPER = r'^\s*+\{\s*+"schema"\s*+:\s*+\{'
-"""How a converter begins a wrapper around what has a schema."""
 
 AS_THEY_LOOK = Reading()
 """Nothing is declared of the records."""
@@ -60,10 +57,10 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
-    told = (_names(), _positions(binlog), _forms(), _judgements(rows))
-    for step in (_heads(), _wrapped(), _bodies(), _operations(rows), *told):
+    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), _forms(), _judgements(rows))
+    for step in steps:
         described = described.select("*", *step)
-        if reading.shards and step is told[0]:
+        if reading.shards and step is steps[3]:
             described = described.withColumn("table", _gathered(reading.shards))
     held = unavailable.in_record(F.col("value"), Placeholder(reading.placeholder))
     said = described.withColumn("held", held).withColumn("told", F.lit(False))
@@ -121,30 +118,19 @@ def _may_have(text: Column, name: str) -> Column:
 
 
 @cache
-def _wrapped() -> tuple[Column, ...]:
-    """Whether the record is in a converter's wrapper. A flattened row, too, may have a column ``payload`` that holds an
-    object: a wrapper holds an envelope, or begins with a schema, or has nothing beside the two.
-    """
-    head, value = F.col("_head"), F.col("value")
-    inside = head["payload"]
-    is_envelope = inside["op"].isNotNull() & inside["source"].isNotNull()
-    is_alone = F.array_sort(F.json_object_keys(value)) == F.array(F.lit("payload"), F.lit("schema"))
-    is_wrapper = is_envelope | value.rlike(_WRAPPER) | is_alone
-    return (F.coalesce(inside.isNotNull() & head["op"].isNull() & is_wrapper, F.lit(False)).alias("wrapped"),)
-
-
-@cache
 def _bodies() -> tuple[Column, ...]:
     """The record without its schema wrapper."""
-    wrapped, head, flat = F.col("wrapped"), F.col("_head"), F.col("_marks")
+    wrapped = F.col("_head.payload").isNotNull() & F.col("_head.op").isNull()
+    head, flat = F.col("_head"), F.col("_marks")
     body = F.when(wrapped, _fields_of(head["payload"], _BODY)).otherwise(_fields_of(head, _BODY))
     marks = F.when(wrapped, flat["payload"]).otherwise(_fields_of(flat, _FLAT))
     return (
+        F.coalesce(wrapped, F.lit(False)).alias("wrapped"),
         body.alias("_body"),
         F.when(wrapped, head["payload"]["after"]).otherwise(head["after"]).alias("_after"),
         F.when(flat.isNotNull(), marks).alias("_flat"),
         # what else is asked of the head: the whole of it need not go from step to step
-        F.when(wrapped, head["schema"]).alias("_schema"),
+        head["schema"].alias("_schema"),
         head["payload"].isNull().alias("_payloadless"),
     )
 
@@ -296,25 +282,12 @@ def _rule() -> Column:
     no_row = body["op"].isNull()
     return (
         F.when(_is_null_value(), TOMBSTONE)
-        .when(F.col("topic").startswith("__debezium-heartbeat") | _is_beat(), "heartbeat")
+        .when(F.col("topic").startswith("__debezium-heartbeat"), "heartbeat")
         .when(_is_of_transactions(body), "transaction")
         .when(no_row & body["ddl"].isNotNull() & body["source"].isNotNull(), "schema_change")
-        .when(no_row & F.col("bare") & F.col("_source.table").isNull() & _is_notification(body), "notification")
+        .when(no_row & body["aggregate_type"].isNotNull() & body["additional_data"].isNotNull(), "notification")
         .when(body["op"] == "m", "message")
     )
-
-
-def _is_beat() -> Column:
-    """A heartbeat wherever ``topic.heartbeat.prefix`` has it sent (H2): a time alone, keyed by the connector's name."""
-    value = F.col("value")
-    told = F.when(F.col("wrapped"), F.get_json_object(value, "$.payload")).otherwise(value)
-    is_by_name = F.col("key_names") == F.array(F.lit("serverName"))
-    return F.col("flat") & is_by_name & (F.json_object_keys(told) == F.array(F.lit("ts_ms")))
-
-
-def _is_notification(body: Column) -> Column:
-    """What the connector tells of itself (H4); a table may have some of the columns."""
-    return reduce(and_, (body[each].isNotNull() for each in ("id", "type", "aggregate_type", "additional_data")))
 
 
 def _is_of_transactions(body: Column) -> Column:

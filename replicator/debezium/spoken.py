@@ -135,7 +135,7 @@ class Reader:
         own = {name: value for name, value in body.items() if not name.startswith(_METADATA)}
         more = {name.removeprefix("__source_").removeprefix(_METADATA): value for name, value in body.items()}
         told = {name: value for name, value in more.items() if name not in own}
-        note = "heartbeat" if _is_beat(record, body) else _control(record.topic, body)
+        note = _control(record.topic, body)
         parts = record.topic.split(".")
         if note or (not told and len(parts) < 3):
             shown = {"ddl": body["ddl"]} if note == "schema change" else None if self.source.hides_some else own
@@ -243,19 +243,10 @@ def _described(read: Callable[[Any], Any], schema: Any, declared: Mapping[str, L
         return {}
 
 
-def _is_beat(record: Record, body: Row) -> bool:
-    """A heartbeat, wherever ``topic.heartbeat.prefix`` has it sent (H2)."""
-    if record.topic.startswith("__debezium-heartbeat"):
-        return True
-    try:
-        key = _unwrapped(loads((record.key or b"null").decode()))[1]
-    except (ValueError, RecursionError):
-        return False
-    return set(body) == {"ts_ms"} and isinstance(key, dict) and set(key) == {"serverName"}
-
-
 def _control(topic: str, body: Row) -> str:
     """What a record is that Debezium writes about itself; '' if it is none."""
+    if topic.startswith("__debezium-heartbeat"):
+        return "heartbeat"
     if topic.endswith(".transaction") and body.get("status") in ("BEGIN", "END") and "data_collections" in body:
         return "transaction"
     return "schema change" if "ddl" in body and "source" in body else ""
