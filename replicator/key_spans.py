@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from replicator.transforms import spans
 from replicator.transforms.spans import Keys, Spans
 
+_READ_WHOLE_BYTES = 8 << 20
+"""Up to here tables are read sooner than it is told where in them something is (decision 0054)."""
+
+
+def worth(keys: Keys, size: int) -> Sequence[Spans]:
+    """The same where it is looked for in tables of so many bytes; not told of those that are read whole sooner."""
+    return found(keys) if size > _READ_WHOLE_BYTES else [{} for _ in keys]
+
 
 def found(keys: Keys) -> Sequence[Spans]:
     """The spans of some columns of each frame. Every frame is read twice, once for the ends of its values and once for

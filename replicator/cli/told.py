@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,16 +59,13 @@ class Told:
 def _with(known: Line | None, line: Line) -> Line:
     if known is None:
         return replace(line, warnings=())
-    ignored = {
-        rule: known.ignored.get(rule, 0) + line.ignored.get(rule, 0) for rule in {**known.ignored, **line.ignored}
-    }
     return replace(
         line,
         rows_in=known.rows_in + line.rows_in,
         applied=known.applied + line.applied,
         superseded=known.superseded + line.superseded,
         dead_lettered=known.dead_lettered + line.dead_lettered,
-        ignored=ignored,
+        ignored=Counter(known.ignored) + Counter(line.ignored),
         seconds=known.seconds + line.seconds,
         warnings=(),
     )

@@ -69,7 +69,7 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
     payload = ("payload",) if example.wrapped else ()
     path = payload if example.flat else (*payload, "after")
-    declared = {column.name: _declared(column) for column in declaration.columns}
+    declared = declared_types(declaration.columns)
     fields, raw = _described(example, declared), frozenset[str]()
     image_fields = fields or ()
     if fields is None:
@@ -107,7 +107,7 @@ def _says_more(declared: Logical, described: Logical) -> bool:
 
 def overruled(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
     """Declared columns that have another type in silver, since a schema block says so (types.md Y3)."""
-    declared = {column.name: spark_type(_declared(column)) for column in declaration.columns}
+    declared = {name: spark_type(logical) for name, logical in declared_types(declaration.columns).items()}
     fields = (field for form in forms for field in form.fields if field.name in declared)
     return frozenset(field.name for field in fields if spark_type(field.logical) != declared[field.name])
 
@@ -164,8 +164,9 @@ def _key_block(example: Example) -> dict[str, Any] | None:
     return block if isinstance(block, dict) and block.get("type") == "struct" else None
 
 
-def _declared(column: Column) -> Logical:
-    return parse_logical(column.type, unsigned=column.unsigned)
+def declared_types(columns: Iterable[Column]) -> dict[str, Logical]:
+    """The types of declared columns, by name."""
+    return {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in columns}
 
 
 def _is_metadata(name: str, declared: Collection[str]) -> bool:

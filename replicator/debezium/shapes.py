@@ -18,8 +18,8 @@ from pyspark.sql import functions as F
 from replicator.debezium import cloudevents, envelope, mongodb, outbox
 from replicator.debezium.envelope import AS_THEY_LOOK, CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
-from replicator.debezium.logical import parse_logical
 from replicator.debezium.outbox import Routed
+from replicator.debezium.schema import declared_types
 from replicator.debezium.unions import Types, Unions, is_from_avro, table_of
 from replicator.spec import Outbox, Reading, SourceSpec
 
@@ -99,7 +99,7 @@ def of(source: SourceSpec, stored: Mapping[str, Types]) -> Shapes:
     routers = {}
     others = set()
     for declared in source.tables:
-        own = {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in declared.columns}
+        own = declared_types(declared.columns)
         types[declared.table] = {**stored.get(declared.table, {}), **own}
         topic = f"{source.name}.{declared.table}"
         if declared.outbox is not None and declared.outbox.mode == "router":

@@ -13,9 +13,9 @@ from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.jsontext import Number, loads
-from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.logical import Logical
 from replicator.debezium.readable import readable
-from replicator.debezium.schema import settled
+from replicator.debezium.schema import declared_types, settled
 from replicator.errors import ConfigError
 from replicator.spec import SourceSpec
 
@@ -164,7 +164,7 @@ class Reader:
 
     def _types(self, table: str | None, schema: Any) -> Mapping[str, Logical]:
         columns = self.source.declaration(table).columns if table is not None else ()
-        declared = {column.name: parse_logical(column.type, unsigned=column.unsigned) for column in columns}
+        declared = declared_types(columns)
         return declared | _described(row_fields, schema, declared)
 
     def _row(self, row: Any, types: Mapping[str, Logical], table: str | None) -> Row | None:

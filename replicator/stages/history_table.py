@@ -18,9 +18,6 @@ from replicator.transforms.history import Truncates
 from replicator.transforms.layout import Layout, described
 from replicator.transforms.reshape import OURS
 
-_READ_WHOLE_BYTES = 8 << 20
-"""Of a larger table only what may hold a key of the tick is read."""
-
 
 def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
     """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
@@ -31,8 +28,7 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     changed = history.states(changes, layout.keys)
     if stored is not None and not whole:
         keys = changed.select(*map(names.spark, layout.keys)).distinct()
-        is_large = share.at.silver.size(share.spark, table) > _READ_WHOLE_BYTES
-        lie = key_spans.found([(keys, layout.keys)])[0] if is_large else {}
+        [lie] = key_spans.worth([(keys, layout.keys)], share.at.silver.size(share.spark, table))
         near = stored.where(spans.within(stored, layout.keys, lie, layout.keys))
         stored = near.join(keys, list(layout.keys), how="left_semi")
     found = history.difference(

@@ -35,9 +35,6 @@ from replicator.transforms.spans import Spans
 NOTHING, FIRST_BUILD = "nothing", "first build"
 """What is to be done, beside INCREMENTAL and FULL."""
 
-_READ_WHOLE_BYTES = 8 << 20
-"""Up to here inputs are read sooner than it is told where in them something is (decision 0054)."""
-
 NEAR_ROWS = 500_000
 """So many keys are sent to every task, rather than sorted together with what they are looked for in."""
 
@@ -134,7 +131,7 @@ def where(work: Work, keys: Asked) -> Sequence[Spans]:
     """Where the values of some columns of each frame are, to look for them there alone; not told of work that reads all
     of its tables sooner.
     """
-    return key_spans.found(keys) if work.size > _READ_WHOLE_BYTES else [{} for _ in keys]
+    return key_spans.worth(keys, work.size)
 
 
 @dataclass(frozen=True)

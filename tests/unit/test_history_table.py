@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame
 
+from replicator import key_spans
 from replicator.cli.views import register
 from replicator.errors import BronzeReplaced, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
@@ -18,7 +19,7 @@ from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import history_table, silver
+from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import history
@@ -176,7 +177,7 @@ def test_of_a_large_history_no_more_is_read_than_what_may_hold_a_key_of_the_tick
     monkeypatch.setattr(history, "difference", watched)
     world.take(*(change(n, "c", n, n) for n in range(1, 10)))
     world.take(change(10, "u", 9, 10), change(11, "c", 10, 1))
-    monkeypatch.setattr(history_table, "_READ_WHOLE_BYTES", 0)
+    monkeypatch.setattr(key_spans, "_READ_WHOLE_BYTES", 0)
     world.take(change(12, "u", 9, 11), change(13, "u", 10, 2))
     assert [("GreaterThanOrEqual(id,9)" in each, "LessThanOrEqual(id,10)" in each) for each in filters] == [
         (False, False),
