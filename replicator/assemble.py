@@ -16,6 +16,7 @@ from replicator.lake import Lake
 from replicator.operate.epoch import Place
 from replicator.operate.lock import Terms
 from replicator.operate.maintain import Keeper
+from replicator.operate.new_checkpoint import Stopped
 from replicator.operate.runs import RunLog, Runs
 from replicator.operate.status import Surroundings
 from replicator.protocols import UNFENCED
@@ -187,6 +188,23 @@ def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = U
     if known and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
     return Place(source, Lake(settings.lake.root), _delta(fence), _control(spark, fence))
+
+
+def streamed(settings: Settings, source: str) -> SourceSpec:
+    """A source that has a checkpoint. Raises ConfigError for one that the configuration does not have, or whose records
+    do not come from Kafka.
+    """
+    found = settings.source(source)
+    if found.objects or found.is_nowhere:
+        raise ConfigError(f"the records of {source} do not come from Kafka: it has no checkpoint")
+    return found
+
+
+def stopped(spark: SparkSession, settings: Settings, source: SourceSpec, fence: Fence = UNFENCED) -> Stopped:
+    """A source whose checkpoint is to be made anew."""
+    kafka = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
+    at = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
+    return Stopped(at, kafka, _control(spark, fence), fence)
 
 
 def keeper(settings: Settings, fence: Fence = UNFENCED) -> Keeper:

@@ -17,8 +17,8 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import gateway
-from replicator.errors import CheckpointDamaged
+from replicator import failpoints, gateway
+from replicator.errors import CheckpointDamaged, ReplicatorError
 from replicator.hadoop import file_system, text, unreachable
 
 Ends = Mapping[str, Mapping[str, int]]
@@ -26,6 +26,7 @@ Ends = Mapping[str, Mapping[str, int]]
 
 _OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
 _VERSION = re.compile(r"v\d+")
+_FIRST_HEAD = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 _FIRST_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
 
 
@@ -38,6 +39,11 @@ class Batch:
     ends: Ends
     is_done: bool
 
+    @property
+    def done(self) -> int:
+        """The newest one that is done: this, or the one before it."""
+        return self.number if self.is_done else self.number - 1
+
 
 def stream(spark: SparkSession, checkpoint: str) -> str | None:
     """The id of the stream whose checkpoint it is; None where there is none. Raises CheckpointDamaged."""
@@ -45,8 +51,7 @@ def stream(spark: SparkSession, checkpoint: str) -> str | None:
     files, place, _ = file_system(spark, path)
     if not files.exists(place):
         return None
-    mend = "Bring it back: bronze's log has the stream's id, in the `txn` of its newest commit."
-    return str(_object(path, _content(spark, path, mend), mend, "id")["id"])
+    return str(_object(path, _content(spark, path), "id")["id"])
 
 
 def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
@@ -61,7 +66,13 @@ def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
         _planned(spark, checkpoint, number - 1)
     if taken:
         _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")
-    return Batch(number, *_planned(spark, checkpoint, number, is_done=number in taken), number in taken)
+    return Batch(number, *_planned(spark, checkpoint, number), number in taken)
+
+
+def reached(spark: SparkSession, checkpoint: str) -> Ends:
+    """Where the newest batch ends that is done; nowhere without one. Raises CheckpointDamaged."""
+    batch = newest(spark, checkpoint)
+    return {} if batch is None else (ends(spark, checkpoint, batch.done) or {})
 
 
 def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:
@@ -70,50 +81,46 @@ def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:
     return _planned(spark, checkpoint, number)[1] if files.exists(place) else None
 
 
-def _planned(spark: SparkSession, checkpoint: str, number: int, *, is_done: bool = True) -> tuple[str, Ends]:
+def _planned(spark: SparkSession, checkpoint: str, number: int) -> tuple[str, Ends]:
     """What the file of a plan says: its head and its ends."""
     path = f"{checkpoint}/{_OFFSETS}/{number}"
-    mend = "Bring the checkpoint back as it was, or give the lake a new root."
-    if not is_done:
-        mend = f"Remove the file if the newest `txn` of bronze's log is below {number}. Else: {mend}"
-    told = _content(spark, path, mend)
-    head, _, ends = told.rstrip("\n").rpartition("\n")
+    head, _, ends = _content(spark, path).rstrip("\n").rpartition("\n")
     if _VERSION.fullmatch(head.partition("\n")[0]) is None or "\n" not in head:
-        raise _damaged(path, mend)
-    return head, _object(path, ends, mend)
+        raise _damaged(path)
+    return head, _object(path, ends)
 
 
 def _refuse_damaged_commit(spark: SparkSession, path: str) -> None:
-    mend = "Remove this file: bronze knows whether it has the batch."
-    version, _, rest = _content(spark, path, mend).partition("\n")
+    version, _, rest = _content(spark, path).partition("\n")
     if _VERSION.fullmatch(version) is None:
-        raise _damaged(path, mend)
-    _object(path, rest, mend)
+        raise _damaged(path)
+    _object(path, rest)
 
 
-def _content(spark: SparkSession, path: str, mend: str) -> str:
+def _content(spark: SparkSession, path: str) -> str:
     """What a file holds. Raises Unreachable, and CheckpointDamaged where its checksum is another."""
     try:
         return text(spark, path)
     except Py4JJavaError as error:
         if gateway.is_out_of_reach(error):
             raise unreachable(path, error) from error
-        raise _damaged(path, mend) from error
+        raise _damaged(path) from error
 
 
-def _object(path: str, told: str, mend: str, *names: str) -> dict[str, Any]:
+def _object(path: str, told: str, *names: str) -> dict[str, Any]:
     """A JSON object that has these names."""
     try:
         found = json.loads(told)
     except ValueError:
         found = None
     if not isinstance(found, dict) or not found.keys() >= set(names):
-        raise _damaged(path, mend)
+        raise _damaged(path)
     return found
 
 
-def _damaged(path: str, mend: str) -> CheckpointDamaged:
-    return CheckpointDamaged("a file of the stream's checkpoint is damaged", where=path, mend=mend)
+def _damaged(path: str) -> CheckpointDamaged:
+    what = "a file of the stream's checkpoint is damaged"
+    return CheckpointDamaged(what, where=path, mend=CheckpointDamaged.MEND)
 
 
 def done(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
@@ -134,8 +141,41 @@ def go_on(spark: SparkSession, checkpoint: str, batch: Batch, ends: Ends) -> Non
     """
     number = batch.number + 1
     commit = text(spark, f"{checkpoint}/{_COMMITS}/{batch.number}")
-    _write(spark, f"{checkpoint}/{_OFFSETS}/{number}", f"{batch.head}\n{json.dumps(ends, separators=(',', ':'))}")
+    _write(spark, f"{checkpoint}/{_OFFSETS}/{number}", _plan(batch.head, ends))
     _write(spark, f"{checkpoint}/{_COMMITS}/{number}", commit)
+
+
+def set_aside(spark: SparkSession, checkpoint: str, aside: str) -> bool:
+    """Move what there is of a checkpoint to where nothing is; whether there was any. On an object store file by file: a
+    death leaves a part of it in each place. Raises Unreachable, ReplicatorError where it cannot be moved.
+    """
+    files, place, jvm = file_system(spark, checkpoint)
+    target = jvm.org.apache.hadoop.fs.Path(aside)
+    try:
+        if not files.exists(place):
+            return False
+        files.mkdirs(target.getParent())
+        is_moved = bool(files.rename(place, target))
+    except Py4JJavaError as error:
+        raise unreachable(checkpoint, error) from error
+    if not is_moved:
+        raise ReplicatorError(f"the checkpoint cannot be moved to {aside}", where=checkpoint)
+    return True
+
+
+def write(spark: SparkSession, checkpoint: str, stream_id: str, number: int, ends: Ends) -> None:
+    """A stream's checkpoint where none is: its batch of that number is done and ends there. A stream goes on from two
+    plans. Until its last file, the stream's id, it is no stream's.
+    """
+    for each in range(max(0, number - 1), number + 1):
+        _write(spark, f"{checkpoint}/{_OFFSETS}/{each}", _plan(_FIRST_HEAD, ends))
+    _write(spark, f"{checkpoint}/{_COMMITS}/{number}", _FIRST_COMMIT)
+    failpoints.hit("checkpoint.written")
+    _write(spark, f"{checkpoint}/{_METADATA}", json.dumps({"id": stream_id}))
+
+
+def _plan(head: str, ends: Ends) -> str:
+    return f"{head}\n{json.dumps(ends, separators=(',', ':'))}"
 
 
 def _numbers(spark: SparkSession, folder: str) -> set[int]:

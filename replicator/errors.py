@@ -151,12 +151,12 @@ class TopicsMissing(TableStopped):
 
 
 class OffsetsLost(TableStopped):
-    """Retention removed records that were never read; only a new snapshot repairs this."""
+    """Retention removed records that were never read: a new snapshot of their tables has the rows."""
 
     code = "OFFSETS_LOST"
     MEND: ClassVar[str] = (
-        "To let the other topics go on, `exclude` its table. For its records take a new snapshot of the table, into a "
-        "new lake or under a new topic prefix."
+        "To let the other topics go on, `exclude` its table. To go on behind the gap, `replicator rebuild --checkpoint "
+        "SOURCE --accept-gap`, then a new snapshot of the table: `replicator connect snapshot`."
     )
 
 
@@ -204,6 +204,7 @@ class CheckpointDamaged(TableStopped):
     """A file of the streaming checkpoint is not what Spark wrote: truncated, zeroed, garbage."""
 
     code = "CHECKPOINT_DAMAGED"
+    MEND: ClassVar[str] = "Have the checkpoint made anew of what bronze has: `replicator rebuild --checkpoint SOURCE`."
 
 
 class BronzeReplaced(TableStopped):

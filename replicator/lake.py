@@ -95,6 +95,14 @@ class Lake:
         """The streaming checkpoint of Kafka -> bronze; never inside a table (F-C4)."""
         return self._join("_replicator", "checkpoints", names.encode(source))
 
+    def checkpoint_aside(self, source: str, when: str) -> str:
+        """Where the checkpoint that a source had until then lies since another one was made."""
+        return self._join("_replicator", "checkpoints_aside", names.encode(source), when)
+
+    def gaps(self, source: str) -> str:
+        """Control row of a source: offsets that are not in bronze, and were passed over by its operator's word."""
+        return self._join("_replicator", "gaps", f"{names.encode(source)}.json")
+
     def inputs(self, model: str, number: int) -> str:
         """Control row of a model's refresh: which version of every input it read."""
         return self._join("_replicator", "inputs", names.encode(model), f"{number}.json")

@@ -25,8 +25,8 @@ class Held(Protocol):
     def has(self, batch: int) -> bool:
         """Whether the stream's batch of that number is there."""
 
-    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], int]:
-        """The offset after the last record of each partition of these topics that it has any of."""
+    def ends(self, topics: Sequence[str] | None = None) -> Mapping[tuple[str, int], int]:
+        """The offset after the last record of each partition of these topics, or of all, that it has any of."""
 
     def ids(self) -> Mapping[str, str]:
         """Kafka's id of the incarnation of each topic that its last record came from."""
@@ -61,6 +61,16 @@ class Source(Protocol):
 
         Raises TopicDeleted, TopicRecreated, OffsetsLost with topic, partition and offsets, Unreachable; nothing where
         it cannot be told.
+        """
+
+
+class Broker(Protocol):
+    """What keeps a source's topics, each partition from some offset on."""
+
+    def offered(self, spark: SparkSession, held: Held) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """The first offset that is there, and the one after the last, of each partition of topics that are to be read.
+
+        Raises TopicDeleted and TopicRecreated where ``held`` has another topic than there is, Unreachable.
         """
 
 
@@ -182,6 +192,9 @@ class TableFormat(Protocol):
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """What the table's own commits record about this input; None if nothing."""
+
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
+        """How far each input is that the table's own commits record; none if the table is missing."""
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """Write small files together, and remove files that no version younger than ``keep_hours`` needs.

@@ -44,7 +44,7 @@ def bump(
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
 
-    settings, told = options.settings(env, conf, lake), dict(map(_place, starts or []))
+    settings, told = options.settings(env, conf, lake), dict(map(options.place, starts or []))
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
     with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
@@ -101,14 +101,3 @@ def _at(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[
 
     spark = session(settings, debug=debug, brief=True)
     return spark, assemble.place(spark, settings, source, fence)
-
-
-def _place(told: str) -> tuple[tuple[str, int], int]:
-    """``topic:partition:offset``."""
-    topic, _, rest = told.partition(":")
-    partition, _, offset = rest.partition(":")
-    if not (topic and partition.isdecimal() and offset.isdecimal()):
-        raise ConfigError(
-            f"--from {told!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
-        )
-    return (topic, int(partition)), int(offset)

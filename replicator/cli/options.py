@@ -92,6 +92,17 @@ def when(text: str | None) -> int | datetime | None:
     return None if text is None else time(text)
 
 
+def place(told: str) -> tuple[tuple[str, int], int]:
+    """``--from TOPIC:PARTITION:OFFSET``. Raises ConfigError."""
+    topic, _, rest = told.partition(":")
+    partition, _, offset = rest.partition(":")
+    if not (topic and partition.isdecimal() and offset.isdecimal()):
+        raise ConfigError(
+            f"--from {told!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
+        )
+    return (topic, int(partition)), int(offset)
+
+
 def store(settings: Settings) -> Store:
     """Where the lake is, for what reads it without Spark."""
     from replicator.catalog.store import Store

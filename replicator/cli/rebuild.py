@@ -1,4 +1,6 @@
-"""``replicator rebuild``: tables and models made once more from what they are made of, and what differs written."""
+"""``replicator rebuild``: tables and models made once more from what they are made of, and what differs written; or a
+checkpoint, made anew of what bronze has.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, options
+from replicator.cli import console, options, rebuild_checkpoint
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,7 +34,27 @@ def rebuild(
     everything: Annotated[bool, typer.Option("--all", help="Every table, then every model.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what differs, and write nothing.")] = False,
     accept_gap: Annotated[
-        bool, typer.Option("--accept-gap", help="Let go what bronze does not have any more.")
+        bool,
+        typer.Option(
+            "--accept-gap", help="Let go what bronze does not have any more; of a checkpoint, what Kafka does not have."
+        ),
+    ] = False,
+    checkpoint: Annotated[
+        Optional[str],  # noqa: UP045 - as above
+        typer.Option(
+            "--checkpoint",
+            help="Instead: how far this source has read Kafka, made anew of what bronze has.",
+            metavar="SOURCE",
+        ),
+    ] = None,
+    starts: Annotated[
+        Optional[list[str]],  # noqa: UP045 - as above
+        typer.Option(
+            "--from", help="With --checkpoint: go on with a later offset of a partition.", metavar="TOPIC:PART:OFFSET"
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --checkpoint: really. Without it, what would start where is shown.")
     ] = False,
     source: options.SourceName = None,
     declare: options.Declare = None,
@@ -48,6 +70,18 @@ def rebuild(
     from replicator.operate.lock import exclusive
     from replicator.operate.rebuild import How
 
+    _refuse_mixture(checkpoint, (wanted, column, source, declare, everything), (starts, yes))
+    if checkpoint is not None:
+        rebuild_checkpoint.rebuild_checkpoint(
+            options.debugging(context),
+            options.settings(env, conf, lake),
+            checkpoint,
+            dict(map(options.place, starts or [])),
+            write=yes and not dry_run,
+            accept_gap=accept_gap,
+            as_json=as_json,
+        )
+        return
     if bool(wanted) == everything:
         raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all.")
     declared = options.declared(declare, lake)
@@ -72,6 +106,14 @@ def rebuild(
         console.narrate("Nothing was written: this was a dry run.", style="yellow")
     if any(each.error is not None for each in done):
         raise typer.Exit(1)
+
+
+def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_checkpoint: tuple[object, ...]) -> None:
+    """A checkpoint is made anew by itself."""
+    if checkpoint is not None and any(of_tables):
+        raise ConfigError("a checkpoint is made anew by itself", mend="Leave tables and their options out.")
+    if checkpoint is None and any(of_checkpoint):
+        raise ConfigError("--from and --yes are for --checkpoint SOURCE", mend="Leave them out.")
 
 
 def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:

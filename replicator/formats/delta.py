@@ -236,6 +236,11 @@ class DeltaFormat:
         version = None if state is None else state.transactions.get(input)
         return None if version is None else Progress(input, version)
 
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
+        """The ``txn`` actions of all."""
+        state = self._log(table).state(spark)
+        return {} if state is None else dict(state.transactions)
+
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """OPTIMIZE, then VACUUM, each where it may have something to do; then the log forgets the same versions."""
         log = self._log(table)

@@ -73,6 +73,10 @@ class FencedFormat:
         """As the format does."""
         return self._inner.progress(spark, table, input)
 
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
+        """As the format does."""
+        return self._inner.inputs(spark, table)
+
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """As the format does. Raises LeaseLost."""
         self._fence.check()

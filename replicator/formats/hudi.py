@@ -216,6 +216,11 @@ class HudiFormat:
         version = commits[-1].note.progress.get(input) if commits else None
         return None if version is None else Progress(input, version)
 
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
+        """What the newest commit says about all."""
+        commits = self._commits(spark, table)
+        return dict(commits[-1].note.progress) if commits else {}
+
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
         """Compaction and clustering as Hudi plans them, then cleaning: the files of the last ``RETAINED`` commits stay,
         however old they are.

@@ -179,6 +179,11 @@ class MemoryFormat:
         version = None if stored is None else stored.progress.get(input)
         return None if version is None else Progress(input, version)
 
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:  # noqa: ARG002
+        """All that was recorded."""
+        stored = self._tables.get(table.location)
+        return {} if stored is None else dict(stored.progress)
+
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
         """Nothing is kept in files."""
         if table.location not in self._tables:

@@ -113,6 +113,10 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).progress(spark, table, input)
 
+    def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
+        """As its format does."""
+        return self._of(spark, table).inputs(spark, table)
+
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:
         """As the table's format does."""
         return self._of(spark, table).maintain(spark, table, keep_hours)

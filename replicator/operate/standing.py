@@ -9,18 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from replicator import names
 from replicator.errors import TableMissing, Unreachable
-from replicator.stages import pauses
+from replicator.stages import gaps, pauses
 
 if TYPE_CHECKING:
     from replicator.lake import Lake
     from replicator.operate.waiting import Waiting
     from replicator.protocols import Facts, Sink
     from replicator.spec import Model, Progress, Table
+    from replicator.stages.gaps import Gap
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class Standing:
     In the layer ``waiting`` a source is told of which records wait until transactions are whole: how many (``rows``),
     what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
     ``lag_events`` of silver, too.
+
+    In the layer ``gap`` a partition (``<topic>/<partition>``) is told of which offsets are not in bronze, since an
+    operator passed over them: at most how many records (``rows``), which, when and by whom (``position``), and how long
+    ago (``lag_seconds``). Rows of silver may be missing or old until a new snapshot.
     """
 
     layer: str
@@ -159,6 +165,7 @@ def looks(of: Survey) -> Iterator[Look]:
     for source in sorted({*taken, *map(names.decode, of.folders(of.lake.silver_root()))}):
         if source in taken:
             yield Look("bronze", source, partial(_bronze, of, source))
+            yield Look("gap", source, partial(_gaps, of, source))
         at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
         for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
             yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
@@ -180,6 +187,17 @@ def _bronze(of: Survey, source: str) -> list[Standing]:
     return [
         Standing("bronze", source, found.rows, f"version {of.version(table)}", lag, seconds, newest_ms=found.newest_ms)
     ]
+
+
+def _gaps(of: Survey, source: str) -> list[Standing]:
+    """Of a source what is not in bronze, and was not made up for by a new snapshot."""
+    return [_gap(each) for each in gaps.still_open(of.facts, of.lake, source)]
+
+
+def _gap(gap: Gap) -> Standing:
+    seconds = max(0.0, _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000)))
+    told = f"offsets {gap.first} to {gap.last} were passed over at {gap.since} by {gap.by}"
+    return Standing("gap", f"{gap.topic}/{gap.partition}", gap.last - gap.first + 1, told, lag_seconds=seconds)
 
 
 def _upto(of: Survey, source: str) -> tuple[str, int | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,7 +82,7 @@ class KafkaSource:
         topics = self.topic_ids(spark)
         left = batch.ends.keys() - topics.keys()
         come = self._come(spark, sorted(topics.keys() - batch.ends.keys()), held)
-        self._refuse_deleted({topic: batch.ends[topic] for topic in left})
+        self._refuse_deleted(topic for topic in left if any(batch.ends[topic].values()))
         if not left and not come:
             return
         if batch.is_done:
@@ -93,18 +93,21 @@ class KafkaSource:
         settled(spark, checkpoint, batch)
         self.resume(spark, checkpoint, held)
 
+    def offered(self, spark: SparkSession, held: Held) -> Mapping[tuple[str, int], tuple[int, int]]:
+        """By Kafka's ids of the topics, and its offsets."""
+        ids = self.topic_ids(spark)
+        self._refuse_deleted(held.ids().keys() - ids.keys())
+        self._refuse_recreated(ids, held)
+        first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
+        return {place: (first[place], last[place]) for place in sorted(first.keys() & last.keys())}
+
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None:
         """By the ends of the newest batch that is done. Where a topic that was made again begins and ends says nothing,
         so that is told first.
         """
-        batch = checkpoints.newest(spark, checkpoint)
-        number = -1 if batch is None else batch.number if batch.is_done else batch.number - 1
-        ends = checkpoints.ends(spark, checkpoint, number) or {}
-        ids, known = self.topic_ids(spark), held.ids()
-        self._refuse_deleted({topic: read for topic, read in ends.items() if topic not in ids})
-        for topic in sorted(ends.keys() & ids.keys()):
-            if known.get(topic, ids[topic]) != ids[topic]:
-                raise TopicRecreated.of(topic, self.bootstrap_servers)
+        ends, ids = checkpoints.reached(spark, checkpoint), self.topic_ids(spark)
+        self._refuse_deleted(topic for topic, read in ends.items() if topic not in ids and any(read.values()))
+        self._refuse_recreated({topic: ids[topic] for topic in ends.keys() & ids.keys()}, held)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         for topic, partition in sorted(first.keys() & last.keys()):
             wanted = ends.get(topic, {}).get(str(partition))
@@ -137,10 +140,16 @@ class KafkaSource:
             found.setdefault(topic, {})[str(partition)] = read
         return {topic: starts for topic, starts in found.items() if any(starts.values())}
 
-    def _refuse_deleted(self, left: Ends) -> None:
+    def _refuse_recreated(self, ids: Mapping[str, str], held: Held) -> None:
+        known = held.ids()
+        for topic in sorted(ids):
+            if known.get(topic, ids[topic]) != ids[topic]:
+                raise TopicRecreated.of(topic, self.bootstrap_servers)
+
+    def _refuse_deleted(self, left: Iterable[str]) -> None:
         """A topic that is to be read, has been, and is not there: without a record it is not missed."""
         pattern = re.compile(self.topics)
-        for topic in sorted(topic for topic, ends in left.items() if pattern.fullmatch(topic) and any(ends.values())):
+        for topic in sorted(filter(pattern.fullmatch, left)):
             raise TopicDeleted(
                 f"topic {topic} was deleted: nobody knows whether all of it was read",
                 where=self.bootstrap_servers,

@@ -17,7 +17,7 @@ from replicator.errors import CheckpointBehindTable, ReplicatorError, TopicRecre
 from replicator.spec import Progress
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import PLACE, Ingestion, rows
-from replicator.stages.bronze_held import Taken, application
+from replicator.stages.bronze_held import Taken, anew, own_application
 from replicator.stages.pace import Pace
 
 
@@ -67,7 +67,7 @@ class BatchWriter:
         """The app id of this checkpoint; the topics that its earlier batches had are known from now on (J5)."""
         at = self._ingestion
         self._known_ids = dict(Taken(spark, at).ids())
-        return application(spark, at)
+        return own_application(spark, at)
 
     def _refuse_repetition(self, records: DataFrame, number: int) -> None:
         """A batch that bronze took for done must hold nothing that bronze lacks (F-C3)."""
@@ -80,7 +80,7 @@ class BatchWriter:
             raise CheckpointBehindTable(
                 f"batch {number} is in bronze with other records than the checkpoint plans for it",
                 where=at.table.location,
-                mend="Bring the newest checkpoint back, or give the lake a new root.",
+                mend=anew(at),
             )
 
     def _same_topics(self, ids: Mapping[str, str]) -> None:

@@ -17,7 +17,8 @@ from replicator import checkpoint
 from replicator.errors import BronzeReplaced, CheckpointBehindTable
 from replicator.stages.bronze import Ingestion
 
-_MEND = "Bring the newest {} back, or give the lake a new root."
+_MEND = "Bring the newest checkpoint of this bronze back, or have one made of what bronze has: {}."
+_COMMAND = "`replicator rebuild --checkpoint {}`"
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,12 @@ class Taken:
         recorded = newest(self.spark, self.at)
         return recorded is not None and recorded >= batch
 
-    def ends(self, topics: Sequence[str]) -> Mapping[tuple[str, int], int]:
+    def ends(self, topics: Sequence[str] | None = None) -> Mapping[tuple[str, int], int]:
         """Of the rows: a folder per topic."""
         if self.at.format.version(self.spark, self.at.table) is None:
             return {}
-        rows = self.at.format.read(self.spark, self.at.table).where(F.col("topic").isin(*topics))
+        rows = self.at.format.read(self.spark, self.at.table)
+        rows = rows if topics is None else rows.where(F.col("topic").isin(*topics))
         ends = rows.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")).collect()
         return {(row["topic"], row["partition"]): row["end"] for row in ends}
 
@@ -49,16 +51,24 @@ class Taken:
         return {row["topic"]: row["id"] for row in latest.collect()}
 
 
-def application(spark: SparkSession, at: Ingestion) -> str:
-    """By what the progress of a checkpoint's stream is known; of none where there is no checkpoint yet. Raises
-    CheckpointDamaged.
-    """
-    return f"bronze/{at.source}/{checkpoint.stream(spark, at.lake.checkpoint(at.source)) or ''}"
+def anew(at: Ingestion) -> str:
+    """How a checkpoint is mended that did not write bronze as it is."""
+    return _MEND.format(_COMMAND.format(at.source))
+
+
+def application(source: str, stream: str) -> str:
+    """By what the progress of a source's stream is known in bronze; ``stream`` is its id."""
+    return f"bronze/{source}/{stream}"
+
+
+def own_application(spark: SparkSession, at: Ingestion) -> str:
+    """That of the checkpoint's stream; of none where there is no checkpoint yet. Raises CheckpointDamaged."""
+    return application(at.source, checkpoint.stream(spark, at.lake.checkpoint(at.source)) or "")
 
 
 def newest(spark: SparkSession, at: Ingestion) -> int | None:
     """The newest batch of the checkpoint's stream that bronze has."""
-    recorded = at.format.progress(spark, at.table, application(spark, at))
+    recorded = at.format.progress(spark, at.table, own_application(spark, at))
     return None if recorded is None else recorded.version
 
 
@@ -67,26 +77,27 @@ def refuse_other(spark: SparkSession, at: Ingestion) -> None:
     BronzeReplaced where bronze is, CheckpointDamaged.
     """
     recorded, planned = newest(spark, at), checkpoint.newest(spark, at.lake.checkpoint(at.source))
-    done = -1 if planned is None else planned.number if planned.is_done else planned.number - 1
+    done = -1 if planned is None else planned.done
     if recorded is None and at.format.version(spark, at.table) is not None:
         is_new = "it is new" if planned is None else "it is another stream's"
         raise CheckpointBehindTable(
             f"bronze has rows that its checkpoint knows nothing of, {is_new}: continuing would store records twice",
             where=at.table.location,
-            mend=_MEND.format("checkpoint of this bronze"),
+            mend=anew(at),
         )
     if recorded is not None and recorded > done + 1:
         raise CheckpointBehindTable(
             f"bronze has batch {recorded}, the checkpoint is at {done + 1}: it is an older copy",
             where=at.table.location,
-            mend=_MEND.format("checkpoint"),
+            mend=anew(at),
         )
     if not _are_without_records(spark, at, -1 if recorded is None else recorded, done):
         has = "no batch" if recorded is None else f"batch {recorded} as its last"
         raise BronzeReplaced(
             f"bronze has {has}, its checkpoint has done batch {done}: bronze is an older copy, and records are missing",
             where=at.table.location,
-            mend=_MEND.format("bronze"),
+            mend="Bring the newest bronze back. Where silver is of the same time as this one, "
+            f"{_COMMAND.format(at.source)} has the missing records read again.",
         )
 
 

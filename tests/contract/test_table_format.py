@@ -240,6 +240,7 @@ def test_the_same_progress_twice_is_once(world: World) -> None:
     """The commit holds rows and progress; the second time nothing is looked at, whatever the batch holds."""
     table = world.table("twice")
     assert world.format.progress(world.spark, table, "bronze") is None
+    assert world.format.inputs(world.spark, table) == {}
     first = world.format.apply(world.fold([(1, upsert("10", 1, "X"))]), table, Progress("bronze", 7))
     assert (first.inserted, first.updated, first.version) == (1, 0, 0)
     for version in (7, 6):
@@ -248,6 +249,7 @@ def test_the_same_progress_twice_is_once(world: World) -> None:
     assert world.states("twice") == {1: state(1, "X", "10")}
     assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 7)
     assert world.format.progress(world.spark, table, "another") is None
+    assert world.format.inputs(world.spark, table) == {"bronze": 7}
 
 
 def test_a_commit_tells_what_it_did_and_old_versions_stay(world: World) -> None:

@@ -33,7 +33,7 @@ from tests.torture.reaper import at_hit
 from tests.torture.world import LAYERS, World
 
 OF_HUDI = ("hudi.", "twins.")
-OF_LEASES, OF_REBUILDS = ("lease.",), ("rebuild.",)
+OF_LEASES, OF_REBUILDS, OF_CHECKPOINTS = ("lease.",), ("rebuild.",), ("checkpoint.",)
 VERBS = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
 VERBS |= {name: ("rebuild", "orders") for name in POINTS if name.startswith(OF_REBUILDS)}
 """What comes to points that ``replicator run`` does not come to."""
@@ -140,7 +140,7 @@ def rebuilds_by_number(sweep: Sweep, spark: Any, world: World) -> bool:
 
 def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
     """Every point with a batch that makes the tables, and with one that changes them; those that were never come to."""
-    every = [name for name in POINTS if not name.startswith(OF_HUDI)]
+    every = [name for name in POINTS if not name.startswith((*OF_HUDI, *OF_CHECKPOINTS))]
     points = every[sweep.first - 1 : sweep.first - 1 + sweep.rounds]
     left = set(points)
     for _ in range(EVOLVES_EVERY):
@@ -161,7 +161,7 @@ def by_sigkill(sweep: Sweep, world: World, spark: Any) -> list[str]:
 def _in_delta(sweep: Sweep) -> bool:
     at = sweep.servers.up(["postgres"], owner=os.getpid())
     world = sweep.world("delta", whole=True, postgres=at.postgres, at_once=1)
-    return _by_number(sweep, world, ("delta",), EVERY, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS))
+    return _by_number(sweep, world, ("delta",), EVERY, but=(*OF_HUDI, *OF_LEASES, *OF_REBUILDS, *OF_CHECKPOINTS))
 
 
 def _in_hudi(sweep: Sweep) -> bool:

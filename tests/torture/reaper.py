@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 from replicator.failpoints import POINTS, Killed
 
-ELSEWHERE = ("hudi.", "twins.", "cut.", "lease.", "canonical.")
+ELSEWHERE = ("hudi.", "twins.", "cut.", "lease.", "canonical.", "checkpoint.")
 """Points of short sweeps of their own: ``test_sweep_hudi.py``, ``test_sweep_cut.py``, for leases
-``tests/contract/test_lease_deaths.py`` and for feeds ``tests/unit/test_canonical_stage.py``; all others are of
-``test_sweep.py``.
+``tests/contract/test_lease_deaths.py``, for feeds ``tests/unit/test_canonical_stage.py`` and for checkpoints
+``tests/stack/test_checkpoint_anew.py``; all others are of ``test_sweep.py``.
 """
 
 

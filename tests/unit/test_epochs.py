@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import Row
 
-from replicator.cli.epoch import _place
+from replicator.cli.options import place
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
 from replicator.sourcekeys import SourceKeys
@@ -110,12 +110,12 @@ def test_the_control_row_is_written_seldom() -> None:
 def test_a_place_that_is_none_is_refused(told: str) -> None:
     """Exit 2 with the form that is wanted."""
     with pytest.raises(ConfigError, match="TOPIC:PARTITION:OFFSET"):
-        _place(told)
+        place(told)
 
 
 def test_a_place_is_topic_partition_and_offset() -> None:
     """Kafka's topic names have no colon."""
-    assert _place("shop.sales.orders:0:1234") == (("shop.sales.orders", 0), 1234)
+    assert place("shop.sales.orders:0:1234") == (("shop.sales.orders", 0), 1234)
 
 
 def test_a_table_may_be_ordered_otherwise_than_its_source() -> None:

@@ -163,25 +163,12 @@ def test_batches_without_records_may_stand_behind_those_of_bronze(bronze: Bronze
 @pytest.mark.parametrize("how", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_of_the_checkpoint_is_named(bronze: Bronze, name: str, how: str) -> None:
-    """With what to do (F-C1)."""
+    """With what mends it (F-C1; tests/stack/test_checkpoint_anew.py)."""
     bronze.damage(name, DAMAGE[how])
     with pytest.raises(CheckpointDamaged, match="CHECKPOINT_DAMAGED: a file of the stream's checkpoint") as raised:
         bronze.run()
     assert (raised.value.where or "").endswith(f"/{name}")
-    assert raised.value.mend
-
-
-def test_what_is_said_of_a_damaged_file_mends_it(bronze: Bronze) -> None:
-    """That a batch is done may be forgotten; its plan, where bronze does not have it."""
-    bronze.damage("commits/1", b"")
-    with pytest.raises(CheckpointDamaged, match="Remove this file: bronze knows whether it has the batch"):
-        bronze.run()
-    (bronze.checkpoint / "commits/1").unlink()
-    (bronze.checkpoint / "offsets/2").write_bytes(b"")
-    with pytest.raises(CheckpointDamaged, match="Remove the file if the newest `txn` of bronze's log is below 2"):
-        bronze.run()
-    (bronze.checkpoint / "offsets/2").unlink()
-    assert bronze.run() == 30
+    assert "`replicator rebuild --checkpoint SOURCE`" in (raised.value.mend or "")
 
 
 def test_a_file_with_another_checksum_is_damaged(bronze: Bronze) -> None:

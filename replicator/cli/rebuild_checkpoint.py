@@ -1,0 +1,70 @@
+"""``replicator rebuild --checkpoint``: where each partition of a source goes on, and the checkpoint that says so."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from replicator.cli import console
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replicator.operate.starts import Start
+    from replicator.settings import Settings
+    from replicator.stages.gaps import Place
+
+_COLUMNS = ("topic", "partition", "read up to", "in kafka", "starts at", "missing", "why")
+
+
+def rebuild_checkpoint(
+    debug: bool,
+    settings: Settings,
+    source: str,
+    told: Mapping[Place, int],
+    *,
+    write: bool,
+    accept_gap: bool,
+    as_json: bool,
+) -> None:
+    """Show where each partition would start, and with ``write`` have it so; gaps need ``accept_gap``."""
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate import new_checkpoint
+    from replicator.operate.lock import exclusive
+    from replicator.session import session
+
+    of = assemble.streamed(settings, source)
+    with exclusive(Lake(settings.lake.root), ("bronze",) if write else (), assemble.terms(settings)) as fence:
+        spark = session(settings, debug=debug, brief=True)
+        stopped = assemble.stopped(spark, settings, of, fence)
+        plan = new_checkpoint.planned(spark, stopped, told)
+        _show(plan.starts, as_json=as_json)
+        aside = new_checkpoint.carry_out(spark, stopped, plan, accept_gap=accept_gap) if write else None
+    if not write:
+        needs = "--yes and --accept-gap" if plan.unaccepted and not accept_gap else "--yes"
+        console.narrate(f"Nothing was written: add {needs} to have it so.", style="yellow")
+        return
+    where = "There was no old one." if aside is None else f"The old one lies in {aside}."
+    console.narrate(f"{source} goes on there with the next run. {where}")
+
+
+def _show(starts: tuple[Start, ...], *, as_json: bool) -> None:
+    if as_json:
+        console.print_json([_told(each) for each in starts])
+    elif starts:
+        console.print_table(_COLUMNS, [_row(each) for each in starts])
+    else:
+        console.narrate("Kafka has no topic that the source reads.", style="yellow")
+
+
+def _told(start: Start) -> dict[str, Any]:
+    gap = start.gap
+    return {**asdict(start), "gap": None if gap is None else {"from": gap.first, "to": gap.last}}
+
+
+def _row(start: Start) -> list[str | None]:
+    gap, read = start.gap, None if start.read is None else str(start.read)
+    missing = None if gap is None else f"{gap.first} to {gap.last}"
+    there = f"{start.first} to {start.end - 1}" if start.first < start.end else "nothing"
+    return [start.topic, str(start.partition), read, there, str(start.start), missing, start.why]

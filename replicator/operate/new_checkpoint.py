@@ -1,0 +1,152 @@
+"""``replicator rebuild --checkpoint``: a stream's checkpoint, made anew of what bronze has (reliability.md F-C1, F-C2,
+F-C3, F-K2, F-K9).
+
+It is the stream's own, at the newest batch that bronze has of it, so that the next batch has a number that bronze
+does not know yet, and an older copy of the checkpoint stays one (F-C3).
+
+Effects: 1. gaps, in their control row, 2. the old checkpoint goes aside, 3. the new one, whose last file is the id of
+the stream. Behind a crash the old one is there, or none that a run would go on from; the same again mends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from replicator import checkpoint, failpoints
+from replicator.checkpoint import Ends
+from replicator.errors import (
+    BronzeReplaced,
+    CheckpointBehindTable,
+    CheckpointDamaged,
+    OffsetsLost,
+    TableMissing,
+)
+from replicator.leases.holder import here
+from replicator.operate.starts import Start, starts
+from replicator.protocols import Broker, Control, Fence
+from replicator.stages import gaps
+from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_held import Taken, application, refuse_other
+from replicator.stages.gaps import Gap, Place
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A source whose stream does not run, and what is written to while the ``fence`` lets it."""
+
+    at: Ingestion
+    broker: Broker
+    control: Control
+    fence: Fence
+
+    @property
+    def known(self) -> tuple[Gap, ...]:
+        """Gaps that it has."""
+        return gaps.load(self.control, self.at.lake.gaps(self.at.source))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The checkpoint that is to be: of the stream with this id, behind its batch ``number``. ``unaccepted``: gaps that
+    no operator has accepted yet.
+    """
+
+    stream: str
+    number: int
+    starts: tuple[Start, ...]
+    unaccepted: tuple[Gap, ...]
+
+    def refuse_gaps(self) -> None:
+        """Raises OffsetsLost where there are some."""
+        if not self.unaccepted:
+            return
+        each = (f"{gap.topic}, partition {gap.partition}, {gap.first} to {gap.last}" for gap in self.unaccepted)
+        raise OffsetsLost(
+            f"offsets that bronze does not have would be passed over: {'; '.join(each)}",
+            mend="The checkpoint is as it was. With --accept-gap the source goes on behind them, and `replicator "
+            "status` tells of them until new snapshots have made up for them.",
+        )
+
+
+def planned(spark: SparkSession, of: Stopped, told: Mapping[Place, int]) -> Plan:
+    """What a new checkpoint would say; ``told`` moves some partitions forward. Nothing is written.
+
+    Raises TableMissing without a bronze, BronzeReplaced where no stream wrote it, what ``Broker.offered`` and
+    :func:`starts` do.
+    """
+    at = of.at
+    if at.format.version(spark, at.table) is None:
+        folder = at.lake.checkpoint(at.source)
+        raise TableMissing(
+            f"there is no bronze of {at.source} that a checkpoint could be made of",
+            where=at.table.location,
+            mend=f"Bring it back. If there never was one, remove {folder}: the next run begins with the first records.",
+        )
+    stream, number = _stream(spark, at)
+    held = Taken(spark, at)
+    found = starts(held.ends(), _seen(spark, at), of.broker.offered(spark, held), told)
+    known = of.known
+    new = (start.gap for start in found)
+    return Plan(stream, number, found, tuple(g for g in new if g is not None and not any(k.covers(g) for k in known)))
+
+
+def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool = False) -> str | None:
+    """Make it, and note its gaps; where the old one lies now, None if there was none. Raises OffsetsLost where there
+    are gaps that are not to be accepted, LeaseLost, Unreachable.
+    """
+    if not accept_gap:
+        plan.refuse_gaps()
+    lake, source, now = of.at.lake, of.at.source, datetime.now(timezone.utc)
+    _note(of, plan, now)
+    failpoints.hit("checkpoint.gaps_noted")
+    of.fence.check()
+    aside = lake.checkpoint_aside(source, f"{now:%Y%m%dT%H%M%S%f}Z")
+    was_there = checkpoint.set_aside(spark, lake.checkpoint(source), aside)
+    failpoints.hit("checkpoint.set_aside")
+    of.fence.check()
+    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, _ends(plan.starts))
+    return aside if was_there else None
+
+
+def _note(of: Stopped, plan: Plan, now: datetime) -> None:
+    since, by = now.isoformat(timespec="seconds"), str(here())
+    new = [replace(gap, since=since, by=by) for gap in plan.unaccepted]
+    known = of.known
+    every = gaps.after(known, {(each.topic, each.partition): each.start for each in plan.starts}, new)
+    if every != known:
+        of.control.put(of.at.lake.gaps(of.at.source), gaps.value(every))
+
+
+def _stream(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
+    """The id of the stream that wrote bronze and its newest batch there: by bronze's own commits."""
+    prefix = application(at.source, "")
+    inputs = at.format.inputs(spark, at.table)
+    written = {name.removeprefix(prefix): number for name, number in inputs.items() if name.startswith(prefix)}
+    if not written:
+        raise BronzeReplaced(
+            "bronze has records, and no stream from Kafka has written any of them",
+            where=at.table.location,
+            mend="Give the lake a new root: nobody knows what else such records lack.",
+        )
+    return max(written.items(), key=lambda each: each[1])
+
+
+def _seen(spark: SparkSession, at: Ingestion) -> dict[Place, int]:
+    """How far the checkpoint says that each partition was read, where it is the one that wrote bronze."""
+    try:
+        refuse_other(spark, at)
+        reached = checkpoint.reached(spark, at.lake.checkpoint(at.source))
+    except (BronzeReplaced, CheckpointBehindTable, CheckpointDamaged):
+        return {}
+    return {(topic, int(partition)): end for topic, found in reached.items() for partition, end in found.items()}
+
+
+def _ends(found: tuple[Start, ...]) -> Ends:
+    ends: dict[str, dict[str, int]] = {}
+    for each in found:
+        ends.setdefault(each.topic, {})[str(each.partition)] = each.start
+    return ends

@@ -1,0 +1,33 @@
+"""``replicator rebuild``: what is asked for is said before anything is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator.errors import ConfigError
+from tests.cli import said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("orders", "--checkpoint", "shop"), "a checkpoint is made anew by itself"),
+        (("--all", "--checkpoint", "shop"), "a checkpoint is made anew by itself"),
+        (("orders", "--from", "t:0:1"), "--from and --yes are for --checkpoint"),
+        (("--checkpoint", "shop", "--from", "t:0"), "'t:0' is not TOPIC:PARTITION:OFFSET"),
+        (("--checkpoint", "ship"), "there is no source 'ship'"),
+        (("--checkpoint", "till"), "the records of till do not come from Kafka"),
+    ],
+)
+def test_a_checkpoint_is_of_a_source_that_reads_kafka_and_made_alone(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    """Anything else is exit code 2, before a lease is taken and a JVM is there."""
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "base.yaml").write_text(f"lake: {{root: {tmp_path}}}\nkafka: {{bootstrap_servers: 'nowhere:9092'}}\n")
+    (tmp_path / "sources" / "shop.yaml").write_text("name: shop\n")
+    (tmp_path / "sources" / "till.yaml").write_text("name: till\nobjects: s3a://landed/till\n")
+    with pytest.raises(ConfigError, match=told):
+        said("rebuild", *words, "--conf", str(tmp_path), "--env", "base")
