@@ -70,9 +70,18 @@ def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
 
 
 def reached(spark: SparkSession, checkpoint: str) -> Ends:
-    """Where the newest batch ends that is done; nowhere without one. Raises CheckpointDamaged."""
+    """Where the newest batch ends that is done; nowhere without one. Raises CheckpointDamaged, also where those are no
+    offsets of partitions.
+    """
     batch = newest(spark, checkpoint)
-    return {} if batch is None else (ends(spark, checkpoint, batch.done) or {})
+    found = {} if batch is None else (ends(spark, checkpoint, batch.done) or {})
+    if batch is not None and not all(map(_is_of_topic, found.values())):
+        raise _damaged(f"{checkpoint}/{_OFFSETS}/{batch.done}")
+    return found
+
+
+def _is_of_topic(told: object) -> bool:
+    return isinstance(told, dict) and all(part.isdecimal() and type(end) is int for part, end in told.items())
 
 
 def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:

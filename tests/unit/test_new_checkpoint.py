@@ -1,0 +1,82 @@
+"""What a checkpoint that is made anew says, whatever has become of the old one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator import checkpoint
+from replicator.errors import BronzeReplaced, TableMissing
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import new_checkpoint
+from replicator.operate.new_checkpoint import Stopped
+from replicator.protocols import UNFENCED, Held
+from replicator.spec import Progress
+from replicator.stages.bronze import Ingestion
+from tests.builders import bronze, record
+from tests.unit.test_older_copies import Topics
+
+pytestmark = pytest.mark.spark
+
+STREAM, SEED, DAMAGED = "11111111-2222-3333-4444-555555555555", 20261126, 40
+
+
+@dataclass(frozen=True)
+class Kafka:
+    """A ``Broker`` that has ten offsets of two partitions."""
+
+    def offered(self, spark: SparkSession, held: Held) -> Mapping[tuple[str, int], tuple[int, int]]:  # noqa: ARG002
+        return {("t", 0): (0, 10), ("t", 1): (0, 10)}
+
+
+def stopped(folder: Path) -> Stopped:
+    at = Ingestion("s", Topics(folder), MemoryFormat(), Lake(str(folder)))
+    return Stopped(at, Kafka(), MemoryControl(), UNFENCED)
+
+
+def damaged(files: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
+    """Files of which a byte is another one, or that end there; one that is JSON still, and no offsets."""
+    plan = next(file for file in files if file.match("offsets/3"))
+    yield plan, files[plan].replace(b'"1":', b'"x":')
+    every = [(file, at) for file, content in files.items() for at in range(len(content))]
+    for number, (file, at) in enumerate(random.Random(SEED).sample(every, DAMAGED)):
+        content = bytearray(files[file])
+        content[at] ^= 1 << number % 8
+        yield file, bytes(content if number % 3 else content[:at])
+
+
+def test_whatever_byte_of_a_checkpoint_is_another_one_the_new_one_is_the_same(
+    exact: SparkSession, tmp_path: Path
+) -> None:
+    """No checksum tells, as on an object store (F-C1): bronze alone decides."""
+    of = stopped(tmp_path)
+    records = [record("t", 4, None, "{}"), record("t", 6, None, "{}", partition=1)]
+    of.at.format.append(bronze(exact, records), of.at.table, Progress(f"bronze/s/{STREAM}", 3))
+    place = Path(of.at.lake.checkpoint("s"))
+    checkpoint.write(exact, str(place), STREAM, 3, {"t": {"0": 5, "1": 7}})
+    right = new_checkpoint.planned(exact, of, {})
+    assert (right.stream, right.number, [each.start for each in right.starts]) == (STREAM, 3, [5, 7])
+    for checksum in place.rglob(".*.crc"):
+        checksum.unlink()
+    files = {file: file.read_bytes() for file in sorted(place.rglob("*")) if file.is_file()}
+    for file, content in damaged(files):
+        file.write_bytes(content)
+        assert new_checkpoint.planned(exact, of, {}) == right, (file, content)
+        file.write_bytes(files[file])
+
+
+def test_a_checkpoint_is_made_of_a_bronze_that_a_stream_wrote(exact: SparkSession, tmp_path: Path) -> None:
+    """Without one nobody knows what was read, nor as which stream."""
+    of = stopped(tmp_path)
+    with pytest.raises(TableMissing, match="there is no bronze of s"):
+        new_checkpoint.planned(exact, of, {})
+    of.at.format.append(bronze(exact, [record("t", 4, None, "{}")]), of.at.table, None)
+    with pytest.raises(BronzeReplaced, match="no stream from Kafka has written"):
+        new_checkpoint.planned(exact, of, {})
