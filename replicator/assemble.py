@@ -204,7 +204,7 @@ def stopped(spark: SparkSession, settings: Settings, source: SourceSpec, fence: 
     """A source whose checkpoint is to be made anew."""
     kafka = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
     at = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
-    return Stopped(at, kafka, _control(spark, fence), fence)
+    return Stopped(at, kafka, tables(settings, fence), _control(spark, fence), fence)
 
 
 def keeper(settings: Settings, fence: Fence = UNFENCED) -> Keeper:

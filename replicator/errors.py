@@ -214,6 +214,15 @@ class BronzeReplaced(TableStopped):
 
     code = "BRONZE_REPLACED"
 
+    @classmethod
+    def under_silver(cls, source: str, read: int, upto: int) -> BronzeReplaced:
+        """Said of a bronze that lacks versions which silver has read."""
+        return cls(
+            f"silver has read bronze up to version {read}, and bronze is at {upto}: it is an older copy",
+            where=source,
+            mend="Bring the newest bronze back, or silver of the same time; else give the lake a new root.",
+        )
+
 
 class ObjectRefused(TableStopped):
     """Objects that cannot be taken: they were replaced after they were read, or are too large. All others were."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.stages.gaps import Place
 
-_COLUMNS = ("topic", "partition", "read up to", "in kafka", "starts at", "missing", "why")
+_COLUMNS = ("topic", "partition", "read before", "in kafka", "starts at", "missing", "why")
 
 
 def rebuild_checkpoint(
@@ -63,8 +63,8 @@ def _told(start: Start) -> dict[str, Any]:
     return {**asdict(start), "gap": None if gap is None else {"from": gap.first, "to": gap.last}}
 
 
-def _row(start: Start) -> list[str | None]:
-    gap, read = start.gap, None if start.read is None else str(start.read)
-    missing = None if gap is None else f"{gap.first} to {gap.last}"
+def _row(start: Start) -> list[str]:
+    gap, read = start.gap, "nothing" if start.read is None else str(start.read)
+    missing = "nothing" if gap is None else f"{gap.first} to {gap.last}"
     there = f"{start.first} to {start.end - 1}" if start.first < start.end else "nothing"
     return [start.topic, str(start.partition), read, there, str(start.start), missing, start.why]

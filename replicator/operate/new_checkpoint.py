@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from replicator import checkpoint, failpoints
+from replicator import checkpoint, failpoints, names
 from replicator.checkpoint import Ends
 from replicator.errors import (
     BronzeReplaced,
@@ -27,7 +27,7 @@ from replicator.errors import (
 )
 from replicator.leases.holder import here
 from replicator.operate.starts import Start, starts
-from replicator.protocols import Broker, Control, Fence
+from replicator.protocols import Broker, Control, Fence, TableFormat
 from replicator.stages import gaps
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_held import Taken, application, refuse_other
@@ -36,10 +36,11 @@ from replicator.stages.gaps import Gap, Place
 
 @dataclass(frozen=True)
 class Stopped:
-    """A source whose stream does not run, and what is written to while the ``fence`` lets it."""
+    """A source whose stream does not run, its tables in ``silver``, and what is written while the ``fence`` lets it."""
 
     at: Ingestion
     broker: Broker
+    silver: TableFormat
     control: Control
     fence: Fence
 
@@ -75,17 +76,19 @@ class Plan:
 def planned(spark: SparkSession, of: Stopped, told: Mapping[Place, int]) -> Plan:
     """What a new checkpoint would say; ``told`` moves some partitions forward. Nothing is written.
 
-    Raises TableMissing without a bronze, BronzeReplaced where no stream wrote it, what ``Broker.offered`` and
-    :func:`starts` do.
+    Raises TableMissing without a bronze, BronzeReplaced where no stream wrote it or silver has read more than there is,
+    what ``Broker.offered`` and :func:`starts` do.
     """
     at = of.at
-    if at.format.version(spark, at.table) is None:
+    version = at.format.version(spark, at.table)
+    if version is None:
         folder = at.lake.checkpoint(at.source)
         raise TableMissing(
             f"there is no bronze of {at.source} that a checkpoint could be made of",
             where=at.table.location,
             mend=f"Bring it back. If there never was one, remove {folder}: the next run begins with the first records.",
         )
+    _refuse_older(spark, of, version)
     stream, number = _stream(spark, at)
     held = Taken(spark, at)
     found = starts(held.ends(), _seen(spark, at), of.broker.offered(spark, held), told)
@@ -133,6 +136,17 @@ def _stream(spark: SparkSession, at: Ingestion) -> tuple[str, int]:
             mend="Give the lake a new root: nobody knows what else such records lack.",
         )
     return max(written.items(), key=lambda each: each[1])
+
+
+def _refuse_older(spark: SparkSession, of: Stopped, version: int) -> None:
+    """What an older copy of bronze gets next would have versions that silver takes for read (F-C6)."""
+    lake, source, identity = of.at.lake, of.at.source, of.at.format.identity(spark, of.at.table) or ""
+    every = [names.decode_table(folder) for folder in of.silver.tables(spark, lake.silver_root(source))]
+    tables = [table for name in every for table in (lake.silver(source, name), lake.history(source, name))]
+    found = (of.silver.progress(spark, table, identity) for table in tables)
+    newest = max((progress.version for progress in found if progress is not None), default=version)
+    if newest > version:
+        raise BronzeReplaced.under_silver(source, newest, version)
 
 
 def _seen(spark: SparkSession, at: Ingestion) -> dict[Place, int]:

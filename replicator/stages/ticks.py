@@ -174,11 +174,7 @@ def _refuse_older(spark: SparkSession, at: Refinement, upto: int, read: Collecti
     newest = max(read, default=upto)
     if newest <= upto or newest <= (at.bronze.version(spark, at.lake.bronze(at.source.name)) or 0):
         return
-    raise BronzeReplaced(
-        f"silver has read bronze up to version {newest}, and bronze is at {upto}: it is an older copy",
-        where=at.source.name,
-        mend="Bring the newest bronze back, or silver of the same time; else give the lake a new root.",
-    )
+    raise BronzeReplaced.under_silver(at.source.name, newest, upto)
 
 
 @contextmanager

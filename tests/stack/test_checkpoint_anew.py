@@ -12,7 +12,14 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from replicator import failpoints
-from replicator.errors import CheckpointBehindTable, CheckpointDamaged, OffsetsLost, TopicDeleted, TopicRecreated
+from replicator.errors import (
+    BronzeReplaced,
+    CheckpointBehindTable,
+    CheckpointDamaged,
+    OffsetsLost,
+    TopicDeleted,
+    TopicRecreated,
+)
 from replicator.failpoints import POINTS, Killed
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
@@ -47,7 +54,7 @@ class Kept(Shop):
         """As another process has it."""
         kafka = KafkaSource(self.broker, topics(self.name, ()))
         at = Ingestion(self.name, kafka, DeltaFormat(), self.lake)
-        return Stopped(at, kafka, JsonControl(self.spark), UNFENCED)
+        return Stopped(at, kafka, at.format, JsonControl(self.spark), UNFENCED)
 
     def anew(self, *, accept_gap: bool = False, **told: int) -> dict[str, int]:
         """Where each table's topic starts; ``told`` moves some."""
@@ -118,6 +125,21 @@ def test_a_checkpoint_that_did_not_write_bronze_is_replaced(shop: Kept, tmp_path
     shutil.copytree(tmp_path / "older", shop.checkpoint)
     with pytest.raises(CheckpointBehindTable, match="it is an older copy"):
         shop.run()
+
+
+def test_what_a_bronze_that_was_copied_back_lacks_is_read_again(shop: Kept, tmp_path: Path) -> None:
+    """By a checkpoint of its time; once more, none is twice (F-C6)."""
+    bronze = Path(shop.lake.bronze(shop.name).location)
+    shutil.copytree(bronze, tmp_path / "bronze")
+    shop.changed("a", 2)
+    shop.run()
+    shutil.rmtree(bronze)
+    shutil.copytree(tmp_path / "bronze", bronze)
+    with pytest.raises(BronzeReplaced, match=f"`replicator rebuild --checkpoint {shop.name}`"):
+        shop.run()
+    assert shop.anew() == {"a": 3, "b": 3}
+    for _ in range(2):
+        assert shop.run() == {"a": 5, "b": 3}
 
 
 def test_what_kafka_dropped_is_passed_over_by_word_only_and_noted(shop: Kept) -> None:

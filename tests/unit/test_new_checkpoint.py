@@ -20,7 +20,7 @@ from replicator.operate.new_checkpoint import Stopped
 from replicator.protocols import UNFENCED, Held
 from replicator.spec import Progress
 from replicator.stages.bronze import Ingestion
-from tests.builders import bronze, record
+from tests.builders import bronze, made, record
 from tests.unit.test_older_copies import Topics
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ class Kafka:
 
 def stopped(folder: Path) -> Stopped:
     at = Ingestion("s", Topics(folder), MemoryFormat(), Lake(str(folder)))
-    return Stopped(at, Kafka(), MemoryControl(), UNFENCED)
+    return Stopped(at, Kafka(), at.format, MemoryControl(), UNFENCED)
 
 
 def damaged(files: Mapping[Path, bytes]) -> Iterator[tuple[Path, bytes]]:
@@ -80,3 +80,18 @@ def test_a_checkpoint_is_made_of_a_bronze_that_a_stream_wrote(exact: SparkSessio
     of.at.format.append(bronze(exact, [record("t", 4, None, "{}")]), of.at.table, None)
     with pytest.raises(BronzeReplaced, match="no stream from Kafka has written"):
         new_checkpoint.planned(exact, of, {})
+
+
+def test_a_bronze_that_lacks_what_silver_has_read_gets_no_checkpoint(exact: SparkSession, tmp_path: Path) -> None:
+    """Its next records would have versions that silver takes for read (F-C6)."""
+    of = stopped(tmp_path)
+    of.at.format.append(bronze(exact, [record("t", 4, None, "{}")]), of.at.table, Progress(f"bronze/s/{STREAM}", 3))
+    silver = of.at.lake.silver("s", "d.t", ("id",))
+    bronze_id = of.at.format.identity(exact, of.at.table) or ""
+    for version, is_older in ((0, False), (2, True)):
+        of.silver.append(made(exact, [(1,)], "id INT"), silver, Progress(bronze_id, version))
+        if is_older:
+            with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, and bronze is at 0"):
+                new_checkpoint.planned(exact, of, {})
+        else:
+            new_checkpoint.planned(exact, of, {})
