@@ -4,7 +4,7 @@ F-C3, F-K2, F-K9).
 It is the stream's own, at the newest batch that bronze has of it, so that the next batch has a number that bronze
 does not know yet, and an older copy of the checkpoint stays one (F-C3).
 
-Effects: 1. gaps, in their control row, 2. the old checkpoint goes aside, 3. the new one, whose last file is the id of
+Effects: 1. the old checkpoint goes aside, 2. gaps, in their control row, 3. the new one, whose last file is the id of
 the stream. Behind a crash the old one is there, or none that a run would go on from; the same again mends it.
 """
 
@@ -104,12 +104,12 @@ def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool 
     if not accept_gap:
         plan.refuse_gaps()
     lake, source, now = of.at.lake, of.at.source, datetime.now(timezone.utc)
-    _note(of, plan, now)
-    failpoints.hit("checkpoint.gaps_noted")
     of.fence.check()
     aside = lake.checkpoint_aside(source, f"{now:%Y%m%dT%H%M%S%f}Z")
     was_there = checkpoint.set_aside(spark, lake.checkpoint(source), aside)
     failpoints.hit("checkpoint.set_aside")
+    _note(of, plan, now)
+    failpoints.hit("checkpoint.gaps_noted")
     of.fence.check()
     checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, _ends(plan.starts))
     return aside if was_there else None

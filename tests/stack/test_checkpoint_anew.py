@@ -207,9 +207,10 @@ def test_a_death_in_the_midst_is_mended_by_the_same_again(shop: Kept) -> None:
     for point in points:
         with pytest.raises(Killed), failpoints.watched(_death(point)):
             shop.anew(accept_gap=True)
-        with pytest.raises((OffsetsLost, CheckpointBehindTable)):
+        with pytest.raises(CheckpointBehindTable):
             shop.run()
-        assert (shop.held(), shop.gaps) == ({"a": 3, "b": 3}, [("b", 3, 5)])
+        assert shop.held() == {"a": 3, "b": 3}
+        assert shop.gaps == ([] if point == "checkpoint.set_aside" else [("b", 3, 5)])
     assert shop.anew() == {"a": 3, "b": 6}
     assert shop.run() == {"a": 3, "b": 5}
     assert shop.gaps == [("b", 3, 5)]
