@@ -15,7 +15,7 @@ from replicator.errors import ConfigError
 from replicator.spec import Declaration, Login, Mask
 from replicator.spec.sources import BINARY, DECIMALS, PLACEHOLDER, TIMES
 from replicator.strict import Strict
-from replicator.tablekeys import ColumnName, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
+from replicator.tablekeys import ColumnName, Pattern, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _SHORTEST_KEY = 16
@@ -115,9 +115,9 @@ class DatabaseKeys(Strict):
 
 
 class SourceKeys(DeclareKeys, ShapeKeys):
-    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a Java regular expression) narrow
-    what is read. A table of SQL Server is named ``<schema>.<table>`` there, in whichever database, or
-    ``<database>.<schema>.<table>``.
+    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a regular expression that Java and Python
+    both know: Kafka is asked by either) narrow what is read. A table of SQL Server is named ``<schema>.<table>`` there,
+    in whichever database, or ``<database>.<schema>.<table>``.
 
     ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
     ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
@@ -132,7 +132,7 @@ class SourceKeys(DeclareKeys, ShapeKeys):
     """
 
     name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
-    topics: str | None = None
+    topics: Pattern | None = None
     include: tuple[TableName, ...] = ()
     exclude: tuple[TableName, ...] = ()
     bootstrap_servers: str | None = None

@@ -30,7 +30,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"this is no regular expression: {error}") from error
+        raise ValueError(f"this is no regular expression that Java and Python both know: {error}") from error
     return text
 
 
@@ -62,6 +62,7 @@ def single_names(found: list[str], what: str) -> None:
 Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
 Format = Literal["delta", "hudi"]
 Formats = Annotated[tuple[Format, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 SequenceBy = Literal["position", "source.ts_ms"]
@@ -140,7 +141,7 @@ class TableKeys(ShapeKeys):
     table_type: Literal["copy_on_write", "merge_on_read"] | None = None
     partition_by: tuple[ColumnName, ...] = ()
     transform: TransformKeys | None = None
-    shards: Annotated[str, AfterValidator(_pattern)] | None = None
+    shards: Pattern | None = None
     shard_column: ColumnName | None = None
 
     @model_validator(mode="after")

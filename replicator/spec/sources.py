@@ -224,7 +224,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a Java regex.
+    """One Debezium connector's output. ``name`` is its ``topic.prefix``; ``topics`` a regex that Java and Python know.
 
     ``default`` holds what is declared for all tables that are not in ``tables``. ``signals`` is the table that
     ``signal.data.collection`` names; ``latin1_bytes`` says how JSON made from Avro writes bytes (debezium.md A5).
@@ -311,11 +311,8 @@ class SourceSpec:
         return bool(self.masks) or any(kept)
 
     def matches(self, topic: str) -> bool:
-        """Whether it reads a topic of that name; by the name's prefix where its pattern is none of Python's."""
-        try:
-            return not self.objects and re.fullmatch(self.topics, topic) is not None
-        except re.error:
-            return topic.startswith(f"{self.name}.")
+        """Whether it reads a topic of that name."""
+        return not self.objects and re.fullmatch(self.topics, topic) is not None
 
     def declaration(self, table: str) -> Declaration:
         """What is declared about ``<database or schema>.<table>``; the source's default if nothing is."""
