@@ -205,6 +205,12 @@ class SourceKeys(DeclareKeys, ShapeKeys):
         return self
 
     @model_validator(mode="after")
+    def _appended(self) -> SourceKeys:
+        for table in self.tables.values():
+            tablekeys.refuse_appended(table, table.over(self))
+        return self
+
+    @model_validator(mode="after")
     def _one_of(self) -> SourceKeys:
         if self.topics is not None and self.include:
             raise ValueError("give topics or include, not both: each says which topics are read")

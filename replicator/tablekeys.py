@@ -12,7 +12,7 @@ from replicator import names
 from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
-from replicator.spec import AGGREGATE_ID, EVENT_ID, Column, Declaration, Outbox, Transform
+from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
 from replicator.strict import Strict
 from replicator.transformkeys import TransformKeys
 from replicator.yamlfile import nearest
@@ -129,6 +129,7 @@ class TableKeys(ShapeKeys):
 
     columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed)] = ()
     keys: tuple[ColumnName, ...] = ()
+    append_only: bool = False
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
     schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
@@ -197,6 +198,11 @@ class TableKeys(ShapeKeys):
         return self
 
     @model_validator(mode="after")
+    def _appended(self) -> TableKeys:
+        refuse_appended(self, self)
+        return self
+
+    @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
         declared = [column.name for column in self.columns]
         single_names(declared, "the list of columns")
@@ -206,6 +212,24 @@ class TableKeys(ShapeKeys):
         if unknown is not None:
             raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
         return self
+
+
+def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
+    """Raise ValueError for what an append-only table of this shape cannot be as well."""
+    if not table.append_only:
+        return
+    reasons = {
+        "keys": ("columns that identify its rows make it a table like others", bool(table.keys)),
+        "stored_as_scd_type: 2": ("its rows never change", table.stored_as_scd_type == 2),
+        "shards": ("a change of one shard may have the place of another's", table.shards is not None),
+        "compacted_topic": ("what has no key is not compacted", bool(shape.compacted_topic)),
+        "outbox": ("only its mode log keeps events", shape.outbox is not None and shape.outbox.mode != "log"),
+    }
+    wrong = next((key for key, (_, holds) in reasons.items() if holds), None)
+    if wrong is not None:
+        raise ValueError(f"append_only and {wrong} do not go together: {reasons[wrong][0]}")
+    if any(column.name == CHANGE for column in table.columns):
+        raise ValueError(f"an append-only table has a column {CHANGE} of its own: the key that tells its rows apart")
 
 
 def declaration(
@@ -240,6 +264,7 @@ def declaration(
         partition_by=table.partition_by,
         transform=_transform(table),
         shards=table.shards or "",
+        append_only=table.append_only,
     )
 
 

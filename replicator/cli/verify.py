@@ -128,6 +128,11 @@ def _tell_unasked(checks: Checks) -> None:
             why = "its file has no `database`" if login is None else f"{login.kind} cannot be asked"
             other = "`replicator rebuild --all --dry-run` compares it with bronze"
             console.narrate(f"{at.source.name}: {why}, so silver is not compared with it; {other}.", style="yellow")
+            continue
+        for name in (declared.table for declared in at.source.tables if declared.append_only):
+            why = "nothing tells which of its rows is which row of the source"
+            other = f"`replicator rebuild {name} --dry-run` compares it with bronze"
+            console.narrate(f"{at.source.name}/{name} is append-only: {why}; {other}.", style="yellow")
 
 
 def _show(marks: Marks, *, as_json: bool) -> None:

@@ -48,7 +48,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     Adds: ``rule`` (ignored, and why: R3) or ``reason`` (a dead letter, and why: R4) or neither for a change of a row;
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
-    where they need not), ``transaction`` (the source's id of it, where it says one), ``flat``, ``wrapped``,
+    where they need not), ``transaction`` (the source's id of it, where it says one), ``happened`` (see
+    ``position.happened``; NULL where no table of the source is append-only), ``flat``, ``wrapped``,
     ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of one form are
     decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the topic has no
     envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of
@@ -57,7 +58,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
-    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), _forms(), _judgements(rows))
+    forms, judgements = _forms(reading.append_only), _judgements(rows)
+    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), forms, judgements)
     for step in steps:
         described = described.select("*", *step)
         if reading.shards and step is steps[3]:
@@ -76,6 +78,7 @@ SAID = (
     "position",
     "stream",
     "transaction",
+    "happened",
     "flat",
     "wrapped",
     "key_wrapped",
@@ -225,11 +228,14 @@ def _positions(binlog: str) -> tuple[Column, ...]:
 
 
 @cache
-def _forms() -> tuple[Column, ...]:
-    """What is decoded alike, and what carries no mark of Debezium's."""
+def _forms(append_only: bool) -> tuple[Column, ...]:
+    """What is decoded alike, what carries no mark of Debezium's, and where the change happened."""
     form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
-    return form.alias("form"), (F.col("flat") & ~marked).alias("bare"), _shape().alias("shape")
+    told = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
+    happened = position.happened(*told) if append_only else F.lit(None).cast("string")
+    bare = (F.col("flat") & ~marked).alias("bare")
+    return form.alias("form"), bare, _shape().alias("shape"), happened.alias("happened")
 
 
 @cache

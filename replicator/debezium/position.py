@@ -24,6 +24,9 @@ LOWEST = "0" * 36
 MAJOR = 20
 """Hex digits of a position's major part."""
 
+POSITION = len(LOWEST)
+"""Hex digits of a position."""
+
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
 
@@ -98,6 +101,24 @@ def position(source: Column, is_snapshot: Column, binlog: str = "file_pos", know
         .when(connector == "oracle", _oracle(source, is_snapshot))
         .when(connector == "mongodb", F.lit(LOWEST))
     )
+
+
+def happened(source: Column, own: Column, is_snapshot: Column, known: Column) -> Column:
+    """Where the source says that a change happened, the same whenever it is sent again; NULL where it does not say.
+
+    It is a place of POSITION characters, then what tells changes of one place apart, if the source says that: the row
+    of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`position`, which is
+    not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have forgotten
+    (Q12), while the LSN of a record stays. Of a snapshot row it is the place at which all of it was read, LOWEST where
+    nothing says that (GTID).
+    """
+    lsn = F.when(source["lsn"] >= 0, _pair(source["lsn"], F.lit(0)))
+    in_postgres = F.when(is_snapshot, F.coalesce(lsn, _pair(known["commit"], F.lit(0)))).otherwise(lsn)
+    connector = F.lower(source["connector"])
+    place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", own)
+    part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
+    apart = F.when(connector == "postgresql", "").otherwise(part)
+    return F.when(is_snapshot, F.coalesce(place, F.lit(LOWEST))).otherwise(F.concat(place, apart))
 
 
 def stream(source: Column, binlog: str = "file_pos") -> Column:

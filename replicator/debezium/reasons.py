@@ -34,11 +34,19 @@ REASONS: Mapping[str, Reason] = {
     ),
     "key_missing": Reason(
         "The record has no key, so no row can be found for it.",
-        f"Declare the table's `keys` if its columns hold them, {_RETRY}.",
+        f"Declare the table's `keys` if its columns hold them, or `append_only: true` if none do, {_RETRY}.",
     ),
     "key_undecodable": Reason(
         "A part of the key is NULL or does not fit the type of its column.",
         f"Declare the key's type as it is sent, {_RETRY}.",
+    ),
+    "append_only": Reason(
+        "An update or a delete in a table that is declared append-only: nothing tells which row it is about.",
+        "Drop it; `outbox: log` beside `append_only` ignores what comes from now on.",
+    ),
+    "place_missing": Reason(
+        "The record does not say where its change happened, so that it cannot be told from what is sent again.",
+        f"Let the connector add it to flattened records (`add.fields`), {_RETRY}.",
     ),
     "key_swap_ambiguous": Reason(
         "Two rows swapped keys, and the delete does not hold the whole row that it took away.",

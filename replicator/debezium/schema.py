@@ -13,7 +13,8 @@ from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
 from replicator.debezium.logical import Field, Logical, parse_logical, spark_type
-from replicator.spec import Column, Declaration
+from replicator.errors import SchemaRefused
+from replicator.spec import CHANGE, Column, Declaration
 
 METADATA_PREFIX = "__"
 
@@ -21,6 +22,8 @@ _BESIDE_A_SCHEMA = frozenset({("bigint", Logical("bigint", unsigned=True)), ("sm
 """Types of a schema block with what a declaration makes of them: a BIGINT UNSIGNED comes as a signed one (section 5),
 and MySQL's TINYINT(1) as a number from a snapshot, as a boolean from the stream (section 2).
 """
+
+_CHANGE = (Field(CHANGE, Logical("string")),)
 
 _IN_TEXTS = ("text", "hex", "base64url")
 """How decimals and bytes are written where a schema block says no more than string (section 2). Not plain base64: of
@@ -48,7 +51,8 @@ class Form:
 
     ``fields`` are the row's columns, ``key_fields`` those of the Kafka key, ``image_fields`` those that ``before`` may
     have: a delete without a schema block has no row to tell them. ``raw`` names columns that no schema and no
-    declaration describes and that are therefore kept as exact text (types.md Y15, Y16).
+    declaration describes and that are therefore kept as exact text (types.md Y15, Y16). Of an ``appended`` row the
+    key is which change inserted it, whatever its record has for one.
     """
 
     id: int
@@ -58,6 +62,7 @@ class Form:
     key_fields: tuple[Field, ...]
     image_fields: tuple[Field, ...] = ()
     raw: frozenset[str] = frozenset()
+    appended: bool = False
 
     @property
     def is_flat(self) -> bool:
@@ -66,7 +71,9 @@ class Form:
 
 
 def form(example: Example, declaration: Declaration, known: Mapping[str, Logical]) -> Form:
-    """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes."""
+    """The form of an example. ``known`` holds the types of columns that nothing but the table itself describes. Raises
+    SchemaRefused where a column has the name of the key that append-only tables get.
+    """
     payload = ("payload",) if example.wrapped else ()
     path = payload if example.flat else (*payload, "after")
     declared = declared_types(declaration.columns)
@@ -76,14 +83,21 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
         image_fields, raw = _undescribed(example, declared, known)
         fields = tuple(field for field in image_fields if field.name in example.row_names)
     by_name = {field.name: field for field in fields}
+    if declaration.append_only and CHANGE in by_name:
+        raise SchemaRefused(
+            f"it has a column {CHANGE} of its own, and that is the key of an append-only table",
+            where=declaration.table,
+            mend="Rename the column at the connector (`ReplaceField`).",
+        )
     return Form(
         id=example.form,
         path=path,
         key_path=("payload",) if example.key_wrapped else (),
         fields=fields,
-        key_fields=_key(example, declared, by_name, known),
+        key_fields=_CHANGE if declaration.append_only else _key(example, declared, by_name, known),
         image_fields=image_fields,
         raw=raw,
+        appended=declaration.append_only,
     )
 
 

@@ -98,7 +98,7 @@ def _table(draft: Draft) -> Iterator[str]:
         return
     yield f"  {_entry(draft.table)} # {told}"
     if draft.keyless:
-        yield "    # keys: [] # some of them have no key: name the columns that identify a row"
+        yield "    # keys: [] # some of them have no key: name the columns that identify a row, or: append_only: true"
     known = {name: each for name, each in draft.columns.items() if each.type is not None}
     yield "    columns:" if known else "    columns: {}"
     for name, each in draft.columns.items():

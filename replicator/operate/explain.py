@@ -18,6 +18,7 @@ from replicator.transforms.registers import State
 DEAD, IGNORED, WAITING, OTHER_KEY = "dead letter", "ignored", "waiting", "other key"
 _WAITS = Verdict(WAITING, "silver has not read it yet: the next run does")
 _UNSEEN = "the row was removed: a snapshot that was taken again did not mention it"
+_READ_AGAIN = "the row was read again by a snapshot: it stands under the key of that"
 _OTHERWISE = "silver's row is not what these records make: it was built from others as well"
 _MOVED = Verdict(OTHER_KEY, "another key, whose row became this one or was this one before")
 
@@ -71,7 +72,8 @@ def explain(spark: SparkSession, at: Refinement, table: str, key_text: str) -> L
     empties = at.source.declaration(table).truncate == "apply"
     aside, events = _sorted_out(told, empties=empties)
     lived = life.live(events, told.registers)
-    return _with_row(f"{at.source.name}/{table}", told, _entries(told, aside, lived), lived)
+    gone = _READ_AGAIN if at.source.declaration(table).append_only else _UNSEEN
+    return _with_row(f"{at.source.name}/{table}", told, _entries(told, aside, lived), lived, gone)
 
 
 def _sorted_out(told: History, *, empties: bool) -> tuple[dict[Place, Verdict], list[Event]]:
@@ -144,11 +146,12 @@ def _entries(told: History, aside: Mapping[Place, Verdict], lived: Lived) -> tup
     return tuple(entry for _, entry in sorted(found, key=lambda each: (each[0], each[1].partition, each[1].offset)))
 
 
-def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived) -> Life:
+def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived, gone: str) -> Life:
     row, state = told.stored, lived.state
     if row is None:
         missing = state is not None and not state.deleted
-        warnings = ("silver has no such row, though these records make one",) if missing else ()
+        without = gone if gone == _READ_AGAIN else "silver has no such row, though these records make one"
+        warnings = (without,) if missing else ()
         return Life(name, told.wanted, entries, None, None, None, (), warnings)
     own = row["_column_seq"] or {}
     cells = tuple(
@@ -156,7 +159,7 @@ def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived
         for stored, column in told.columns.items()
     )
     agrees = state is not None and (state.seq, state.deleted) == (row["_seq"], row["_deleted"])
-    warnings = () if agrees else (_UNSEEN if _is_unseen(row, state) else _OTHERWISE,)
+    warnings = () if agrees else (gone if _is_unseen(row, state) else _OTHERWISE,)
     position = terms.told(row["_seq"], told.connector, told.order)
     return Life(name, told.wanted, entries, row["_seq"], position, row["_deleted"], cells, warnings)
 

@@ -93,7 +93,8 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     by_time = [table] if at.source.by_time(table) else []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    of_key = whole.where(key.may_be(wanted, kinds))
+    # of an append-only table no text of a record has the key
+    of_key = whole if at.source.declaration(table).append_only else whole.where(key.may_be(wanted, kinds))
     with ExitStack() as kept:
         described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
         records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))

@@ -20,6 +20,9 @@ class Column:
     generated: bool = False
 
 
+CHANGE = "_change"
+"""The key column of a table that is declared append-only: which change inserted the row."""
+
 EVENT_ID, AGGREGATE_ID = "id", "aggregate_id"
 """Columns of a table of outbox events, of which one is its key."""
 
@@ -78,7 +81,8 @@ class Declaration:
     delete (debezium.md B5).
     ``format``, ``merge_on_read`` and ``partition_by`` (source columns) say how the table is kept, see ``Table``;
     ``twins`` are further formats that a copy of it is kept in. ``transform`` is done with its changes first.
-    ``shards`` is a Java regex of source tables whose rows it takes.
+    ``shards`` is a Java regex of source tables whose rows it takes. ``append_only``: no columns identify its rows, of
+    which it has one per change that inserted one, known by CHANGE (debezium.md C1).
     """
 
     table: str
@@ -100,6 +104,7 @@ class Declaration:
     partition_by: tuple[str, ...] = ()
     transform: Transform | None = None
     shards: str = ""
+    append_only: bool = False
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -132,13 +137,14 @@ class Reading:
     """What a source's file says that its records cannot show: topics in ``flattened`` hold rows, whatever their columns
     are called; ``binlog`` (``file_pos``, ``file_pos_row``, ``gtid``) places a change of MySQL's or MariaDB's (Q4). Rows
     of tables that the first of a pair of ``shards`` names, a Java regex, go into the second. ``placeholder`` stands for
-    a value that was not sent (E1).
+    a value that was not sent (E1). ``append_only``: some table has to know which change is which.
     """
 
     flattened: tuple[str, ...] = ()
     binlog: str = "file_pos"
     shards: tuple[tuple[str, str], ...] = ()
     placeholder: str = PLACEHOLDER
+    append_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -269,7 +275,8 @@ class SourceSpec:
     def reading(self) -> Reading:
         """How its records are read."""
         shards = tuple((declared.shards, declared.table) for declared in self.tables if declared.shards)
-        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder)
+        appended = any(declared.append_only for declared in self.tables)
+        return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder, appended)
 
     def home(self, table: str) -> str:
         """The table that takes the rows of a source's table: that of its shards, else its own."""

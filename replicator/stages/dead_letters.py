@@ -14,6 +14,9 @@ from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms.letters import COLUMNS, PLACE
 
+KEYLESS = "no record has a key: declare the columns that identify a row as `keys`, or `append_only: true` if none do"
+"""What to say of a batch in which that is the only thing that is wrong."""
+
 _COUNTED_FROM = 100
 _MOST = 1000
 
@@ -55,8 +58,9 @@ def refuse_too_many(account: Account, share: float) -> None:
     if math.isinf(share):
         return
     if rejected >= _MOST or (rejected >= _COUNTED_FROM and rejected > share * account.read):
+        because = f": {KEYLESS}" if KEYLESS in account.warnings else ""
         raise DeadLetterShare(
-            f"{rejected} of {account.read} records cannot be applied",
+            f"{rejected} of {account.read} records cannot be applied{because}",
             where=account.table,
             mend="The table is as it was. The dead letters say why: mend the declaration or the source, "
             "run again, then `replicator dead-letters retry`: letters of records that could be applied leave.",

@@ -131,8 +131,9 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     key tells the row's, a change tells a row whole, and nobody asks for those between.
     """
     in_key = all({stored_name(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
-    is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or share.declaration.transform)
-    is_apart = any(map(share.any, ("truncates", "has_null_key"))) or share.declaration.has_history
+    told = share.declaration
+    is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or told.transform or told.append_only)
+    is_apart = any(map(share.any, ("truncates", "has_null_key"))) or told.has_history
     keys = sum(group["keys"] for group in share.rows)
     return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
@@ -140,7 +141,8 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
 def _needs(share: Share) -> Needs:
     """What the survey saw in some record of the batch."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    flags = share.any("has_keyless_delete"), share.any("has_key_change")
+    is_keyed = not share.declaration.append_only
+    flags = is_keyed and share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
     return Needs(held, *flags, generated=share.declaration.generated)
 
 

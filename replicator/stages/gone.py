@@ -102,6 +102,7 @@ def impossible(source: SourceSpec, name: str) -> str | None:
         "its records come from objects, whose places are not Kafka's": bool(source.objects),
         "it takes the rows of several tables (`shards`)": bool(told.shards),
         "it keeps events that their outbox has lost": told.outbox is not None and told.outbox.mode != "current",
+        "nothing tells which of its rows a snapshot mentions (`append_only`)": told.append_only,
         "nobody knows when a row of its history ended (`stored_as_scd_type: 2`)": told.has_history,
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

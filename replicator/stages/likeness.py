@@ -30,7 +30,7 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
             yield every
         return
     unlike = F.col("form").isNull()
-    likened = alike.read(records, templates, reading.binlog)
+    likened = alike.read(records, templates, reading)
     with tuning.tallied(likened, {"unlike": unlike}, whole=True) as (told, counts):
         if not counts["unlike"]:
             yield told

@@ -27,6 +27,7 @@ from replicator.stages import (
     horizons,
     ordering,
     origins,
+    overlaps,
     regained,
     schema_change,
     truncates,
@@ -130,6 +131,8 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
         account = replace(account, warnings=(*account.warnings, *told))
         batch = _counted(read, made, truncated, purged)
         account = _settled(account, batch)
+        if not batch.good and set(batch.rejected) == {"key_missing"}:
+            account = replace(account, warnings=(*account.warnings, dead_letters.KEYLESS))
         _must_add_up(share, account, batch.good + batch.truncated.count)
         if account.dead_lettered:
             inside = made.where(F.col("_reject").isNotNull()).select("_reject.*")
@@ -200,8 +203,7 @@ def _settled(account: Account, batch: Batch) -> Account:
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account."""
-    at, spark = share.at, share.spark
-    table = share.target(batch.layout)
+    at, table = share.at, share.target(batch.layout)
     if batch.stored is None and batch.good and share.is_begun:
         raise ReadAnew("its first row came", where=share.table.name)
     if batch.stored is None:
@@ -223,12 +225,10 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         history_table.keep(share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=whole)
         failpoints.hit("silver.history_kept")
     good = good.where(~F.col("_purged")).drop("_purged")
-    if batch.truncated.watermark is not None:
-        good = truncate.survivors(good, batch.truncated.watermark)
-        if batch.stored is not None and batch.truncated.count:
-            gone = truncate.deletes(at.silver.read(spark, table), batch.layout, batch.truncated.watermark).persist()
-            removed = gone.count()
-            good = good.unionByName(gone)
+    good, gone = _standing(share, table, good, batch)
+    for deletes in gone:
+        removed += deletes.persist().count()
+        good = good.unionByName(deletes)
     if batch.good + removed == 0:
         _commit_progress(share)
         applied = 0
@@ -241,6 +241,23 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
     by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
     return done.ignoring("truncate_by_policy", by_policy)
+
+
+def _standing(share: Share, table: Table, good: DataFrame, batch: Batch) -> tuple[DataFrame, list[DataFrame]]:
+    """The changes that no truncate, and no snapshot of an append-only table, supersedes; and deletes of the rows at
+    rest that one of these takes away.
+    """
+    stored = None if batch.stored is None else share.at.silver.read(share.spark, table)
+    gone, mark = [], batch.truncated.watermark
+    if mark is not None:
+        good = truncate.survivors(good, mark)
+        if stored is not None and batch.truncated.count:
+            gone.append(truncate.deletes(stored, batch.layout, mark))
+            stored = truncate.survivors(stored, mark)
+    if share.declaration.append_only and batch.good:
+        met = overlaps.settled(good, stored, batch.layout)
+        return met.changes, [*gone, *([] if met.replaced is None else [met.replaced])]
+    return good, gone
 
 
 def _folded(share: Share, table: Table, good: DataFrame, batch: Batch) -> DataFrame:

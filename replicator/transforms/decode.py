@@ -20,7 +20,7 @@ from replicator.debezium import infer, position
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms import cells, moved_keys
+from replicator.transforms import appended, cells, moved_keys
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import ADDRESS, letter
@@ -102,6 +102,7 @@ def _decode_form(
         *[struct.parsed().alias(struct.name) for struct in structs],
         *([infer.texts(F.col("value"), form.path).alias(cells.RAW)] if cells.raw_columns(form) else []),
         *_parsed_needs(form, needs),
+        *(["happened"] if form.appended else []),
     )
     # numbers are told from a placeholder by their texts
     texts = {f"{struct.name}_text": struct.text(whole=needs.placeholder is not None) for struct in structs}
@@ -116,6 +117,7 @@ def _decode_form(
         *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
         *([F.when(F.col("_seq").isNull(), position.is_told(F.col("value"))).alias("_placed")] if reasons else []),
         *(["_sent"] if needs.generated else []),
+        *(["happened"] if form.appended else []),
         *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
     )
@@ -169,10 +171,9 @@ def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Co
 
 
 def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
-    found = [
-        Struct("_row", "value", form.path, form.fields),
-        Struct("_key", "key", form.key_path, form.key_fields),
-    ]
+    found = [Struct("_row", "value", form.path, form.fields)]
+    if not form.appended:
+        found.append(Struct("_key", "key", form.key_path, form.key_fields))
     if needs.keyless_deletes and not form.is_flat:
         path = (*form.path[:-1], "before")
         found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
@@ -195,7 +196,11 @@ def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
 
 
 def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
-    """Values of keys by a short name: ``_k`` of the record's, ``_b`` of the key in ``before``."""
+    """Values of keys by a short name: ``_k`` of the record's, ``_b`` of the key in ``before``. That of an append-only
+    table is made of the row.
+    """
+    if form.appended:
+        return {}
     keys = {f"_k{i}": cells.of_key("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
     if needs.keyless_deletes and not form.is_flat:
         gone = enumerate(_fields_of_keys(form, layout))
@@ -209,6 +214,8 @@ def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
     """
     form = row.form
     values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
+    if form.appended:
+        return values | {key: appended.identity(row) for key in layout.keys}, appended.problem()
     in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
     known = in_key

@@ -125,7 +125,7 @@ def test_what_records_carry_is_not_drafted() -> None:
         "tables:",
         "  shop.lines: {} # 1 records, which carry their types",
         "  shop.orders: # 1 records",
-        "    # keys: [] # some of them have no key: name the columns that identify a row",
+        "    # keys: [] # some of them have no key: name the columns that identify a row, or: append_only: true",
         "    columns:",
         "      v: bigint",
     ]

@@ -40,12 +40,13 @@ def check(
 
 
 def _findings(source: SourceSpec) -> list[Finding]:
-    from replicator.databases.readiness import asking
+    from replicator.databases.readiness import asking, finding
 
     if source.database is None or source.connector is None:
         what = f"nothing says how the database of {source.name} is asked"
         raise ConfigError(what, mend="Give the source's file a block `database`: kind, host, user, password.")
-    return asking.findings(source.database, source.connector)
+    appended = [declared.table for declared in source.tables if declared.append_only]
+    return finding.with_appended(asking.findings(source.database, source.connector), appended)
 
 
 def _print(found: dict[str, list[Finding]]) -> None:

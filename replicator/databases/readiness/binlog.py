@@ -13,6 +13,7 @@ from replicator.databases.readiness.finding import (
     Finding,
     Rows,
     absent,
+    keyless,
     takes,
     unseen,
 )
@@ -144,10 +145,8 @@ def _tables(tables: list[Mapping[str, Any]]) -> Iterator[Finding]:
         if int(table["key_count"]):
             yield Finding("table", OK, "it has a key", table=name)
         else:
-            fix = f"ALTER TABLE {_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
-            yield Finding(
-                "key", MEND, "no primary key: its records have no key, and rows cannot be told apart", fix, name
-            )
+            said = "no primary key: its records have no key, and rows cannot be told apart"
+            yield keyless(name, _quoted(name), said)
         if table["engine"] not in (None, "InnoDB"):
             fix = f"ALTER TABLE {_quoted(name)} ENGINE = InnoDB;"
             said = f"{table['engine']} has no transactions: a snapshot of it is of no one moment"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from replicator.spec import Connector
@@ -32,6 +32,22 @@ class Finding:
     said: str
     fix: str = ""
     table: str = ""
+
+
+_KEY: Final = "key"
+_KEYLESS = "no primary key: rows cannot be told apart"
+
+
+def keyless(table: str, quoted: str, said: str = _KEYLESS, level: Level = MEND, also: str = "") -> Finding:
+    """Said of a table without a primary key; ``also`` is more of the fix."""
+    ways = "or declare `keys`, or `append_only`, in the source's file"
+    return Finding(_KEY, level, said, f"ALTER TABLE {quoted} ADD PRIMARY KEY (…); -- {ways}{also}", table)
+
+
+def with_appended(found: Iterable[Finding], tables: Collection[str]) -> list[Finding]:
+    """What is found, where these ``tables`` are declared append-only: they need no key."""
+    told = Finding(_KEY, OK, "append-only: a row per insert, known by its place in the log")
+    return [replace(told, table=each.table) if each.what == _KEY and each.table in tables else each for each in found]
 
 
 def unseen(what: str, right: str) -> Finding:

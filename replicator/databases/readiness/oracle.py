@@ -17,6 +17,7 @@ from replicator.databases.readiness.finding import (
     Rows,
     absent,
     double_quoted,
+    keyless,
     only,
     size,
     takes,
@@ -116,8 +117,7 @@ def _tables(tables: list[Mapping[str, Any]], answers: Answers) -> Iterator[Findi
     for table in tables:
         name = table["name"]
         if not int(table["key_count"]):
-            fix = f"ALTER TABLE {double_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
-            yield Finding("key", MEND, "no primary key: rows cannot be told apart", fix, name)
+            yield keyless(name, double_quoted(name))
         if not everywhere and name not in logged:
             fix = f"ALTER TABLE {double_quoted(name)} ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS;"
             yield Finding("supplemental logging", MEND, "an update has changed columns only", fix, name)

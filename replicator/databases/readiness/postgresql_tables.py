@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding
+from replicator.databases.readiness.finding import ADVICE, MEND, OK, Finding, keyless
 from replicator.databases.readiness.finding import double_quoted as quoted
 from replicator.spec import Connector
 
@@ -63,11 +63,10 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
     name, key, identity = table["name"], table["key"], table["identity"]
     full = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY FULL;"
     if not key and identity != "i":
-        fix = f"ALTER TABLE {quoted(name)} ADD PRIMARY KEY (…); -- or declare keys in the source's file, and: {full}"
         said = "no primary key: rows cannot be told apart" + (
             "" if identity == "f" else ", and UPDATE and DELETE fail or are not sent"
         )
-        yield Finding("key", ADVICE if identity == "f" else MEND, said, fix, name)
+        yield keyless(name, quoted(name), said, ADVICE if identity == "f" else MEND, f", and: {full}")
     elif identity == "n":
         fix = f"ALTER TABLE {quoted(name)} REPLICA IDENTITY DEFAULT; -- or FULL"
         yield Finding("replica identity", MEND, "NOTHING: no update and no delete is sent", fix, name)

@@ -16,6 +16,7 @@ from replicator.databases.readiness.finding import (
     Finding,
     Rows,
     absent,
+    keyless,
     only,
     takes,
     unseen,
@@ -133,8 +134,7 @@ def _tables(
     for table in tables:
         name, own = table["name"], [row for row in instances if row["name"] == table["name"]]
         if not table["keyed"]:
-            fix = f"ALTER TABLE {_quoted(name)} ADD PRIMARY KEY (…); -- or declare `keys` in the source's file"
-            yield Finding("key", MEND, "no primary key: rows cannot be told apart", fix, name)
+            yield keyless(name, _quoted(name))
         if not table["tracked"]:
             fix = _enable_table(database, table)
             yield Finding("CDC", MEND, "CDC of the table is off: it is not captured", fix, name)

@@ -80,12 +80,13 @@ class _Seen:
 
 def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
     """Every table of silver that one table of the source stands behind: those of outbox events hold something else,
-    those of shards have several.
+    those of shards have several, and of append-only ones nothing tells which row is which.
     """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
     every = sorted(names.decode_table(folder) for folder in folders)
     told = {name: at.source.declaration(name) for name in every}
-    behind = [name for name in every if told[name].outbox is None and not told[name].shards]
+    kept = {name: each for name, each in told.items() if each.outbox is None and not each.append_only}
+    behind = [name for name in every if name in kept and not kept[name].shards]
     return [_comparison(_Place(at, name, database)) for name in behind]
 
 

@@ -1,0 +1,90 @@
+"""Rows that no columns identify: which change inserted each, and which rows a later snapshot has read anew
+(debezium.md C1, D4).
+
+The key of such a row (``spec.CHANGE``) is one text: ``c`` or ``r``, the epoch, the place at which the source says that
+it happened, what tells rows of one place apart, and the MD5 of the row. So a change is the same row whenever it is sent
+again, from wherever, and equal rows of two changes are two. Rows of a snapshot all happened at one place: the clock
+of the table's scan tells scans apart (D3), and the place in Kafka the rows of one.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import expressions, names
+from replicator.debezium import position
+from replicator.transforms.cells import Cells
+
+STREAMED, READ = "c", "r"
+_EPOCH, _DIGITS, _CONTENT = len(position.FIRST_EPOCH), 16, 32
+PLACED = _EPOCH + position.POSITION
+"""Characters of epoch and place."""
+
+SCANNED = PLACED + _DIGITS
+"""Characters of epoch, place and the clock of a scan."""
+
+
+def identity(row: Cells) -> Column:
+    """The key of a decoded record that inserts a row: ``c`` or ``r``, with ``happened`` (``position.happened``).
+
+    The row's part is of the columns that are not NULL, by name, as its own record has them: not their order, and not a
+    column that was added later, make it another row.
+    """
+    by_name = sorted((field.name, at) for at, field in enumerate(row.form.fields))
+    values = expressions.struct({name: row.value(at) for name, at in by_name}) if by_name else F.struct()
+    epoch, place = F.substring("_seq", 1, _EPOCH), F.substring("happened", 1, position.POSITION)
+    scan = F.concat(_hex(F.coalesce("_source_ts_ms", F.lit(0))), _hex("partition"), _hex("offset"))
+    apart = F.substring("happened", position.POSITION + 1, position.POSITION)
+    return F.concat(
+        F.when(F.col("op") == READ, READ).otherwise(STREAMED),
+        epoch,
+        place,
+        F.when(F.col("op") == READ, scan).otherwise(apart),
+        F.md5(F.to_json(values)),
+    )
+
+
+def problem() -> Column:
+    """Why a record is no row of such a table; NULL where it is one. Without a ``_seq`` another reason is told."""
+    unknown = F.col("happened").isNull() & F.col("_seq").isNotNull()
+    return F.when(F.col("op").isin("u", "d"), "append_only").when(unknown, "place_missing")
+
+
+def scan(key: Column) -> Column:
+    """Which scan a key of a snapshot row is of: greater is later."""
+    return F.substring(key, 2, SCANNED)
+
+
+def scans(keys: DataFrame) -> DataFrame:
+    """``content STRING, scan STRING``: of each content that a snapshot row among these ``key`` has, the latest scan."""
+    read = keys.where(F.col("key").startswith(READ))
+    return read.groupBy(_content("key").alias("content")).agg(F.max(scan(F.col("key"))).alias("scan"))
+
+
+def among(rows: DataFrame, key: str, contents: DataFrame) -> DataFrame:
+    """The rows whose content is one of ``contents`` (column ``content``)."""
+    return rows.join(contents, _content(names.spark(key)) == contents["content"], how="left_semi")
+
+
+def contents(rows: DataFrame, key: str) -> DataFrame:
+    """``content STRING`` of rows, each once."""
+    return rows.select(_content(names.spark(key)).alias("content")).distinct()
+
+
+def covered(rows: DataFrame, key: str, latest: DataFrame, *, how: str) -> DataFrame:
+    """Rows that a later scan has read again, with ``left_semi``, or the others, with ``left_anti``: streamed ones below
+    the place of the latest scan (:func:`scans`) that has the same content, and those of an earlier scan.
+    """
+    own = F.col(names.spark(key))
+    below = F.substring(own, 2, PLACED) < F.substring(latest["scan"], 1, PLACED)
+    earlier = F.when(own.startswith(READ), scan(own) < latest["scan"]).otherwise(below)
+    return rows.join(latest, (_content(names.spark(key)) == latest["content"]) & earlier, how=how)
+
+
+def _content(column: str) -> Column:
+    return F.substring(column, -_CONTENT, _CONTENT)
+
+
+def _hex(number: str | Column) -> Column:
+    return F.lpad(F.lower(F.hex(number)), _DIGITS, "0")

@@ -1,0 +1,201 @@
+"""Append-only tables: rows that no columns identify, one per change that inserted one (debezium.md C1, D4)."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.spec import Column, Declaration, Outbox, SourceSpec, Transform
+from replicator.stages import silver
+from replicator.stages.refinement import Refinement
+from replicator.transforms.live import live
+from tests.builders import Record, bronze, envelope, record
+from tests.unit.test_silver_stage import Silver
+
+pytestmark = pytest.mark.spark
+
+LOG, TABLE = "s.shop.log", "shop.log"
+
+
+def log_of(exact: Any, folder: Path, **declared: Any) -> Silver:
+    told = Declaration(TABLE, (Column("a", "int"), Column("b", "string")), append_only=True)
+    memory, source = MemoryFormat(), SourceSpec("s", ".*", tables=(replace(told, **declared),))
+    return Silver(exact, Refinement(source, memory, memory, MemoryControl(), Lake(str(folder))))
+
+
+@pytest.fixture
+def log(exact: Any, tmp_path: Path) -> Silver:
+    return log_of(exact, tmp_path)
+
+
+def sent(offset: int, op: str, a: int | None, pos: int, **more: Any) -> Record:
+    """A change of the table (a, b), whose records have no key."""
+    after = None if a is None else {"a": a, "b": "x"}
+    return record(LOG, offset, None, envelope(op, after, pos=pos, table=TABLE, **{"ts_ms": 10 * pos, **more}))
+
+
+def read(offset: int, a: int, pos: int, clock: int, **more: Any) -> Record:
+    """A row of a snapshot taken at ``pos``, of a scan that began at ``clock``."""
+    return sent(offset, "r", a, pos, ts_ms=clock, snapshot="true", **more)
+
+
+def rows(log: Silver) -> list[int]:
+    """Column ``a`` of every row that users see."""
+    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
+    return sorted(row["a"] for row in table.collect())
+
+
+def keys(log: Silver) -> set[str]:
+    """The keys of these rows."""
+    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
+    return {row["_change"] for row in table.collect()}
+
+
+def test_equal_rows_of_two_changes_are_two_and_a_change_sent_again_is_one(log: Silver) -> None:
+    """C1, J1: by the place in the binlog and the row of its event; never by the offset, never by the values."""
+    log.take(sent(0, "c", 1, 10), sent(1, "c", 1, 10, row=1), sent(2, "c", 1, 20))
+    log.take(sent(3, "c", 1, 10, row=1), sent(4, "c", 1, 20), sent(5, "c", 2, 30), sent(6, "c", 2, 30))
+    assert rows(log) == [1, 1, 1, 2]
+
+
+def test_rows_at_one_place_are_apart_by_their_values(log: Silver) -> None:
+    """In a compressed transaction all events have one place, and their rows are counted anew (Q4)."""
+    log.take(sent(0, "c", 1, 10), sent(1, "c", 2, 10))
+    assert rows(log) == [1, 2]
+
+
+def test_a_record_of_postgresql_is_known_by_its_lsn(exact: Any, tmp_path: Path) -> None:
+    """Q12: the commit before it, with which its position begins, may be told otherwise after a restart."""
+    log = log_of(exact, tmp_path)
+
+    def streamed(offset: int, commit: str | None, lsn: int) -> Record:
+        told = {"connector": "postgresql", "schema": "shop", "lsn": lsn, "file": None, "row": None}
+        last = "null" if commit is None else f'"{commit}"'
+        return sent(offset, "c", 1, 0, **told, sequence=f'[{last},"{lsn}"]')
+
+    log.take(streamed(0, "100", 110), streamed(1, "100", 120))
+    log.take(streamed(2, None, 110), streamed(3, "90", 120), streamed(4, "120", 130))
+    assert rows(log) == [1, 1, 1]
+
+
+WORLD = (
+    *[read(at, a, 100, 1000) for at, a in enumerate((1, 1, 2))],
+    sent(3, "c", 2, 90),
+    sent(4, "c", 5, 95),
+    sent(5, "c", 1, 150),
+    sent(6, "c", 3, 160),
+    sent(7, "c", 1, 150),
+    sent(8, "c", 3, 160),
+    *[read(at, a, 200, 2000) for at, a in enumerate((1, 1, 1, 2), 9)],
+    *[read(at, a, 200, 3000) for at, a in enumerate((1, 1, 1, 2, 3), 13)],
+    sent(18, "c", 3, 250),
+    sent(19, "c", 4, 260),
+    sent(20, "c", 3, 250),
+)
+"""A snapshot; what it has read and what it has not, told again from before it; two changes and the same again; a
+snapshot that broke off and was begun anew at the same place; what came after it.
+"""
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_any_order_and_cut_ends_in_the_same_rows(log: Silver, seed: int | None) -> None:
+    """P1, P2, D4: of each content the last snapshot that has it says how many there were, and what came later is added;
+    what it has not stays, and no row is counted both as read and as streamed.
+    """
+    records = list(WORLD)
+    if seed is not None:
+        chance = random.Random(seed)
+        chance.shuffle(records)
+        cuts = sorted(chance.sample(range(1, len(records)), 3))
+        for start, end in zip([0, *cuts], [*cuts, None], strict=True):
+            log.take(*records[start:end])
+    else:
+        log.take(*records)
+    assert rows(log) == [1, 1, 1, 2, 3, 3, 4, 5]
+    assert [key[0] for key in sorted(keys(log))] == ["c"] * 3 + ["r"] * 5
+
+
+def test_updates_and_deletes_are_dead_letters_of_their_own(log: Silver) -> None:
+    """C1, R3: no row can be found for them, and nothing is silent; the rows stay, and the NULL behind a delete says
+    nothing (measured Z2.6).
+    """
+    image = {"a": 1, "b": "x"}
+    account = log.take(
+        sent(0, "c", 1, 10),
+        record(LOG, 1, None, envelope("u", {"a": 2, "b": "x"}, image, pos=20, table=TABLE)),
+        record(LOG, 2, None, envelope("d", None, image, pos=30, table=TABLE)),
+        record(LOG, 3, None, None),
+    )["s/shop.log"]
+    assert log.reasons() == {1: "append_only", 2: "append_only"}
+    assert (rows(log), account.applied, account.ignored) == ([1], 1, {"tombstone": 1})
+
+
+def test_a_log_ignores_them_where_that_is_declared(exact: Any, tmp_path: Path) -> None:
+    """I4: with `outbox: log` beside it updates and deletes are ignored by rule, and counted."""
+    log = log_of(exact, tmp_path, outbox=Outbox("log"))
+    account = log.take(sent(0, "c", 1, 10), sent(1, "u", 2, 20), sent(2, "d", None, 30))["s/shop.log"]
+    assert (rows(log), account.ignored) == ([1], {"outbox_update": 1, "outbox_delete": 1})
+
+
+def test_a_truncate_empties_it(log: Silver) -> None:
+    """T1, T2: what stands before it is gone, also when it is sent again; what stands behind it is not."""
+    log.take(sent(0, "c", 1, 10), sent(1, "c", 2, 40))
+    log.take(sent(2, "t", None, 30), sent(3, "c", 1, 10), sent(4, "c", 3, 50))
+    assert rows(log) == [2, 3]
+
+
+def test_what_does_not_say_where_it_happened_is_a_dead_letter(exact: Any, tmp_path: Path) -> None:
+    """A flattened row without a place could not be told from the same row sent again."""
+    log = log_of(exact, tmp_path, deletes="rewrite")
+    marks = {"__op": "c", "__deleted": "false"}
+    placed = {"__source_file": "binlog.000001", "__source_pos": 10, "__source_row": 0}
+    log.take(
+        record(LOG, 0, None, {"a": 1, "b": "x", **marks}),
+        record(LOG, 1, None, {"a": 2, "b": "x", **marks, **placed}),
+        record(LOG, 2, None, {"a": 2, "b": "x", **marks, **placed}),
+    )
+    assert (rows(log), log.reasons()) == ([2], {0: "place_missing"})
+
+
+def test_a_key_of_kafka_is_not_asked(log: Silver) -> None:
+    """Declared so, a table with keys has a row per insert, too, also where the newest record of a key would do."""
+    again = [replace(sent(at, "c", 7, 10 * at), key='{"a":7}') for at in range(6)]
+    log.take(*again[:3])
+    log.take(*again[3:])
+    assert rows(log) == [7] * 6
+
+
+def test_columns_that_come_later_make_no_other_row(log: Silver) -> None:
+    """G3: a column that is NULL is none, and their order does not matter; a filter and a new name hold as elsewhere."""
+    wide = envelope("c", {"c": None, "b": "x", "a": 1}, pos=10, table=TABLE)
+    log.take(sent(0, "c", 1, 10))
+    log.take(record(LOG, 1, None, wide), record(LOG, 2, None, envelope("c", {"a": 1, "c": "y"}, pos=20, table=TABLE)))
+    assert rows(log) == [1, 1]
+    stored = log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE))
+    assert "c" in stored.columns
+
+
+def test_a_transform_changes_the_rows_and_not_what_tells_them_apart(exact: Any, tmp_path: Path) -> None:
+    """Rows that are equal behind it are as many as before it."""
+    log = log_of(exact, tmp_path, transform=Transform(where="a < 9", column_list=("b",), rename=(("b", "a"),)))
+    log.take(sent(0, "c", 1, 10), sent(1, "c", 2, 10), sent(2, "c", 9, 20))
+    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
+    assert [row["a"] for row in table.collect()] == ["x", "x"]
+
+
+def test_a_column_with_the_name_of_the_key_stops_the_table(log: Silver) -> None:
+    """It is not overwritten silently: the table stops with a word on how to mend it."""
+    log.at.bronze.append(
+        bronze(log.spark, [record(LOG, 0, None, envelope("c", {"_change": 1}, pos=10, table=TABLE))]),
+        log.at.lake.bronze("s"),
+        None,
+    )
+    [account] = silver.refine(log.spark, log.at)
+    assert "ReplaceField" in str(account.error)

@@ -1,0 +1,57 @@
+"""What may be declared of an append-only table, and what is said of one where nothing has been read yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator import sourcefile
+from replicator.databases.readiness.finding import keyless, with_appended
+from replicator.errors import ConfigError
+from replicator.spec import Declaration, SourceSpec
+from replicator.stages import gone
+
+
+def declared(folder: Path, table: str, source: str = "name: shop\n") -> tuple[Declaration, ...]:
+    file = folder / "declared.yaml"
+    file.write_text(f"{source}tables:\n  shop.log: {{append_only: true{table}}}\n", encoding="utf-8")
+    return sourcefile.template(file).tables
+
+
+def test_a_table_is_declared_append_only(tmp_path: Path) -> None:
+    """In a source's file and in a --declare file; updates and deletes may be ignored beside it."""
+    assert [told.append_only for told in declared(tmp_path, "")] == [True]
+    assert [told.append_only for told in declared(tmp_path, ", outbox: log, columns: {a: int}", "")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("table", "source", "said"),
+    [
+        (", keys: [a]", "", "append_only and keys do not go together"),
+        (", stored_as_scd_type: 2", "", "append_only and stored_as_scd_type: 2 do not go together"),
+        (", shards: 'shop.log_.*', shard_column: s, truncate: ignore", "", "append_only and shards"),
+        (", compacted_topic: true", "", "append_only and compacted_topic"),
+        (", outbox: current", "", "append_only and outbox"),
+        ("", "name: shop\ncompacted_topic: true\n", "append_only and compacted_topic"),
+        ("", "name: shop\noutbox: router\n", "append_only and outbox"),
+        (", columns: {_change: int}", "", "has a column _change of its own"),
+    ],
+)
+def test_what_it_cannot_be_as_well_is_refused(tmp_path: Path, table: str, source: str, said: str) -> None:
+    """Each with the key and the reason, where the file is read."""
+    with pytest.raises(ConfigError, match=said):
+        declared(tmp_path, table, source)
+
+
+def test_a_source_is_ready_where_a_table_without_a_key_is_declared_so() -> None:
+    """C1: what is declared append-only needs no key; of the others both ways out are named."""
+    found = with_appended([keyless("shop.log", "shop.log"), keyless("shop.other", "shop.other")], ["shop.log"])
+    assert [(each.level, each.table) for each in found] == [("ok", "shop.log"), ("mend", "shop.other")]
+    assert "`keys`, or `append_only`" in found[1].fix
+
+
+def test_a_snapshot_does_not_say_which_of_its_rows_are_gone() -> None:
+    """D7: nothing is removed for want of being mentioned."""
+    source = SourceSpec("shop", ".*", tables=(Declaration("shop.log", append_only=True),))
+    assert "append_only" in (gone.impossible(source, "shop.log") or "")
