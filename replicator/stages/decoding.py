@@ -142,7 +142,7 @@ def _needs(share: Share) -> Needs:
     """What the survey saw in some record of the batch."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
-    flags = is_keyed and share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
+    flags = share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
     return Needs(held, *flags, generated=share.declaration.generated)
 
 

@@ -174,7 +174,7 @@ def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
     found = [Struct("_row", "value", form.path, form.fields)]
     if not form.appended:
         found.append(Struct("_key", "key", form.key_path, form.key_fields))
-    if needs.keyless_deletes and not form.is_flat:
+    if needs.keyless_deletes and not (form.is_flat or form.appended):
         path = (*form.path[:-1], "before")
         found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
     if needs.key_changes:
