@@ -19,7 +19,6 @@ from replicator.debezium import envelope, position, template
 from replicator.debezium.infer import slices
 from replicator.debezium.template import BETWEEN, CAPTURED, CONSTANT, MATCHED, SEPARATOR, Template
 from replicator.debezium.unavailable import Placeholder
-from replicator.spec import Reading
 
 _TOLD, _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_told", "_parts", "_facts", "_source", "_numbers", "_op"
 _LONGEST = 8 << 20
@@ -109,7 +108,7 @@ def _example(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: record[name] for name in EXAMPLE}, "value": value}
 
 
-def read(records: DataFrame, templates: Sequence[Known], reading: Reading = envelope.AS_THEY_LOOK) -> DataFrame:
+def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
     say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): the rest of
     an envelope, most of its text, would only take memory (decision 0059). The names of its columns are NULL, and
@@ -129,26 +128,23 @@ def read(records: DataFrame, templates: Sequence[Known], reading: Reading = enve
         _numbers(parts).alias(_NUMBERS),
         parts.get("op", F.lit(None).cast("string")).alias(_OP),
     )
-    return taken.select(*records.columns, *_said(reading))
+    return taken.select(*records.columns, *_said(binlog))
 
 
-def _said(reading: Reading) -> list[Column]:
+def _said(binlog: str) -> list[Column]:
     source, op = F.col(_SOURCE), F.col(_OP)
     is_row, is_snapshot = op.isNotNull(), F.coalesce(op == "r", F.lit(False))
-    own = position.position(source, is_snapshot, reading.binlog, F.col(_NUMBERS))
-    happened = position.happened(source, own, is_snapshot, F.col(_NUMBERS)) if reading.append_only else F.lit(None)
     told = {
         "op": F.coalesce(op, F.lit("u")),
         "source_ts_ms": source["ts_ms"],
         "is_snapshot": is_snapshot,
-        "position": own,
-        "stream": F.when(is_row, position.stream(source, reading.binlog)),
+        "position": position.position(source, is_snapshot, binlog, F.col(_NUMBERS)),
+        "stream": F.when(is_row, position.stream(source, binlog)),
         "transaction": source["txId"],
-        "happened": happened.cast("string"),
         **{name: F.col(_FACTS)[name] for name in _SHARED},
         "rewritten": F.lit(False),
         "told": F.lit(True),
-        **dict.fromkeys(("shape", "reason"), F.lit(None).cast("string")),
+        **dict.fromkeys(("shape", "reason", "happened"), F.lit(None).cast("string")),
         **dict.fromkeys(("key_names", "row_names"), F.lit(None).cast("array<string>")),
     }
     return [told[name].alias(name) for name in (*envelope.SAID, "reason")]

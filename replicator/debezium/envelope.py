@@ -49,12 +49,12 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
     where they need not), ``transaction`` (the source's id of it, where it says one), ``happened`` (see
-    ``position.happened``; NULL where no table of the source is append-only), ``flat``, ``wrapped``,
-    ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of one form are
-    decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the topic has no
-    envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held`` (some value of
-    it may be the placeholder, E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly always) and
-    ``told`` (FALSE: by its own words, and not by those of others like it, see ``alike.read``).
+    ``position.happened``, with ``_sent`` behind it; NULL where no table of the source is append-only), ``flat``,
+    ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of
+    one form are decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the
+    topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held``
+    (some value of it may be the placeholder, E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly
+    always) and ``told`` (FALSE: by its own words, and not by those of others like it, see ``alike.read``).
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog
@@ -233,7 +233,7 @@ def _forms(append_only: bool) -> tuple[Column, ...]:
     form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
     told = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
-    happened = position.happened(*told) if append_only else F.lit(None).cast("string")
+    happened = F.concat(position.happened(*told), _sent()) if append_only else F.lit(None).cast("string")
     bare = (F.col("flat") & ~marked).alias("bare")
     return form.alias("form"), bare, _shape().alias("shape"), happened.alias("happened")
 
@@ -246,6 +246,15 @@ def _judgements(flattened: tuple[str, ...]) -> tuple[Column, ...]:
     # without the looked-up document an update of MongoDB's says only what changed (K2)
     is_part = (F.col("shape") == MONGODB) & (F.col("op") == "u") & F.col("_row_text").isNull()
     return rule.alias("rule"), F.coalesce(_reason(), F.when(is_part, "mongodb_partial_update")).alias("reason")
+
+
+def _sent() -> Column:
+    """Of a row of a snapshot the connector's clock in nanoseconds, as digits, which tells equal rows apart and is the
+    same in a record that a producer sends twice; '' where it is not told (A4), and of everything else.
+    """
+    told = F.coalesce(F.get_json_object("value", "$.payload.ts_ns"), F.get_json_object("value", "$.ts_ns"))
+    is_clock = F.col("is_snapshot") & ~F.col("flat") & told.rlike("^[0-9]{19}$")
+    return F.when(is_clock, told).otherwise("")
 
 
 def _shape() -> Column:

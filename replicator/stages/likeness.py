@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator import gateway
 from replicator.debezium import alike, envelope
+from replicator.debezium.alike import Known
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import changes
@@ -24,19 +25,25 @@ _TOPICS, _RECORDS = 12, 200
 @contextmanager
 def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> Iterator[DataFrame]:
     """Bronze records as ``envelope.read`` describes them, kept for the time of the block."""
-    reading, templates = at.source.reading, at.templates.of(topics)
+    reading, templates = at.source.reading, _templates(at, topics)
     if not templates:
         with tuning.kept(envelope.read(records, reading), whole=True) as every:
             yield every
         return
     unlike = F.col("form").isNull()
-    likened = alike.read(records, templates, reading)
+    likened = alike.read(records, templates, reading.binlog)
     with tuning.tallied(likened, {"unlike": unlike}, whole=True) as (told, counts):
         if not counts["unlike"]:
             yield told
             return
         with tuning.kept(envelope.read(told.where(unlike).select(*records.columns), reading), whole=True) as others:
             yield told.where(~unlike).unionByName(others)
+
+
+def _templates(at: Refinement, topics: Collection[str]) -> list[Known]:
+    """Those of tables that ask of a record only what a template tells: not where its change happened."""
+    known = at.templates.of(topics)
+    return [each for each in known if not at.source.declaration(each.facts["table"] or "").append_only]
 
 
 def exampled(at: Refinement, groups: Iterable[Row]) -> list[Row]:

@@ -3,8 +3,9 @@
 
 The key of such a row (``spec.CHANGE``) is one text: ``c`` or ``r``, the epoch, the place at which the source says that
 it happened, what tells rows of one place apart, and the MD5 of the row. So a change is the same row whenever it is sent
-again, from wherever, and equal rows of two changes are two. Rows of a snapshot all happened at one place: the clock
-of the table's scan tells scans apart (D3), and the place in Kafka the rows of one.
+again, from wherever, and equal rows of two changes are two. Rows of a snapshot all happened at one place: the clock of
+the table's scan tells scans apart (D3), and the connector's clock the rows of one; where an older Debezium does not
+tell that, their place in Kafka.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from pyspark.sql import functions as F
 
 from replicator import expressions, names
 from replicator.debezium import position
+from replicator.debezium.logical import spark_type
 from replicator.transforms.cells import Cells
+from replicator.transforms.shown import JSON
 
 STREAMED, READ = "c", "r"
 _EPOCH, _DIGITS, _CONTENT = len(position.FIRST_EPOCH), 16, 32
+_JSON = {**JSON, "ignoreNullFields": "true"}
+
 PLACED = _EPOCH + position.POSITION
 """Characters of epoch and place."""
 
@@ -31,17 +36,18 @@ def identity(row: Cells) -> Column:
     The row's part is of the columns that are not NULL, by name, as its own record has them: not their order, and not a
     column that was added later, make it another row.
     """
-    by_name = sorted((field.name, at) for at, field in enumerate(row.form.fields))
-    values = expressions.struct({name: row.value(at) for name, at in by_name}) if by_name else F.struct()
+    told = {field.name: _whole(row.value(at), spark_type(field.logical)) for at, field in enumerate(row.form.fields)}
+    values = expressions.struct(dict(sorted(told.items()))) if told else F.struct()
     epoch, place = F.substring("_seq", 1, _EPOCH), F.substring("happened", 1, position.POSITION)
-    scan = F.concat(_hex(F.coalesce("_source_ts_ms", F.lit(0))), _hex("partition"), _hex("offset"))
     apart = F.substring("happened", position.POSITION + 1, position.POSITION)
+    row_of_scan = F.when(apart != "", apart).otherwise(F.concat(_hex("partition"), _hex("offset")))
+    scan = F.concat(_hex(F.coalesce("_source_ts_ms", F.lit(0))), row_of_scan)
     return F.concat(
         F.when(F.col("op") == READ, READ).otherwise(STREAMED),
         epoch,
         place,
         F.when(F.col("op") == READ, scan).otherwise(apart),
-        F.md5(F.to_json(values)),
+        F.md5(F.to_json(values, _JSON)),
     )
 
 
@@ -80,6 +86,11 @@ def covered(rows: DataFrame, key: str, latest: DataFrame, *, how: str) -> DataFr
     below = F.substring(own, 2, PLACED) < F.substring(latest["scan"], 1, PLACED)
     earlier = F.when(own.startswith(READ), scan(own) < latest["scan"]).otherwise(below)
     return rows.join(latest, (_content(names.spark(key)) == latest["content"]) & earlier, how=how)
+
+
+def _whole(value: Column, kind: str) -> Column:
+    """A value of which JSON tells everything: it has no era."""
+    return value.cast("string") if kind.startswith(("date", "timestamp")) else value
 
 
 def _content(column: str) -> Column:

@@ -85,6 +85,15 @@ def test_equal_rows_of_two_changes_are_two_and_a_change_sent_again_is_one(log: S
     assert rows(log) == [1, 1, 1, 2, 3]
 
 
+def test_rows_are_apart_by_their_microseconds(exact: Any, tmp_path: Path) -> None:
+    """Rows of a COPY have one place; nothing of a value is cut off before they are compared."""
+    log = log_of(exact, tmp_path, columns=(Column("a", "int"), Column("t", "micro_timestamp")))
+    times = (1_700_000_000_000_001, 1_700_000_000_000_002, 1_700_000_000_000_001)
+    told = [envelope("c", {"a": 1, "t": time}, pos=10, table=TABLE) for time in times]
+    log.take(*[record(LOG, at, None, each) for at, each in enumerate(told)])
+    assert rows(log) == [1, 1]
+
+
 def test_a_record_of_postgresql_is_known_by_its_lsn(exact: Any, tmp_path: Path) -> None:
     """Q12: the commit before it, with which its position begins, may be told otherwise after a restart."""
     log = log_of(exact, tmp_path)

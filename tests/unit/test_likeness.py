@@ -46,7 +46,7 @@ def described(spark: SparkSession, known: Refinement, records: list[Record]) -> 
     with likeness.described(known, bronze(spark, records), [TOPIC]) as found:
         rows = [row.asDict() for row in found.drop("headers").orderBy("offset").collect()]
         templates = known.templates.of([TOPIC])
-        unlike = alike.read(bronze(spark, records), templates).where("form IS NULL").count()
+        unlike = alike.read(bronze(spark, records), templates, "file_pos").where("form IS NULL").count()
     return rows, unlike
 
 
@@ -170,7 +170,7 @@ def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_sta
     templates = alike.Templates()
     templates.learn([row.asDict() for row in said.collect()], Placeholder())
     assert len(templates.of([TOPIC])) == 2
-    told = alike.read(bronze(exact, records), templates.of([TOPIC]))
+    told = alike.read(bronze(exact, records), templates.of([TOPIC]), "file_pos")
     assert told.where("form IS NULL").count() == 0
 
 
