@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replicator import names, registry, targets
 from replicator.errors import ConfigError
@@ -76,10 +76,13 @@ def pipeline(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -
 
 def reader(source: SourceSpec, max_offsets: int | None = None) -> Source:
     """A source's topics in Kafka."""
-    made: Source = registry.load("source", "kafka")(
-        source.bootstrap_servers, source.topics, source.options, max_offsets
-    )
+    made: Source = _kafka(source, max_offsets)
     return made
+
+
+def _kafka(source: SourceSpec, max_offsets: int | None = None) -> Any:
+    """The same as all that it is: more is asked of it than of other sources."""
+    return registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options, max_offsets)
 
 
 def offer(spark: SparkSession, settings: Settings, fence: Fence = UNFENCED) -> Offer | None:
@@ -127,9 +130,10 @@ def topic(spark: SparkSession, source: SourceSpec) -> Iterator[Told]:
     """What is in the topics of a source now, as tables, for the time of the block."""
     from replicator.stages import topic as stage  # noqa: PLC0415 - where a topic is asked
 
-    reader = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
     nowhere, control = registry.load("format", "memory")(), registry.load("control", "memory")()
-    with stage.told(spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), reader.present) as told:
+    with stage.told(
+        spark, Refinement(source, nowhere, nowhere, control, Lake("memory")), _kafka(source).present
+    ) as told:
         yield told
 
 
@@ -202,7 +206,7 @@ def streamed(settings: Settings, source: str) -> SourceSpec:
 
 def stopped(spark: SparkSession, settings: Settings, source: SourceSpec, fence: Fence = UNFENCED) -> Stopped:
     """A source whose checkpoint is to be made anew."""
-    kafka = registry.load("source", "kafka")(source.bootstrap_servers, source.topics, source.options)
+    kafka = _kafka(source)
     at = Ingestion(source.name, kafka, _delta(fence), Lake(settings.lake.root), spec=source)
     return Stopped(at, kafka, tables(settings, fence), _control(spark, fence), fence)
 

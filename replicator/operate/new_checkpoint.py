@@ -17,7 +17,6 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint, failpoints, names
-from replicator.checkpoint import Ends
 from replicator.errors import (
     BronzeReplaced,
     CheckpointBehindTable,
@@ -60,6 +59,11 @@ class Plan:
     number: int
     starts: tuple[Start, ...]
     unaccepted: tuple[Gap, ...]
+
+    @property
+    def begins(self) -> Mapping[Place, int]:
+        """Where each partition goes on."""
+        return {(each.topic, each.partition): each.start for each in self.starts}
 
     def refuse_gaps(self) -> None:
         """Raises OffsetsLost where there are some."""
@@ -111,7 +115,7 @@ def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool 
     _note(of, plan, now)
     failpoints.hit("checkpoint.gaps_noted")
     of.fence.check()
-    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, _ends(plan.starts))
+    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, checkpoint.by_topic(plan.begins))
     return aside if was_there else None
 
 
@@ -119,7 +123,7 @@ def _note(of: Stopped, plan: Plan, now: datetime) -> None:
     since, by = now.isoformat(timespec="seconds"), str(here())
     new = [replace(gap, since=since, by=by) for gap in plan.unaccepted]
     known = of.known
-    every = gaps.after(known, {(each.topic, each.partition): each.start for each in plan.starts}, new)
+    every = gaps.after(known, plan.begins, new)
     if every != known:
         of.control.put(of.at.lake.gaps(of.at.source), gaps.value(every))
 
@@ -157,10 +161,3 @@ def _seen(spark: SparkSession, at: Ingestion) -> dict[Place, int]:
     except (BronzeReplaced, CheckpointBehindTable, CheckpointDamaged):
         return {}
     return {(topic, int(partition)): end for topic, found in reached.items() for partition, end in found.items()}
-
-
-def _ends(found: tuple[Start, ...]) -> Ends:
-    ends: dict[str, dict[str, int]] = {}
-    for each in found:
-        ends.setdefault(each.topic, {})[str(each.partition)] = each.start
-    return ends

@@ -126,7 +126,7 @@ class KafkaSource:
         """
         if not topics:
             return {}
-        ends, found = held.ends(topics), dict[str, dict[str, int]]()
+        ends, found = held.ends(topics), dict[tuple[str, int], int]()
         for (topic, partition), first in sorted(self._offsets(spark, "earliest").items()):
             if topic not in topics:
                 continue
@@ -137,8 +137,8 @@ class KafkaSource:
                     where=self.bootstrap_servers,
                     mend=OffsetsLost.MEND,
                 )
-            found.setdefault(topic, {})[str(partition)] = read
-        return {topic: starts for topic, starts in found.items() if any(starts.values())}
+            found[topic, partition] = read
+        return {topic: starts for topic, starts in checkpoints.by_topic(found).items() if any(starts.values())}
 
     def _refuse_recreated(self, ids: Mapping[str, str], held: Held) -> None:
         known = held.ids()

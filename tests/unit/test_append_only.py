@@ -64,16 +64,19 @@ def read(offset: int, a: int, pos: int, clock: int, **more: Any) -> Record:
     return sent(offset, "r", a, pos, ts_ms=clock, snapshot="true", **more)
 
 
+def seen(log: Silver) -> list[Any]:
+    """The rows that users see."""
+    return live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE))).collect()
+
+
 def rows(log: Silver) -> list[int]:
-    """Column ``a`` of every row that users see."""
-    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
-    return sorted(row["a"] for row in table.collect())
+    """Column ``a`` of each of them."""
+    return sorted(row["a"] for row in seen(log))
 
 
 def keys(log: Silver) -> set[str]:
-    """The keys of these rows."""
-    table = live(log.at.silver.read(log.spark, log.at.lake.silver("s", TABLE)))
-    return {row["_change"] for row in table.collect()}
+    """Their keys."""
+    return {row["_change"] for row in seen(log)}
 
 
 def test_equal_rows_of_two_changes_are_two_and_a_change_sent_again_is_one(log: Silver) -> None:
