@@ -187,9 +187,11 @@ def marks(spark: SparkSession, settings: Settings) -> Marks:
 
 
 def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = UNFENCED) -> Place:
-    """A source where ``epoch`` works on it. Raises ConfigError for a name that the configuration does not have."""
-    known = [each.name for each in settings.sources]
-    if known and source not in known:
+    """A source where ``epoch`` works on it. Raises ConfigError for a name that neither the configuration nor the lake
+    has.
+    """
+    known = [each.source.name for each in refinements(spark, settings, SourceSpec("", ""), fence)]
+    if source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
     return Place(source, Lake(settings.lake.root), _delta(fence), _control(spark, fence))
 

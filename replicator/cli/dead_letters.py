@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator.cli import console, direct, options
+from replicator.cli import console, direct, options, tables
 from replicator.errors import ConfigError, ReplicatorError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import SparkSession
 
     from replicator.operate.dead_letters import Choice, Count
@@ -56,11 +58,18 @@ def list_letters(
         spark, sources = options.opened(context, settings, source, brief=True)
         columns = (*_LETTERS, "dropped_at", "filter") if dropped else _LETTERS
         found = [row for at in sources for row in _letters(spark, at, choice, dropped=dropped, limit=limit)]
+        if not found:
+            _refuse_unknown(spark, sources, choice)
         _print(columns, found, as_json=as_json)
         return
-    counts = _counts(context, settings, choice, dropped=dropped)
+    counts = _counts(context, settings, dropped=dropped)
     options.refuse_unknown(source, counts)
-    chosen = [count for name in counts if source in (None, name) for count in counts[name]]
+    every = [count for name in counts if source in (None, name) for count in counts[name]]
+    chosen = [count for count in every if choice.takes(count.table, count.reason)]
+    if not chosen:
+        listed = tables.listed(context, settings)
+        known = [each.name for name in listed if source in (None, name) for each in listed[name]]
+        choice.refuse_unknown(known, every)
     _print(_COUNTS, [asdict(count) for count in chosen], as_json=as_json)
 
 
@@ -125,6 +134,8 @@ def retry(
 
         spark, sources = options.opened(context, settings, source, declared, fence=fence)
         accounts = [account for at in sources for account in again(spark, at, choice)]
+        if not accounts:
+            _refuse_unknown(spark, sources, choice)
     _print(_ACCOUNTS, [_accounted(account) for account in accounts], as_json=as_json)
     for account in accounts:
         for warning in account.warnings:
@@ -159,6 +170,8 @@ def drop(
     with exclusive(Lake(settings.lake.root), ("silver",) if yes else (), assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, source, fence=fence)
         found = [asdict(count) for at in sources for count in dead_letters.counts(spark, at, choice)]
+        if not found:
+            _refuse_unknown(spark, sources, choice)
         if yes:
             for at in sources:
                 dead_letters.drop(spark, at, choice)
@@ -167,28 +180,37 @@ def drop(
         console.narrate("Dropped." if yes else "Nothing was dropped: add --yes to give these up.", style="yellow")
 
 
-def _counts(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: Choice) -> None:
+    """Where nothing was found: raise ConfigError for a table or a reason that nobody knows."""
+    from replicator.operate.dead_letters import Choice, counts
+    from replicator.operate.pause import listed
+
+    every = [count for at in sources for count in counts(spark, at, Choice())]
+    choice.refuse_unknown([each.name for each in listed(spark, sources)], every)
+
+
+def _counts(context: typer.Context, settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
     """Of each source."""
     return direct.asked(
-        lambda: _direct(settings, choice, dropped=dropped),
-        lambda: _by_spark(context, settings, choice, dropped=dropped),
+        lambda: _direct(settings, dropped=dropped), lambda: _by_spark(context, settings, dropped=dropped)
     )
 
 
-def _direct(settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+def _direct(settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
     from replicator import surveys
     from replicator.operate import direct_letters
+    from replicator.operate.dead_letters import Choice
 
     of = surveys.direct(settings, options.store(settings))
     sources = [each.name for each in surveys.sources(settings, of)]
-    return {name: direct_letters.counts(of, name, choice, dropped=dropped) for name in sources}
+    return {name: direct_letters.counts(of, name, Choice(), dropped=dropped) for name in sources}
 
 
-def _by_spark(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
+def _by_spark(context: typer.Context, settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
     from replicator.operate import dead_letters
 
     spark, sources = options.opened(context, settings, brief=True)
-    return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
+    return {at.source.name: dead_letters.counts(spark, at, dead_letters.Choice(), dropped=dropped) for at in sources}
 
 
 def _chosen(choice: Choice, *, everything: bool) -> Choice:

@@ -67,9 +67,8 @@ def show(
 ) -> None:
     """Every epoch of a source with its reason."""
     settings = options.settings(env, conf, lake)
-    if settings.sources:
-        settings.source(source)
-    found = direct.asked(lambda: _direct(settings, source), lambda: _by_spark(context, settings, source))
+    known, found = direct.asked(lambda: _direct(settings, source), lambda: _by_spark(context, settings, source))
+    options.refuse_unknown(source, known)
     if as_json:
         console.print_json([each.value() for each in found])
     elif found:
@@ -79,20 +78,22 @@ def show(
         console.narrate(f"{source} never started anew.")
 
 
-def _direct(settings: Settings, source: str) -> list[Epoch]:
+def _direct(settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
+    """The names of all sources, and the epochs of this one."""
     from replicator import surveys
-    from replicator.lake import Lake
     from replicator.operate import epoch
 
-    return epoch.history(surveys.facts(options.store(settings)), Lake(settings.lake.root), source)
+    of = surveys.direct(settings, options.store(settings))
+    known = [each.name for each in surveys.sources(settings, of)]
+    return known, epoch.history(of.facts, of.lake, source)
 
 
-def _by_spark(context: typer.Context, settings: Settings, source: str) -> list[Epoch]:
+def _by_spark(context: typer.Context, settings: Settings, source: str) -> tuple[list[str], list[Epoch]]:
     from replicator.operate import epoch
     from replicator.protocols import UNFENCED
 
     _, at = _at(settings, source, UNFENCED, debug=options.debugging(context))
-    return epoch.history(at.control, at.lake, source)
+    return [at.source], epoch.history(at.control, at.lake, source)
 
 
 def _at(settings: Settings, source: str, fence: Fence, *, debug: bool) -> tuple[SparkSession, Place]:

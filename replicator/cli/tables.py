@@ -38,7 +38,7 @@ def show(
 ) -> None:
     """Every table of silver, and since when it is paused."""
     settings = options.settings(env, conf, lake)
-    found = direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
+    found = listed(context, settings)
     options.refuse_unknown(source, found)
     _tell([each for name in found if source in (None, name) for each in found[name]], as_json=as_json)
 
@@ -78,8 +78,12 @@ def resume(
     _tell(operate.resume(operate.named(spark, sources, tables)), as_json=as_json)
 
 
+def listed(context: typer.Context, settings: Settings) -> dict[str, list[Listed]]:
+    """Every table that silver has, that some topic has carried, or that is declared, of each source."""
+    return direct.asked(lambda: _direct(settings), lambda: _by_spark(context, settings))
+
+
 def _direct(settings: Settings) -> dict[str, list[Listed]]:
-    """Of each source."""
     from replicator import surveys
     from replicator.operate import pause as operate
 

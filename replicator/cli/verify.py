@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from replicator.operate.verify import Checks, Comparison, Look, Verdict
-    from replicator.operate.verify.marks import Marks
+    from replicator.operate.verify.marks import Mark, Marks
 
 _COLUMNS = ("layer", "table", "against", "rows", "missing", "extra", "differing", "in flight", "behind", "verdict")
 _MARKED = ("layer", "table", "against", "verified at", "position", "rows", "checksum")
@@ -72,11 +72,12 @@ def verify(
     settings = options.settings(env, conf, lake).with_formats_of(declared)
     spark, _ = options.opened(context, settings, source, declared)
     checks, marks = assemble.checks(spark, settings, declared), assemble.marks(spark, settings)
-    if show:
-        _show(marks, as_json=as_json)
-        return
     checks = replace(checks, sources=options.of_source(checks.sources, source))
     layers = operate.LAYERS if not layer else [each.value for each in layer]
+    if show:
+        only = None if table is None else operate.named(spark, checks, table)
+        _show([each for each in marks.every() if each.concerns(layers, only, against, source)], as_json=as_json)
+        return
     comparisons = operate.chosen(spark, checks, table, layers, against)
     if lake is None and operate.SOURCE in layers:
         _tell_unasked(checks)
@@ -135,10 +136,12 @@ def _tell_unasked(checks: Checks) -> None:
             console.narrate(f"{at.source.name}/{name} is append-only: {why}; {other}.", style="yellow")
 
 
-def _show(marks: Marks, *, as_json: bool) -> None:
-    rows = [asdict(mark) for mark in marks.every()]
+def _show(marks: Sequence[Mark], *, as_json: bool) -> None:
+    rows = [asdict(mark) for mark in marks]
     if as_json:
         console.print_json(rows)
+    elif not rows:
+        console.narrate("Nothing was found equal yet.")
     else:
         console.print_table(_MARKED, [[str(row[column.replace(" ", "_")]) for column in _MARKED] for row in rows])
 

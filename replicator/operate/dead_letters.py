@@ -13,11 +13,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import TableMissing
+from replicator.debezium.reasons import REASONS
+from replicator.errors import ConfigError, TableMissing
 from replicator.spec import Progress
 from replicator.stages import dead_letters
 from replicator.stages.refinement import Refinement
 from replicator.transforms.letters import COLUMNS, PLACE
+from replicator.yamlfile import nearest
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}
 """What a dropped letter has behind the columns of a letter."""
@@ -43,6 +45,19 @@ class Choice:
             is_named = table == self.table or ("." not in self.table and (table or "").endswith(f".{self.table}"))
             return is_named and self.reason in (None, reason)
         return self.reason in (None, reason)
+
+    def refuse_unknown(self, tables: Iterable[str], every: Iterable[Count]) -> None:
+        """Raise ConfigError, with the nearest spelling, for a table that is none of ``tables`` (without their source)
+        and has none of the letters that ``every`` counts, and for a reason that no letter has or can have.
+        """
+        counts = list(every)
+        names = {*tables, *(count.table for count in counts if count.table is not None)}
+        if self.table is not None and "." not in self.table:
+            names = {name.rpartition(".")[2] for name in names}
+        reasons = {*REASONS, *(count.reason for count in counts)}
+        for what, name, known in (("table", self.table, names), ("reason", self.reason, reasons)):
+            if name is not None and name not in known:
+                raise ConfigError(f"there is no {what} {name!r}{nearest(name, known)}")
 
     def __str__(self) -> str:
         parts = [f"{name}={value}" for name, value in (("table", self.table), ("reason", self.reason)) if value]

@@ -27,6 +27,11 @@ class Listed:
     table: str
     paused: str | None
 
+    @property
+    def name(self) -> str:
+        """The table without its source."""
+        return self.table.split("/", 1)[1]
+
 
 def listed(spark: SparkSession, sources: Sequence[Refinement]) -> list[Listed]:
     """Every table that silver has, that some topic has carried, or that is declared, by name."""

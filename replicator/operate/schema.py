@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator import names
-from replicator.errors import ConfigError, ReplicatorError, TableMissing
+from replicator.errors import ConfigError, ReplicatorError
+from replicator.operate import pause
 from replicator.stages import schema_ledger, silver
 from replicator.stages.refinement import Refinement
 from replicator.stages.schema_ledger import Ledger
 from replicator.transforms import evolve
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.policy import ADDED, Change
+from replicator.yamlfile import nearest
 
 DROPPED = "dropped"
 """A column that records with a new column lack: gone at the source, or renamed to the new one."""
@@ -67,7 +69,7 @@ class Shape:
 def prospects(spark: SparkSession, every: Sequence[Refinement], table: str | None = None) -> list[Prospect]:
     """What unread records would change in every table's schema, or in that of one. Changes nothing.
 
-    Raises TableMissing when no source has such a table, ConfigError when several have.
+    Raises ConfigError when no source has such a table, and when several have.
     """
     found: list[Prospect] = []
     wanted = None if table is None else _resolved(spark, every, table)
@@ -120,11 +122,12 @@ def _ledger(spark: SparkSession, at: Refinement, name: str) -> tuple[str, Ledger
 
 
 def _resolved(spark: SparkSession, every: Sequence[Refinement], table: str) -> tuple[Refinement, str]:
-    """The source and table that a user means by ``[<source>/]<database or schema>.<table>``."""
+    """The source and table that a user means by ``[<source>/]<database or schema>.<table>``. Raises ConfigError."""
     source, slash, name = table.rpartition("/")
     found = [at for at in every if (not slash or at.source.name == source) and _has(spark, at, name)]
     if not found:
-        raise TableMissing(f"no source has brought a table {table} yet", mend="`replicator status` lists the tables.")
+        known = [each.table if slash else each.name for each in pause.listed(spark, every)]
+        raise ConfigError(f"no source has brought a table {table!r} yet{nearest(table, known)}")
     if len(found) > 1:
         several = ", ".join(f"{at.source.name}/{name}" for at in found)
         raise ConfigError(f"several sources have a table {name}", mend=f"Name one: {several}.")

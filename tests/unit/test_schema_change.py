@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator.cli import app
-from replicator.errors import SchemaRefused, TableMissing
+from replicator.errors import ConfigError, SchemaRefused
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
@@ -206,8 +206,9 @@ def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact, tmp_path: 
         "fail": {version: "needs approval", new: "applied"},
         "freeze": {version: "dead letters", new: "stays in bronze"},
     }
-    with pytest.raises(TableMissing):
-        schema.prospects(exact, [world.at], "shop.nowhere")
+    for name in ("shop.order", "s/shop.order"):
+        with pytest.raises(ConfigError, match=rf"'{name}' yet; did you mean '{name}s'"):
+            schema.prospects(exact, [world.at], name)
 
 
 def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fail(

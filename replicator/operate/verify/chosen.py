@@ -33,6 +33,14 @@ class Checks:
     databases: Mapping[str, Database] = field(default_factory=dict)
 
 
+def named(spark: SparkSession, at: Checks, name: str) -> str:
+    """The table of silver or the model that is meant, as verdicts call it. Raises ConfigError for one that is not."""
+    if name in {model.name for model in at.models}:
+        return name
+    found, table = find_table(spark, at.sources, name)
+    return found.lake.silver(found.source.name, table).name
+
+
 def chosen(
     spark: SparkSession,
     at: Checks,

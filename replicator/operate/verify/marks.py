@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 
 from replicator.lake import Lake
-from replicator.operate.verify.verdict import LAYERS, Verdict
+from replicator.operate.verify.verdict import LAYERS, SOURCE, TWINS, Verdict
 from replicator.protocols import Control
 
 
@@ -21,6 +21,14 @@ class Mark:
     position: str
     rows: int
     checksum: str
+
+    def concerns(self, layers: Collection[str], table: str | None, against: str | None, source: str | None) -> bool:
+        """Whether it is of one of the layers, of that table or model, of a comparison with that format, target or kind
+        of database, and of a table of that source, or of a model; None is any.
+        """
+        of_source = self.layer not in (SOURCE, TWINS) or self.table.startswith(f"{source}/")
+        told = table in (None, self.table) and against in (None, self.against)
+        return self.layer in layers and told and (source is None or of_source)
 
 
 @dataclass(frozen=True)

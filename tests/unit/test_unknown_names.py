@@ -1,0 +1,88 @@
+"""Names that nobody knows are refused by every verb, with the nearest that there is; an answer of nothing would be read
+as "all is well".
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+from replicator.errors import ConfigError
+from replicator.lake import Lake
+from replicator.operate.verify.marks import Mark
+from replicator.stages.routing import Routes
+from tests.cli import said
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A lake with records of one source, which has two tables and no dead letters."""
+    lake = Lake(str(tmp_path))
+    deltalake.write_deltalake(lake.bronze("shop").location, pa.table({"topic": ["shop.sales.orders"]}))
+    identity = str(deltalake.DeltaTable(lake.bronze("shop").location).metadata().id)
+    carried = Routes(identity, {f"shop.sales.{table}": (f"sales.{table}",) for table in ("orders", "items")})
+    routes = Path(lake.routes("shop"))
+    routes.parent.mkdir(parents=True)
+    routes.write_text(json.dumps(carried.value()), encoding="utf-8")
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (("epoch", "show", "shp"), "no source 'shp'; did you mean 'shop'"),
+        (("dead-letters", "list", "--source", "shp"), "no source 'shp'; did you mean 'shop'"),
+        (("dead-letters", "list", "--table", "order"), "no table 'order'; did you mean 'orders'"),
+        (("dead-letters", "list", "--table", "sale.items"), "no table 'sale.items'; did you mean 'sales.items'"),
+        (("dead-letters", "list", "--reason", "key_mising"), "no reason 'key_mising'; did you mean 'key_missing'"),
+    ],
+    ids=["epoch", "source", "table", "full table", "reason"],
+)
+def test_an_unknown_name_is_refused(root: str, arguments: tuple[str, ...], nearest: str) -> None:
+    """A matter of usage (exit code 2), told without Spark where the answer needs none."""
+    with pytest.raises(ConfigError, match=nearest):
+        said(*arguments, "--lake", root)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("arguments", "nearest"),
+    [
+        (("epoch", "bump", "shp", "--reason", "restored"), "no source 'shp'; did you mean 'shop'"),
+        (("dead-letters", "list", "--rows", "--reason", "key_mising"), "did you mean 'key_missing'"),
+        (("dead-letters", "retry", "--table", "order"), "no table 'order'; did you mean 'orders'"),
+        (("dead-letters", "drop", "--table", "order", "--yes"), "no table 'order'; did you mean 'orders'"),
+        (("verify", "order", "--show"), "no table 'order'"),
+    ],
+    ids=["epoch", "reason", "retry", "drop", "verify"],
+)
+def test_spark_refuses_it_too(spark: object, root: str, arguments: tuple[str, ...], nearest: str) -> None:
+    """Verbs that write, and those that look at rows."""
+    assert spark is not None
+    with pytest.raises(ConfigError, match=nearest):
+        said(*arguments, "--lake", root)
+
+
+def test_a_known_name_of_which_there_is_nothing_is_no_mistake(root: str) -> None:
+    """A source that never started anew, a table and a reason without letters."""
+    assert said("epoch", "show", "shop", "--lake", root) == ""
+    for chosen in (("--table", "orders"), ("--table", "sales.items"), ("--reason", "key_missing")):
+        assert said("dead-letters", "list", *chosen, "--lake", root) == ""
+
+
+def test_marks_of_verify_are_those_that_were_asked_for() -> None:
+    """By layer, table, what it was compared with and source; a model is of no source."""
+    layers = ("source", "twins", "gold", "target")
+    table = Mark("source", "shop/sales.orders", "mysql", "", "", 1, "")
+    model = Mark("target", "fact_orders", "warehouse", "", "", 1, "")
+    assert table.concerns(layers, None, None, None)
+    assert table.concerns(layers, "shop/sales.orders", "mysql", "shop")
+    for other in ((("gold",), None, None, None), (layers, "shop/sales.items", None, None)):
+        assert not table.concerns(*other)
+    for other in ((layers, None, "hudi", None), (layers, None, None, "shop2")):
+        assert not table.concerns(*other)
+    assert model.concerns(layers, "fact_orders", None, "shop")
