@@ -44,7 +44,7 @@ def bump(
     from replicator.operate import epoch
     from replicator.operate.lock import exclusive
 
-    settings, told = options.settings(env, conf, lake), dict(map(options.place, starts or []))
+    settings, told = options.settings(env, conf, lake), options.places(starts or [])
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
     with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:

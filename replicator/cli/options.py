@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, TypeVar
 
 import typer
 
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
     from replicator.stages.refinement import Refinement
+
+Name = TypeVar("Name", str, tuple[str, int])
+Value = TypeVar("Value")
 
 Env = Annotated[
     str, typer.Option("--env", envvar="REPLICATOR_ENV", help="Which <env>.yaml is laid over base.yaml.", metavar="NAME")
@@ -101,6 +104,22 @@ def place(told: str) -> tuple[tuple[str, int], int]:
             f"--from {told!r} is not TOPIC:PARTITION:OFFSET", mend="For example shop.sales.orders:0:1234."
         )
     return (topic, int(partition)), int(offset)
+
+
+def places(told: Iterable[str]) -> dict[tuple[str, int], int]:
+    """The offsets of all ``--from``, by topic and partition. Raises ConfigError."""
+    return once("--from", map(place, told))
+
+
+def once(flag: str, given: Iterable[tuple[Name, Value]]) -> dict[Name, Value]:
+    """What a flag says that may be repeated. Raises ConfigError where it says twice what the value of one name is."""
+    found: dict[Name, Value] = {}
+    for name, value in given:
+        if name in found:
+            named = name if isinstance(name, str) else ":".join(map(str, name))
+            raise ConfigError(f"{flag} {named} is given twice", mend="Leave one of them out.")
+        found[name] = value
+    return found
 
 
 def store(settings: Settings) -> Store:

@@ -79,7 +79,7 @@ def rebuild(
             options.debugging(context),
             options.settings(env, conf, lake),
             checkpoint,
-            dict(map(options.place, starts or [])),
+            options.places(starts or []),
             write=yes and not dry_run,
             accept_gap=accept_gap,
             as_json=as_json,

@@ -130,7 +130,7 @@ def _question(
 
     if (query is None) == (saved is None):
         raise ConfigError("give one query, or --saved NAME", mend="`replicator sql --list` shows the saved ones.")
-    values = dict(map(_parameter, parameters))
+    values = options.once("--param", map(_parameter, parameters))
     own: Dialect = dialect.value
     if saved is None:
         return Question(query or "", own, values)

@@ -1,0 +1,24 @@
+"""What the flags that verbs share say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicator.errors import ConfigError
+from tests.cli import said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("sql", "SELECT :day", "--engine", "duckdb", "--param", "day=1", "--param", "day=2"), "--param day"),
+        (("epoch", "bump", "s", "--reason", "r", "--from", "t:0:7", "--from", "t:0:9"), "--from t:0"),
+    ],
+    ids=["param", "from"],
+)
+def test_a_value_that_is_given_twice_is_refused(tmp_path: Path, arguments: tuple[str, ...], named: str) -> None:
+    """A matter of usage (exit code 2): one of the two would count, and nobody would say which."""
+    with pytest.raises(ConfigError, match=f"{named} is given twice"):
+        said(*arguments, "--lake", str(tmp_path))
