@@ -1,7 +1,7 @@
 """The command line: ``replicator VERB``. stdout is data, stderr is narration.
 
 Exit codes: 0 done; 1 a table stopped or a check failed, each named; 2 usage or configuration; 3 a service is out of
-reach or another driver is at work, try again; 130 interrupted.
+reach or another driver is at work, try again; 130 interrupted; 141 nobody read stdout to its end.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from replicator import __version__, environment, failpoints, gateway, interrupts
+from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
 from replicator.errors import ReplicatorError, Unreachable
@@ -60,7 +61,8 @@ def main() -> None:
     invocation = Invocation(debug="--debug" in arguments)
     try:
         _arm(environment.failpoint())
-        app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
+        with stdout.that_may_close():
+            app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:
         _explain(f"error: {error}", error, debug=invocation.debug)
         sys.exit(error.exit_code)
