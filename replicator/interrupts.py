@@ -1,4 +1,4 @@
-"""Ctrl-C in a program that has a JVM of its own."""
+"""Ctrl-C and SIGTERM in a program that has a JVM of its own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 
@@ -43,6 +44,23 @@ def cancelling(cancel: Callable[[], None]) -> None:
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """py4j writes the trace of an answer that Ctrl-C cut off; what it has to say is raised as well."""
     return record.module not in ("java_gateway", "clientserver")
+
+
+class Termination:
+    """SIGTERM, which does what Ctrl-C would do at that moment; ``came`` says whether it did."""
+
+    def __init__(self) -> None:
+        self.came = False
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._interrupt)
+
+    def _interrupt(self, _: int, frame: FrameType | None) -> None:
+        self.came = True
+        handler = signal.getsignal(signal.SIGINT)
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+        else:  # shells have what they start in the background ignore Ctrl-C
+            raise KeyboardInterrupt
 
 
 def is_behind(error: BaseException) -> bool:

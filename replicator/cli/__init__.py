@@ -1,7 +1,8 @@
 """The command line: ``replicator VERB``. stdout is data, stderr is narration.
 
 Exit codes: 0 done; 1 a table stopped or a check failed, each named; 2 usage or configuration; 3 a service is out of
-reach or another driver is at work, try again; 130 interrupted; 141 nobody read stdout to its end.
+reach or another driver is at work, try again; 130 interrupted; 141 nobody read stdout to its end; 143 ended by
+SIGTERM.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ app = typer.Typer(
 )
 
 
-_INTERRUPTED = 130
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,17 @@ def replicator(
 
 def main() -> None:
     """The program: errors of ours become one sentence and their exit code, all others one line and exit 1."""
+    termination = interrupts.Termination()
+    try:
+        _main()
+    except SystemExit as end:
+        if termination.came and end.code == _INTERRUPTED:
+            narrate("ended by SIGTERM", style="red")
+            sys.exit(_TERMINATED)
+        raise
+
+
+def _main() -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C: it ends the program, not half of it, and the JVM goes with it."""
+"""Ctrl-C and SIGTERM: they end the program, not half of it, and the JVM goes with it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replicator import interrupts
+from replicator.lake import Lake
+from replicator.operate import lock
 
 
 @pytest.fixture
@@ -88,3 +91,30 @@ def test_what_comes_up_while_ctrl_c_is_heeded_is_exit_code_130() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("before", ["", 'trap "" INT; '], ids=["alone", "in the background of a shell"])
+def test_sigterm_does_what_ctrl_c_does_and_says_so(tmp_path: Path, before: str) -> None:
+    """Leases are let go, so that the next driver need not find out; 143, and one line for whoever reads the log."""
+    lake, events = Lake(str(tmp_path / "lake")), tmp_path / "events.jsonl"
+    events.touch()
+    command = [sys.executable, "-m", "replicator", "run", "--recorded", str(events), "--lake", lake.root]
+    armed = {"REPLICATOR_FAILPOINTS_ALLOWED": "yes", "REPLICATOR_FAILPOINT": "lease.token_drawn:hang:1"}
+    with subprocess.Popen(
+        ["sh", "-c", f'{before}exec "$@"', "sh", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **armed},
+        cwd=Path(__file__).parents[2],
+    ) as program:
+        ends = time.monotonic() + 30
+        while not Path(lake.token()).exists():
+            assert time.monotonic() < ends, "no lease was taken"
+            time.sleep(0.05)
+        held = lock.standing(lake, ("bronze", "silver"), lock.Terms())
+        program.terminate()
+        assert program.stderr is not None
+        assert program.stderr.read().splitlines()[1:] == ["ended by SIGTERM"]
+    assert program.returncode == 143
+    assert [each.free for each in held] == [False, False]
+    assert [each.free for each in lock.standing(lake, ("bronze", "silver"), lock.Terms())] == [True, True]
