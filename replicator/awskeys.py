@@ -71,13 +71,15 @@ class AwsKeys(Strict):
     log_group: str | None = None
     jobs: dict[Stage, JobKeys] = Field(default_factory=dict)
 
-    @field_validator("application", "cluster", "artifacts", "logs", "log_group", mode="before")
+    @field_validator(
+        "application", "cluster", "artifacts", "logs", "log_group", mode="before", json_schema_input_type=str | None
+    )
     @classmethod
     def _unset(cls, value: object) -> object:
         """A variable that is empty says nothing."""
         return None if value == "" else value
 
-    @field_validator("roles", mode="before")
+    @field_validator("roles", mode="before", json_schema_input_type=dict[Stage, str | None])
     @classmethod
     def _known(cls, roles: object) -> object:
         return {stage: role for stage, role in roles.items() if role} if isinstance(roles, dict) else roles

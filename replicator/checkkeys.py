@@ -134,7 +134,10 @@ class ModelCheckKeys(_CheckKeys):
         return self._named(rules.SemiAdditive(given.measure, given.by, given.over, given.every))
 
 
-ColumnChecks = Annotated[tuple[ColumnCheckKeys, ...], BeforeValidator(_spelled)]
+ColumnChecks = Annotated[
+    tuple[ColumnCheckKeys, ...],
+    BeforeValidator(_spelled, json_schema_input_type=tuple[Literal["not_null", "unique"] | ColumnCheckKeys, ...]),
+]
 ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_spelled)]
 
 

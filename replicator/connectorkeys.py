@@ -35,8 +35,8 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_several)]
 Name = Annotated[str, Field(min_length=1)]
+Words = Annotated[tuple[Name, ...], BeforeValidator(_several, json_schema_input_type=Name | tuple[Name, ...])]
 Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 _SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+_FORM = r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?"
+
+Written = Annotated[str, Field(pattern=rf"^\s*(0|{_FORM})\s*$")] | Literal[0]
+"""A duration as it stands in a file."""
 
 
 def seconds(value: Any) -> Any:
     """Seconds of ``30 days``; 0 is 0, None stays None. Raises ValueError for anything else."""
     if value is None or value in (0, "0"):
         return value if value is None else 0
-    found = re.fullmatch(r"([1-9]\d{0,5}) ?(minute|hour|day|week)s?", str(value).strip())
+    found = re.fullmatch(_FORM, str(value).strip())
     if found is None:
         raise ValueError("a duration is a number of minutes, hours, days or weeks, such as `30 days`")
     return int(found.group(1)) * _SECONDS[found.group(2)]
 
 
-Duration = Annotated[int, BeforeValidator(seconds)]
-OptionalDuration = Annotated[int | None, BeforeValidator(seconds)]
+Duration = Annotated[int, BeforeValidator(seconds, json_schema_input_type=Written)]
+OptionalDuration = Annotated[int | None, BeforeValidator(seconds, json_schema_input_type=Written | None)]

@@ -67,14 +67,28 @@ PostgresType = Annotated[str, AfterValidator(_postgres_type)]
 PostgresName = Annotated[str, AfterValidator(_postgres_name)]
 
 
-class ColumnKeys(Strict):
-    """A column of the model, named as the SELECT names it; ``type`` is what Postgres stores it as."""
+class NamedColumnKeys(Strict):
+    """A column of the model below its name, which is the SELECT's; ``type`` is what Postgres stores it as."""
 
-    name: PostgresName
     type: PostgresType
     nullable: bool = True
     description: str = ""
     checks: ColumnChecks = ()
+
+
+class ColumnKeys(NamedColumnKeys):
+    """One of a list of the model's columns."""
+
+    name: PostgresName
+
+
+Columns = Annotated[
+    tuple[ColumnKeys, ...],
+    BeforeValidator(
+        listed, json_schema_input_type=dict[PostgresName, PostgresType | NamedColumnKeys] | tuple[ColumnKeys, ...]
+    ),
+    Field(min_length=1),
+]
 
 
 class PublishKeys(Strict):
@@ -86,12 +100,18 @@ class PublishKeys(Strict):
 
 
 class ModelKeys(Strict):
-    """A file ``<name>.yaml`` of ``conf/models``."""
+    """A file ``<name>.yaml`` of ``conf/models``, beside ``<name>.sql``. ``key`` are the columns that identify a row.
+    ``inputs`` says what each placeholder of the SELECT stands for: <source>/<database or schema>.<table>, or a model.
+    ``columns`` are those of the SELECT. ``references`` are models that it points to: it is published behind them.
+    ``publish`` is the table that serves it. ``lineage`` says for each input which columns hold the key of the input's
+    row, so that only affected rows are computed. ``refresh: full`` computes all of them each time. ``checks`` are rules
+    for its rows. ``unknown_member`` is the row that facts point to until their dimension arrives.
+    """
 
     description: str = ""
     key: tuple[str, ...] = Field(min_length=1)
     inputs: dict[str, str]
-    columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed), Field(min_length=1)]
+    columns: Columns
     references: tuple[str, ...] = ()
     publish: PublishKeys | None = None
     lineage: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)

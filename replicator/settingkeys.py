@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_v
 
 from replicator import kafka_options
 from replicator.awskeys import AwsKeys
-from replicator.duration import Duration, OptionalDuration, seconds
+from replicator.duration import Duration, OptionalDuration, Written, seconds
 from replicator.strict import Strict, Text
 from replicator.tablekeys import Format
 
@@ -24,6 +24,7 @@ def absolute(path: str) -> str:
 DATABASE = r"^[a-z0-9_]{1,255}$"
 """What Glue and Athena take as the name of a database."""
 
+_SECONDS = r"([1-9]\d{0,5}) ?seconds?"
 _SHORTEST_LEASE = 6
 """Seconds: a renewal each second, and some for a commit that was let go."""
 
@@ -34,11 +35,14 @@ def _lease(value: Any) -> Any:
     """Seconds of ``30 seconds`` and other durations; None of ``off``, which YAML takes for false."""
     if value in (None, "off") or value is False:
         return None
-    found = re.fullmatch(r"([1-9]\d{0,5}) ?seconds?", str(value).strip())
+    found = re.fullmatch(_SECONDS, str(value).strip())
     told = int(found.group(1)) if found else seconds(value)
     if told < _SHORTEST_LEASE:
         raise ValueError(f"a lease lasts {_SHORTEST_LEASE} seconds or longer; `off` keeps none")
     return told
+
+
+_Lease = Annotated[str, Field(pattern=rf"^\s*{_SECONDS}\s*$")] | Written | Literal["off", False] | None
 
 
 class LakeKeys(Strict):
@@ -47,7 +51,9 @@ class LakeKeys(Strict):
     """
 
     root: Name = "./lake"
-    lease: Annotated[int | None, BeforeValidator(_lease)] = Field(default=30, validate_default=False)
+    lease: Annotated[int | None, BeforeValidator(_lease, json_schema_input_type=_Lease)] = Field(
+        default=30, validate_default=False
+    )
 
     @field_validator("root")
     @classmethod

@@ -35,7 +35,7 @@ def text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) else value
 
 
-Text = Annotated[str, BeforeValidator(text)]
+Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str | bool | int | float)]
 
 
 _MAPPING, _LIST, _NUMBER = "must be a mapping of keys to values", "must be a list", "must be a whole number"

@@ -64,25 +64,46 @@ TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Format = Literal["delta", "hudi"]
-Formats = Annotated[tuple[Format, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+Formats = Annotated[
+    tuple[Format, ...],
+    BeforeValidator(
+        lambda value: (value,) if isinstance(value, str) else value, json_schema_input_type=Format | tuple[Format, ...]
+    ),
+]
 SequenceBy = Literal["position", "source.ts_ms"]
 
 
-class ColumnKeys(Strict):
-    """A declared column; ``type`` is a logical type in its short form (types.md Y13); ``generated``: the database
-    computes it, and PostgreSQL's stream never has it (debezium.md E8).
+class NamedColumnKeys(Strict):
+    """A declared column below its name; ``type`` is a logical type in its short form (types.md Y13); ``generated``: the
+    database computes it, and PostgreSQL's stream never has it (debezium.md E8).
     """
 
-    name: ColumnName
     type: Logical
     unsigned: bool = False
     generated: bool = False
 
 
+class ColumnKeys(NamedColumnKeys):
+    """One of a list of declared columns."""
+
+    name: ColumnName
+
+
+Columns = Annotated[
+    tuple[ColumnKeys, ...],
+    BeforeValidator(
+        listed, json_schema_input_type=dict[ColumnName, Logical | NamedColumnKeys] | tuple[ColumnKeys, ...]
+    ),
+]
+
+
+OutboxMode = Literal["router", "log", "current"]
+
+
 class OutboxKeys(Strict):
     """Where events come from that stand in an outbox table (debezium.md section I); a word alone is the ``mode``."""
 
-    mode: Literal["router", "log", "current"]
+    mode: OutboxMode
     empty_payload: Literal["ignore", "delete"] = "ignore"
     topic: Annotated[str, Field(min_length=1)] | None = None
 
@@ -97,11 +118,16 @@ def _as_block(value: Any) -> Any:
     return {"mode": value} if isinstance(value, str) else value
 
 
-OutboxBlock = Annotated[OutboxKeys | None, BeforeValidator(_as_block)]
+OutboxBlock = Annotated[
+    OutboxKeys | None, BeforeValidator(_as_block, json_schema_input_type=OutboxMode | OutboxKeys | None)
+]
 
 
 class ShapeKeys(Strict):
-    """How the records of a table, or of all of a source, are to be read where that is not as they look."""
+    """How the records of a table, or of all of a source, are to be read where that is not as they look. ``outbox``:
+    they are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` needs
+    ``accept_lost_deletes``. ``compacted_topic``: of a key older records may be missing.
+    """
 
     outbox: OutboxBlock = None
     deletes: Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"] | None = None
@@ -125,9 +151,19 @@ class ShapeKeys(Strict):
 
 
 class TableKeys(ShapeKeys):
-    """What is declared about a table; all of it optional."""
+    """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block.
+    ``keys`` are its columns where events have no key, or another one is wanted. ``append_only``: no columns identify a
+    row, there is one per insert. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
+    of values that PostgreSQL did not send for a text like others. ``schema_changes`` says whether columns may come and
+    change, wait for approval, or not. ``stored_as_scd_type: 2`` keeps every state of every row beside the table.
+    ``purge_after`` is how long deleted rows stay, where ``purge`` is run; 0 needs ``accept_refused_replays``.
+    ``sequence_by: source.ts_ms`` orders changes by time, which is weaker than by position. ``shape`` is that of the
+    records where it is not to be seen. ``format`` is where rows are kept, or both: [delta, hudi]. ``table_type`` is of
+    Hudi. ``partition_by`` are columns of hive-style folders. ``transform`` is what is done with changes before they are
+    rows. ``shards`` is a regular expression of tables whose rows it takes, told apart by ``shard_column``.
+    """
 
-    columns: Annotated[tuple[ColumnKeys, ...], BeforeValidator(listed)] = ()
+    columns: Columns = ()
     keys: tuple[ColumnName, ...] = ()
     append_only: bool = False
     truncate: Literal["apply", "ignore", "fail"] = "apply"

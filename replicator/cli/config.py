@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from enum import Enum
+from typing import Annotated
 
 import typer
 
 from replicator.cli import options
 from replicator.cli.console import print_json, print_table
 
-app = typer.Typer(help="Show the configuration and where each value came from.", no_args_is_help=True)
+app = typer.Typer(help="The configuration, where each value came from, and what may be said.", no_args_is_help=True)
 
 
-@app.callback()
-def config() -> None:
-    """Show the configuration and where each value came from."""
+class Kind(str, Enum):
+    """What a YAML file is."""
+
+    settings = "settings"
+    source = "source"
+    model = "model"
+    feed = "feed"
+    declare = "declare"
 
 
 @app.command()
@@ -25,3 +32,20 @@ def show(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, as_j
         print_json([dataclasses.asdict(value) for value in shown])
     else:
         print_table(["key", "value", "from"], [(value.key, value.value, value.origin) for value in shown])
+
+
+@app.command()
+def schema(
+    kind: Annotated[
+        Kind,
+        typer.Argument(
+            help="settings: base.yaml and <env>.yaml; source: conf/sources; model: conf/models; feed: conf/canonical; "
+            "declare: the file of --declare.",
+            metavar="KIND",
+        ),
+    ],
+) -> None:
+    """Print the JSON Schema of a kind of YAML file, for editors that complete and check it."""
+    from replicator import yamlschema
+
+    print_json(yamlschema.schema(kind.value))

@@ -86,7 +86,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "aws": ("aws:app", "Stages on Amazon EMR, and clients of Amazon MSK."),
     "canonical": ("canonical:app", "Topics of events for other teams."),
     "catalog": ("catalog:app", "The lake's tables in a catalog that Athena reads."),
-    "config": ("config:app", "Show the configuration and where each value came from."),
+    "config": ("config:app", "The configuration, where each value came from, and what may be said."),
     "connect": ("connect:app", "The connectors that capture the sources."),
     "dead-letters": ("dead_letters:app", "Records that could not be applied: list, show, retry, drop."),
     "demo-source": ("demo_source:app", "Fill a database with a sample."),
