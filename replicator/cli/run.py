@@ -162,6 +162,7 @@ def _run_recorded(
     from replicator import assemble
     from replicator import settings as configuration
     from replicator.lake import Lake
+    from replicator.operate import carried
     from replicator.operate.lock import exclusive
     from replicator.session import session
     from replicator.spec import SourceSpec
@@ -175,9 +176,12 @@ def _run_recorded(
         made, shares = assemble.recorded(spark, settings, files, declared, fence)
         with _reporting(spark, settings, "run --recorded", told) as report:
             for ingestion, topics in shares.items():
+                started = time.monotonic()
                 rows = bronze.ingest_files(spark, ingestion, topics)
-                report(Line("bronze", ingestion.source, rows, rows))
+                report(Line("bronze", ingestion.source, rows, rows, seconds=time.monotonic() - started))
             pipeline.run_once(spark, made, ("silver",), report)
+        for table, nearest in carried.without_records(spark, made.refinements).items():
+            console.narrate(f"{declare} speaks of {table}, and no record is of it{nearest}", style="yellow")
 
 
 def _are_few(files: Sequence[str]) -> bool:

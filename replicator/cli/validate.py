@@ -39,13 +39,9 @@ def validate(env: options.Env = options.DEFAULT_ENV, conf: options.Conf = None, 
 
 def _unread(source: SourceSpec) -> list[str]:
     """Tables that are declared and left out by ``include`` or ``exclude``: a misspelled name, mostly, whose columns,
-    hashes and masks would hold for nothing. The topics of shards and of an outbox router are called otherwise.
+    hashes and masks would hold for nothing.
     """
-    if source.default.outbox is not None:
-        return []
-    plain = [table.table for table in source.tables if not table.shards and table.outbox is None]
-    named = dict.fromkeys([*plain, *(mask.table for mask in source.masks)])
-    return [table for table in named if not topicnames.reads(source, table)]
+    return [table for table in source.named if not topicnames.reads(source, table)]
 
 
 def _check_targets(settings: Settings) -> None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator import names
 from replicator.errors import ConfigError
+from replicator.operate import carried
 from replicator.operate.standing import Survey
-from replicator.operate.status import SparkSurvey, Surroundings
 from replicator.spec import SourceSpec
-from replicator.stages import pauses, routing
+from replicator.stages import pauses
 from replicator.stages.refinement import Refinement
 from replicator.yamlfile import nearest
 
@@ -35,7 +34,7 @@ class Listed:
 
 def listed(spark: SparkSession, sources: Sequence[Refinement]) -> list[Listed]:
     """Every table that silver has, that some topic has carried, or that is declared, by name."""
-    return [each for at in sources for each in listed_of(_survey(spark, at), at.source)]
+    return [each for at in sources for each in listed_of(carried.survey(spark, at), at.source)]
 
 
 def listed_of(of: Survey, source: SourceSpec) -> list[Listed]:
@@ -49,9 +48,8 @@ def named(spark: SparkSession, sources: Sequence[Refinement], told: Sequence[str
     """The tables that ``[<source>/]<database or schema>.<table>``, or their last parts, name. Raises ConfigError for
     one that there is not, or of which there are several.
     """
-    every = {
-        f"{at.source.name}/{table}": (at, table) for at in sources for table in _known(_survey(spark, at), at.source)
-    }
+    known = {at.source.name: (at, _known(carried.survey(spark, at), at.source)) for at in sources}
+    every = {f"{source}/{table}": (at, table) for source, (at, tables) in known.items() for table in tables}
     return [every[_full(name, list(every))] for name in told]
 
 
@@ -74,16 +72,8 @@ def _changed(at: Refinement, table: str, since: str | None) -> Listed:
     return Listed(f"{at.source.name}/{table}", since)
 
 
-def _survey(spark: SparkSession, at: Refinement) -> Survey:
-    return SparkSurvey(spark, Surroundings(at.lake, at.silver, at.control, {}, {}, (), {}))
-
-
 def _known(of: Survey, source: SourceSpec) -> set[str]:
-    present = of.tables(of.lake.silver_root(source.name))
-    identity = of.identity(of.lake.bronze(source.name)) or ""
-    routes = routing.load_routes(of.facts, of.lake.routes(source.name), identity)
-    carried = {table for tables in routes.tables.values() for table in tables}
-    return {*map(names.decode_table, present), *carried, *(declared.table for declared in source.tables)}
+    return {*carried.tables(of, source), *(declared.table for declared in source.tables)}
 
 
 def _full(name: str, every: Sequence[str]) -> str:

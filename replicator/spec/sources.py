@@ -278,6 +278,16 @@ class SourceSpec:
         appended = any(declared.append_only for declared in self.tables)
         return Reading(self._topics_of_shape("flattened"), self.binlog_position, shards, self.placeholder, appended)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Tables that something is said of and whose records must bear these names: not those of shards and of an
+        outbox router.
+        """
+        if self.default.outbox is not None:
+            return ()
+        plain = [declared.table for declared in self.tables if not declared.shards and declared.outbox is None]
+        return tuple(dict.fromkeys([*plain, *(mask.table for mask in self.masks)]))
+
     def home(self, table: str) -> str:
         """The table that takes the rows of a source's table: that of its shards, else its own."""
         return next((into for shards, into in self.reading.shards if re.fullmatch(shards, table)), table)

@@ -1,12 +1,25 @@
-"""What `replicator run` decides before it has a JVM."""
+"""What `replicator run` decides before it has a JVM, and what a run over captured events tells."""
 
 from __future__ import annotations
 
-import pytest
+import json
 
-from replicator.cli import run
+import pytest
+from typer.testing import CliRunner
+
+from replicator.cli import app, run
 from replicator.errors import ConfigError
+from tests.builders import envelope
 from tests.cli import said
+
+DECLARED = """
+hash_key: a key of hashed columns
+mask_before_bronze: {shop.peple: {drop: [ssn]}}
+tables:
+  shop.orders: {columns: {id: int}}
+  shop.order_line: {columns: {id: int}}
+  all.items: {columns: {id: int}, shards: 'shop[.]items_.*', shard_column: shard, truncate: fail}
+"""
 
 
 @pytest.mark.parametrize(
@@ -45,3 +58,25 @@ def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeyp
     with pytest.raises(ConfigError, match=words):
         said("run", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.spark
+def test_a_recording_tells_its_time_and_what_is_declared_of_no_table(spark, tmp_path):
+    """A misspelled table, or mask, holds for nothing: it is named on stderr with the nearest that there is."""
+    events, declare = tmp_path / "events.jsonl", tmp_path / "declare.yaml"
+    declare.write_text(DECLARED)
+    tables = ("orders", "order_lines", "people", "items_1")
+    records = [
+        {"topic": f"s.shop.{table}", "partition": 0, "offset": 0, "ts": 1700000000000, "key": '{"id": 1}',
+         "payload": json.dumps(envelope("c", {"id": 1}, table=f"shop.{table}", pos=10))}
+        for table in tables
+    ]  # fmt: skip
+    events.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    command = ["run", "--recorded", str(events), "--declare", str(declare), "--lake", str(tmp_path / "lake"), "--json"]
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    lines = json.loads(done.stdout)
+    assert [(line["rows_in"], line["seconds"] > 0) for line in lines if line["stage"] == "bronze"] == [(4, True)]
+    assert [line for line in done.stderr.splitlines() if "no record is of" in line] == [
+        f"{declare} speaks of shop.order_line, and no record is of it; did you mean 'shop.order_lines'?",
+        f"{declare} speaks of shop.peple, and no record is of it; did you mean 'shop.people'?",
+    ]

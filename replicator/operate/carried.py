@@ -1,0 +1,37 @@
+"""Which tables a source has, whoever looks, and what was declared of tables that it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from replicator import names
+from replicator.operate.standing import Survey
+from replicator.operate.status import SparkSurvey, Surroundings
+from replicator.spec import SourceSpec
+from replicator.stages import routing
+from replicator.stages.refinement import Refinement
+from replicator.yamlfile import nearest
+
+
+def survey(spark: SparkSession, at: Refinement) -> Survey:
+    """Silver of a source, as Spark sees it."""
+    return SparkSurvey(spark, Surroundings(at.lake, at.silver, at.control, {}, {}, (), {}))
+
+
+def tables(of: Survey, source: SourceSpec) -> set[str]:
+    """Those that silver has, and those that some topic has carried."""
+    present = of.tables(of.lake.silver_root(source.name))
+    identity = of.identity(of.lake.bronze(source.name)) or ""
+    routes = routing.load_routes(of.facts, of.lake.routes(source.name), identity)
+    return {*map(names.decode_table, present), *(table for found in routes.tables.values() for table in found)}
+
+
+def without_records(spark: SparkSession, sources: Sequence[Refinement]) -> dict[str, str]:
+    """Tables that something is said of, and that none of these sources has: misspelled, mostly. With the nearest
+    spelling; nothing where no table is known at all.
+    """
+    said = {table: at.source.home(table) for at in sources for table in at.source.named}
+    known = {table for at in sources if said for table in tables(survey(spark, at), at.source)}
+    return {table: nearest(table, known) for table, home in said.items() if known and known.isdisjoint((table, home))}
