@@ -225,15 +225,12 @@ def _chosen(choice: Choice, *, everything: bool) -> Choice:
 
 
 def _letters(spark: SparkSession, at: Refinement, choice: Choice, *, dropped: bool, limit: int) -> list[dict[str, Any]]:
-    from replicator.debezium import terms
-    from replicator.operate.dead_letters import letters
+    from replicator.operate.dead_letters import letters, positions
 
     order = ("first_seen", "topic", "partition", "offset")
     found = choice.of(letters(spark, at, dropped=dropped)).orderBy(*order).limit(limit).collect()
-    return [
-        {"source": at.source.name, **row.asDict(), "position": row["seq"] and terms.told(row["seq"], None)}
-        for row in found
-    ]
+    told = positions(spark, at, found)
+    return [{"source": at.source.name, **row.asDict(), "position": each} for row, each in zip(found, told, strict=True)]
 
 
 def _accounted(account: Account) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from replicator import landed
-from replicator.debezium import reasons, terms
+from replicator.debezium import reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,8 +31,7 @@ def told(found: Found) -> dict[str, Any]:
         words = reasons.reason(letter["reason"])
         shown |= {name: letter[name] for name in ("table", "reason", "detail")}
         shown |= {"meaning": words.meaning, "mend": words.mend, "seq": letter["seq"]}
-        connector = terms.connector_of(record["value"])
-        shown["position"] = terms.told(letter["seq"], connector) if letter["seq"] else None
+        shown["position"] = found.position
         shown["first_seen"] = _text(letter["first_seen"])
     if found.letter is None and found.dropped is not None:
         shown["dropped_at"] = _text(found.dropped["dropped_at"])

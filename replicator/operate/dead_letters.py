@@ -6,13 +6,16 @@ the table of dead letters. A crash between the two is repaired by dropping again
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from replicator.debezium import terms
 from replicator.debezium.reasons import REASONS
 from replicator.errors import ConfigError, TableMissing
 from replicator.spec import Progress
@@ -23,6 +26,9 @@ from replicator.yamlfile import nearest
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}
 """What a dropped letter has behind the columns of a letter."""
+
+_ASKED = 10
+"""So many records of a topic are asked which connector wrote them: not each of them says it."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +84,15 @@ class Count:
 
 @dataclass(frozen=True)
 class Found:
-    """One bronze record, the letter about it and the one that was dropped; None where there is none."""
+    """One bronze record, the letter about it and the one that was dropped; None where there is none. ``position`` is
+    that of the letter, in the source's own terms.
+    """
 
     source: str
     record: Row
     letter: Row | None
     dropped: Row | None
+    position: str | None = None
 
 
 def letters(spark: SparkSession, at: Refinement, *, dropped: bool = False) -> DataFrame:
@@ -112,9 +121,32 @@ def ordered(found: Iterable[Count]) -> list[Count]:
     return sorted(found, key=lambda count: (-count.letters, count.table or "", count.reason))
 
 
+def positions(spark: SparkSession, at: Refinement, found: Sequence[Row]) -> list[str | None]:
+    """Where each of these letters of a source stands in the source's order, in its own terms; None: nowhere."""
+    places: dict[str, list[Column]] = {}
+    for row in found:
+        if row["seq"] and len(places.setdefault(row["topic"], [])) < _ASKED:
+            places[row["topic"]].append(_is_at(row["topic"], row["partition"], row["offset"]))
+    wrote = _connectors(spark, at, [place for some in places.values() for place in some])
+    return [
+        terms.told(row["seq"], wrote.get(row["topic"]), at.source.order(row["table"] or "")) if row["seq"] else None
+        for row in found
+    ]
+
+
+def _connectors(spark: SparkSession, at: Refinement, places: Sequence[Column]) -> dict[str, str]:
+    """By topic, which connector wrote it, as the records in these places say."""
+    bronze = at.lake.bronze(at.source.name)
+    if not places or at.bronze.version(spark, bronze) is None:
+        return {}
+    records = at.bronze.read(spark, bronze).where(reduce(or_, places)).select("topic", "value").collect()
+    said = [(row["topic"], terms.connector_of(row["value"])) for row in records]
+    return {topic: connector for topic, connector in said if connector is not None}
+
+
 def find(spark: SparkSession, sources: Iterable[Refinement], topic: str, partition: int, offset: int) -> Found | None:
     """The record at a Kafka place, wherever bronze has it."""
-    here = (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") == offset)
+    here = _is_at(topic, partition, offset)
     for at in sources:
         try:
             record = at.bronze.read(spark, at.lake.bronze(at.source.name)).where(here).first()
@@ -123,10 +155,15 @@ def find(spark: SparkSession, sources: Iterable[Refinement], topic: str, partiti
         if record is not None:
             letter = letters(spark, at).where(here).first()
             newest = F.col("dropped_at").desc()
-            return Found(
-                at.source.name, record, letter, letters(spark, at, dropped=True).where(here).orderBy(newest).first()
-            )
+            dropped = letters(spark, at, dropped=True).where(here).orderBy(newest).first()
+            told = letter or dropped
+            position = None if told is None else positions(spark, at, [told])[0]
+            return Found(at.source.name, record, letter, dropped, position)
     return None
+
+
+def _is_at(topic: str, partition: int, offset: int) -> Column:
+    return (F.col("topic") == topic) & (F.col("partition") == partition) & (F.col("offset") == offset)
 
 
 def drop(spark: SparkSession, at: Refinement, choice: Choice) -> int:

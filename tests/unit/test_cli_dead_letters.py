@@ -47,7 +47,7 @@ def test_a_letter_is_counted_shown_with_its_bytes_and_explained(folder: Path) ->
     assert data(folder, "dead-letters", "list", "--reason", "type_mismatch") == []
     shown = data(folder, "dead-letters", "show", *PLACE)
     assert shown["value"]["after"]["id"] == 3
-    assert shown["position"] == "file 1, pos 400, offset 3"
+    assert letter["position"] == shown["position"] == "file 1, pos 400, offset 3"
     assert "no key" in shown["meaning"]
     assert '"pos": 400' in run(folder, "dead-letters", "show", *PLACE)
     with pytest.raises(ReplicatorError, match="no such record"):
