@@ -15,7 +15,7 @@ from replicator import names
 from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
-from replicator.spec import Evolution
+from replicator.spec import CHANGE, Evolution
 from replicator.transforms.draft import DECLARE, Draft, kind_of
 from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -254,8 +254,16 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
         raise SchemaRefused(
             f"the key was {','.join(keys)} and is now {shown}" if keys else f"the key changed: {shown}",
             where=table,
-            mend="Declare `keys` in conf/sources: columns that old and new rows have."
-            + (f" Then `replicator rebuild {table}` builds it from bronze by them." if keys else ""),
+            mend=_way_out(table, keys, found),
         )
     chosen = next(iter(found if declared else (*known, *found)), ())
     return tuple(stored_name(key) for key in chosen)
+
+
+def _way_out(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) -> str:
+    """Of another key; that of an append-only table comes and goes by its declaration."""
+    rebuild = f"`replicator rebuild {table}` builds it from bronze by"
+    if keys and any(CHANGE in each for each in (keys, *found)):
+        return f"Declare `append_only` in conf/sources as it was, or {rebuild} the other key."
+    advice = "Declare `keys` in conf/sources: columns that old and new rows have."
+    return f"{advice} Then {rebuild} them." if keys else advice

@@ -16,6 +16,7 @@ from replicator.operate import retry
 from replicator.operate.dead_letters import Choice
 from replicator.operate.explain import explain
 from replicator.operate.history import find_table
+from replicator.operate.rebuild import REPLACED, How, rebuild
 from replicator.sinks.memory import MemorySink
 from replicator.spec import (
     INCREMENTAL,
@@ -277,3 +278,19 @@ def test_a_column_with_the_name_of_the_key_stops_the_table(log: Silver) -> None:
     )
     [account] = silver.refine(log.spark, log.at)
     assert "ReplaceField" in str(account.error)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["declared later", "no longer declared"])
+def test_another_declaration_names_both_ways_out_and_a_rebuild_is_one(exact: Any, tmp_path: Path, first: bool) -> None:
+    """Rows of two keys cannot be told apart in one table: it stops, and `keys` would not mend it."""
+    log = log_of(exact, tmp_path, append_only=first)
+    keyed = [replace(sent(at, "c", at, 10 + at), key=f'{{"a":{at}}}') for at in range(3)]
+    log.take(*keyed[:2])
+    other = replace(log.at.source.tables[0], append_only=not first)
+    log = Silver(exact, replace(log.at, source=replace(log.at.source, tables=(other,)), reached=Reached()))
+    log.at.bronze.append(bronze(exact, keyed[2:]), log.at.lake.bronze("s"), None)
+    [account] = silver.refine(exact, log.at)
+    assert "the key was" in str(account.error)
+    assert "Declare `append_only` in conf/sources as it was" in str(account.error)
+    assert rebuild(exact, log.at, TABLE, How()).verdict == REPLACED
+    assert rows(log) == [0, 1, 2]
