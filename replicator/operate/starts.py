@@ -63,7 +63,7 @@ def _start(place: Place, read: int | None, seen: int | None, first: int, end: in
             mend="`exclude` its table and the others go on; to have it again, use a new topic prefix.",
         )
     if told is not None:
-        _refuse(where, wanted, first, end, told)
+        _refuse(where, read, first, end, told)
     why = TOLD if told is not None else EARLIEST if read is None else BEHIND if first <= wanted else DROPPED
     start = max(wanted, first) if told is None else told
     missing = max((each for each in (read, seen) if each is not None), default=first)
@@ -71,13 +71,14 @@ def _start(place: Place, read: int | None, seen: int | None, first: int, end: in
     return Start(*place, read, first, end, start, why, gap)
 
 
-def _refuse(where: str, wanted: int, first: int, end: int, told: int) -> None:
+def _refuse(where: str, read: int | None, first: int, end: int, told: int) -> None:
     """A start that is told must be there, and not before what was read."""
-    if told < wanted:
+    if read is not None and told < read:
         raise ConfigError(
-            f"records up to {wanted - 1} were read: from {told} on, bronze would have some twice",
+            f"records up to {read - 1} were read: from {told} on, bronze would have some twice",
             where=where,
             mend="Silver is made again from bronze, without Kafka, by `replicator rebuild TABLE`.",
         )
     if not first <= told <= end:
-        raise ConfigError(f"Kafka has {first} to {end - 1}, and nothing can begin at {told}", where=where)
+        there = f"Kafka's log ends before {end}" if first <= told else f"the first offset that Kafka has is {first}"
+        raise ConfigError(f"nothing can begin at {told}: {there}", where=where)

@@ -7,7 +7,7 @@ topic was read again as a whole behind it, so that silver lacks no row for it; i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.lake import Lake
@@ -71,7 +71,8 @@ def value(gaps: Sequence[Gap]) -> dict[str, Any]:
 
 def after(known: Sequence[Gap], starts: Mapping[Place, int], new: Sequence[Gap]) -> tuple[Gap, ...]:
     """The gaps of a source that goes on from ``starts``: what is read after all is none, and gaps that meet are one."""
-    left = [gap for gap in known if gap.first < starts.get(gap.place, gap.first + 1)]
+    ends = [min(gap.last, starts.get(gap.place, gap.last + 1) - 1) for gap in known]
+    left = [replace(gap, last=last) for gap, last in zip(known, ends, strict=True) if gap.first <= last]
     made = [gap.with_(left) for gap in new]
     return tuple(sorted([*(gap for gap in left if not any(each.covers(gap) for each in made)), *made], key=_order))
 

@@ -18,6 +18,7 @@ def test_gaps_that_meet_are_one_and_what_is_read_after_all_is_none() -> None:
     assert gaps.after(known, {("a", 0): 8, ("b", 0): 9}, [more]) == (more, known[1])
     assert gaps.after(known, {("a", 0): 10, ("b", 0): 3}, [Gap("a", 0, 6, 9, "now")]) == (Gap("a", 0, 3, 9, "now"),)
     assert gaps.after(known, {("a", 0): 20}, [apart := Gap("a", 0, 9, 19)]) == (known[0], apart, known[1])
+    assert gaps.after(known, {("a", 0): 5}, []) == (Gap("a", 0, 3, 4, "then", "one"), known[1])
 
 
 def test_a_gap_is_open_until_each_table_of_its_topic_was_read_whole_behind_it() -> None:

@@ -42,11 +42,19 @@ def test_back_is_refused_since_bronze_has_the_records() -> None:
         starts({A: 5}, {}, {A: (0, 9)}, {A: 2})
 
 
-@pytest.mark.parametrize(("told", "said"), [({A: 10}, "Kafka has 0 to 8"), ({B: 1}, "no partition 1 of topic t")])
-def test_nothing_begins_where_kafka_has_nothing(told, said: str) -> None:
-    """Behind the end of the log, or in another partition."""
+@pytest.mark.parametrize(
+    ("read", "offered", "told", "said"),
+    [
+        ({A: 5}, (0, 9), {A: 10}, "nothing can begin at 10: Kafka's log ends before 9"),
+        ({}, (3, 9), {A: 1}, "nothing can begin at 1: the first offset that Kafka has is 3"),
+        ({A: 5}, (7, 7), {A: 6}, "nothing can begin at 6: the first offset that Kafka has is 7"),
+        ({A: 5}, (0, 9), {B: 1}, "no partition 1 of topic t"),
+    ],
+)
+def test_nothing_begins_where_kafka_has_nothing(read, offered, told, said: str) -> None:
+    """Behind the end of the log, before what retention has left, or in another partition."""
     with pytest.raises(ConfigError, match=said):
-        starts({A: 5}, {}, {A: (0, 9)}, told)
+        starts(read, {}, {A: offered}, told)
 
 
 def test_a_log_that_ends_before_what_was_read_is_not_gone_on_with() -> None:
