@@ -55,14 +55,16 @@ def stream(spark: SparkSession, checkpoint: str) -> str | None:
 
 
 def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
-    """None where no batch was planned yet. Raises CheckpointDamaged where a file is damaged that a stream begins with:
-    those of the newest batches.
+    """None where no batch was planned yet. Raises CheckpointDamaged where a file is damaged, or a plan gone, that a
+    stream begins with: those of the newest batches.
     """
     planned, taken = _numbers(spark, f"{checkpoint}/{_OFFSETS}"), _numbers(spark, f"{checkpoint}/{_COMMITS}")
     if not planned:
         return None
     number = max(planned)
-    if number - 1 in planned:
+    if number and number - 1 not in planned:
+        raise _damaged(f"{checkpoint}/{_OFFSETS}/{number - 1}", "gone")
+    if number:
         _planned(spark, checkpoint, number - 1)
     if taken:
         _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")
@@ -135,8 +137,8 @@ def _object(path: str, told: str, *names: str) -> dict[str, Any]:
     return found
 
 
-def _damaged(path: str) -> CheckpointDamaged:
-    what = "a file of the stream's checkpoint is damaged"
+def _damaged(path: str, how: str = "damaged") -> CheckpointDamaged:
+    what = f"a file of the stream's checkpoint is {how}"
     return CheckpointDamaged(what, where=path, mend=CheckpointDamaged.MEND)
 
 

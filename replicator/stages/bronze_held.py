@@ -77,7 +77,7 @@ def refuse_other(spark: SparkSession, at: Ingestion) -> None:
     BronzeReplaced where bronze is, CheckpointDamaged.
     """
     recorded, planned = newest(spark, at), checkpoint.newest(spark, at.lake.checkpoint(at.source))
-    done = -1 if planned is None else planned.done
+    done, number = (-1, -1) if planned is None else (planned.done, planned.number)
     if recorded is None and at.format.version(spark, at.table) is not None:
         is_new = "it is new" if planned is None else "it is another stream's"
         raise CheckpointBehindTable(
@@ -85,9 +85,10 @@ def refuse_other(spark: SparkSession, at: Ingestion) -> None:
             where=at.table.location,
             mend=anew(at),
         )
-    if recorded is not None and recorded > done + 1:
+    if recorded is not None and recorded > number:  # one that is planned and not done is in bronze by right (K-B3)
+        at_most = "no batch" if planned is None else f"no batch behind {number}"
         raise CheckpointBehindTable(
-            f"bronze has batch {recorded}, the checkpoint is at {done + 1}: it is an older copy",
+            f"bronze has batch {recorded}, the checkpoint knows of {at_most}: it is an older copy",
             where=at.table.location,
             mend=anew(at),
         )

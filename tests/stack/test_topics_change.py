@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint
-from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
+from replicator.errors import CheckpointBehindTable, OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
@@ -126,6 +127,21 @@ def test_what_retention_took_before_it_was_read_is_named(shop: Shop) -> None:
         with pytest.raises(OffsetsLost, match=r"shop[.]b, partition 0, record 3 .* has is 6, .* before 8.*`exclude`"):
             shop.run()
     assert shop.run("a") == {"a": 4, "b": 3}
+
+
+def test_an_older_checkpoint_is_one_also_where_topics_go(shop: Shop, tmp_path: Path) -> None:
+    """One batch older, too: the batch without records that lets the others go on would take the newest one's number,
+    and the next one its records again (F-C3).
+    """
+    shop.run("a", "b")
+    shutil.copytree(shop.checkpoint, tmp_path / "older")
+    shop.changed("a", 1)
+    shop.run("a", "b")
+    shutil.rmtree(shop.checkpoint)
+    shutil.copytree(tmp_path / "older", shop.checkpoint)
+    with pytest.raises(CheckpointBehindTable, match="it is an older copy"):
+        shop.run("a")
+    assert shop.held() == {"a": 4, "b": 3}
 
 
 @pytest.mark.parametrize("count", [1, 6], ids=["shorter", "longer"])

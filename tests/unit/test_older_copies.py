@@ -19,6 +19,7 @@ from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages import bronze_stream, continuous, pipeline
 from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_held import refuse_other
 from replicator.stages.lines import Line
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.warehouse import Warehouse
@@ -124,6 +125,20 @@ def test_a_checkpoint_that_did_not_write_bronze_as_it_is_stops_the_source(bronze
     assert bronze.run() == 30
 
 
+@pytest.mark.parametrize("is_known", [True, False], ids=["the batch before", "none"])
+def test_a_checkpoint_that_lacks_the_newest_batch_alone_is_an_older_copy(bronze: Bronze, *, is_known: bool) -> None:
+    """It is not one that died in its midst: a batch without records behind it, as for a topic that comes, would take
+    the number of the one in bronze, whose records the next batch had again (F-C3).
+    """
+    bronze.back(bronze.checkpoint, "checkpoint 1" if is_known else "checkpoint 2")
+    if not is_known:  # of the first batch
+        bronze.back(bronze.table, "bronze 1")
+        for folder in ("offsets", "commits"):
+            shutil.rmtree(bronze.checkpoint / folder)
+    with pytest.raises(CheckpointBehindTable, match=r"the checkpoint knows of no batch.*it is an older copy"):
+        refuse_other(bronze.spark, bronze.at)
+
+
 @pytest.mark.parametrize("how", ["copied back", "gone"])
 def test_a_bronze_that_is_older_than_its_checkpoint_stops_the_source(bronze: Bronze, how: str) -> None:
     """The records between the two would be missing without a word. With the newest one the source goes on."""
@@ -169,6 +184,14 @@ def test_a_damaged_file_of_the_checkpoint_is_named(bronze: Bronze, name: str, ho
         bronze.run()
     assert (raised.value.where or "").endswith(f"/{name}")
     assert "`replicator rebuild --checkpoint SOURCE`" in (raised.value.mend or "")
+
+
+def test_the_plan_before_the_newest_one_is_missed(bronze: Bronze) -> None:
+    """A stream begins with the two; of a checkpoint that lost more nothing is known (F-C1)."""
+    (bronze.checkpoint / "offsets/0").unlink()
+    with pytest.raises(CheckpointDamaged, match="a file of the stream's checkpoint is gone") as raised:
+        bronze.run()
+    assert (raised.value.where or "").endswith("/offsets/0")
 
 
 def test_a_file_with_another_checksum_is_damaged(bronze: Bronze) -> None:
