@@ -109,13 +109,15 @@ def happened(source: Column, own: Column, is_snapshot: Column, known: Column) ->
     It is a place of POSITION characters, then what tells changes of one place apart, if the source says that: the row
     of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`position`, which is
     not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have forgotten
-    (Q12), while the LSN of a record stays. Of a snapshot row it is the place at which all of it was read, LOWEST where
-    nothing says that (GTID).
+    (Q12), while the LSN of a record stays. Of a snapshot row it is the place at which all of it was read, behind the
+    commit that SQL Server and Oracle name, since the snapshot has that (D2); LOWEST where nothing says a place (GTID).
     """
     lsn = F.when(source["lsn"] >= 0, _pair(source["lsn"], F.lit(0)))
     in_postgres = F.when(is_snapshot, F.coalesce(lsn, _pair(known["commit"], F.lit(0)))).otherwise(lsn)
     connector = F.lower(source["connector"])
-    place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", own)
+    behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _within(own, 1))
+    at = F.coalesce(behind_commit, own)
+    place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", at)
     part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
     apart = F.when(connector == "postgresql", "").otherwise(part)
     return F.when(is_snapshot, F.coalesce(place, F.lit(LOWEST))).otherwise(F.concat(place, apart))
@@ -214,6 +216,11 @@ def passed(own: Column, folder: Column | None = None) -> Column:
     places = Window.partitionBy("topic", "partition", "epoch", *([] if folder is None else [folder]))
     lower_offsets = places.orderBy("offset").rowsBetween(Window.unboundedPreceding, -1)
     return F.coalesce(F.max(own).over(lower_offsets), F.lit(LOWEST))
+
+
+def _within(position_text: Column, minor_part: int) -> Column:
+    """A position of the same major part with this minor one."""
+    return F.concat(F.substring(position_text, 1, MAJOR), _hex(F.lit(minor_part), len(LOWEST) - MAJOR))
 
 
 def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:

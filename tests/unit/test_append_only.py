@@ -243,6 +243,24 @@ def test_what_does_not_say_where_it_happened_is_a_dead_letter(exact: Any, tmp_pa
     assert (rows(log), log.reasons()) == ([2], {0: "place_missing"})
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"connector": "sqlserver", "commit_lsn": "00000027:00000ac0:0002"},
+        {"connector": "oracle", "commit_scn": "2868546", "scn": "2868546"},
+    ],
+)
+def test_a_snapshot_has_the_commit_that_it_names(exact: Any, tmp_path: Path, names: dict[str, str]) -> None:
+    """D2, D4: it was taken at the newest commit of SQL Server or Oracle, whose rows are in it: they are not twice."""
+    log = log_of(exact, tmp_path)
+    told = {"schema": "shop", "file": None, "row": None, **names}
+    log.take(sent(0, "c", 1, 0, **told), sent(1, "c", 2, 0, **told))
+    log.take(sent(2, "r", 1, 0, **told, snapshot="true"), sent(3, "r", 2, 0, **told, snapshot="last"))
+    later = {key: value.replace("0002", "0003").replace("546", "547") for key, value in told.items() if value}
+    log.take(sent(4, "c", 1, 0, **{**told, **later}))
+    assert rows(log) == [1, 1, 2]
+
+
 def test_a_key_of_kafka_is_not_asked(log: Silver) -> None:
     """Declared so, a table with keys has a row per insert, too, also where the newest record of a key would do."""
     again = [replace(sent(at, "c", 7, 10 * at), key='{"a":7}') for at in range(6)]
