@@ -49,10 +49,11 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     ``op``, ``source_name``, ``table`` (``<database or schema>.<table>``, NULL if the record does not say),
     ``source_ts_ms``, ``is_snapshot``, ``position`` (own, Q4), ``stream`` (whose positions rise with the offsets, NULL
     where they need not), ``transaction`` (the source's id of it, where it says one), ``happened`` (see
-    ``position.happened``, with ``_sent`` behind it; NULL where no table of the source is append-only), ``flat``,
-    ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no schema block says them), ``form`` (records of
-    one form are decoded alike), ``bare`` (an object without any field of Debezium's: a flattened row only where the
-    topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its topic's deletes are rows, F2), ``held``
+    ``position.happened``, with ``_sent`` behind it; NULL where a flattened row does not say its operation, and where no
+    table of the source is append-only), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no
+    schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of
+    Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its
+    topic's deletes are rows, F2), ``held``
     (some value of it may be the placeholder, E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly
     always) and ``told`` (FALSE: by its own words, and not by those of others like it, see ``alike.read``).
     """
@@ -233,9 +234,10 @@ def _forms(append_only: bool) -> tuple[Column, ...]:
     form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
     told = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
-    happened = F.concat(position.happened(*told), _sent()) if append_only else F.lit(None).cast("string")
+    is_told = ~F.col("flat") | F.col("_flat.__op").isNotNull()
+    happened = F.when(is_told, F.concat(position.happened(*told), _sent())) if append_only else F.lit(None)
     bare = (F.col("flat") & ~marked).alias("bare")
-    return form.alias("form"), bare, _shape().alias("shape"), happened.alias("happened")
+    return form.alias("form"), bare, _shape().alias("shape"), happened.cast("string").alias("happened")
 
 
 @cache

@@ -45,8 +45,9 @@ REASONS: Mapping[str, Reason] = {
         "Drop it; `outbox: log` beside `append_only` ignores what comes from now on.",
     ),
     "place_missing": Reason(
-        "The record does not say where its change happened, so that it cannot be told from what is sent again.",
-        f"Let the connector add it to flattened records (`add.fields`), {_RETRY}.",
+        "The record does not say where its change happened, so that it cannot be told from what is sent again; or, if "
+        "it is a flattened row, not whether it is an insert.",
+        f"Let the connector add both to flattened records (`add.fields` with `op` and the place), {_RETRY}.",
     ),
     "key_swap_ambiguous": Reason(
         "Two rows swapped keys, and the delete does not hold the whole row that it took away.",

@@ -52,9 +52,12 @@ def identity(row: Cells) -> Column:
 
 
 def problem() -> Column:
-    """Why a record is no row of such a table; NULL where it is one. Without a ``_seq`` another reason is told."""
+    """Why a record is no row of such a table; NULL where it is one. Without a ``_seq`` another reason is told. Of a
+    flattened row that does not say its operation nobody knows whether it is an update.
+    """
     unknown = F.col("happened").isNull() & F.col("_seq").isNotNull()
-    return F.when(F.col("op").isin("u", "d"), "append_only").when(unknown, "place_missing")
+    of_change, no_place = "append_only", "place_missing"
+    return F.when(F.col("op") == "d", of_change).when(unknown, no_place).when(F.col("op") == "u", of_change)
 
 
 def scan(key: Column) -> Column:

@@ -48,7 +48,8 @@ def _rule(source: SourceSpec) -> Column | None:
     if source.default.outbox is not None and source.default.outbox.mode == "log":
         is_log = ~F.col("table").isin(*[declared.table for declared in source.tables if declared.table not in logs])
     if logs or source.default.outbox is not None:
-        rules.append(F.when(is_log & (F.col("op") == "u"), "outbox_update"))
+        is_told = ~F.col("flat") | F.col("value").contains("__op")  # else it may be an insert (F4)
+        rules.append(F.when(is_log & is_told & (F.col("op") == "u"), "outbox_update"))
         rules.append(F.when(is_log & F.col("op").isin("d", "t"), "outbox_delete"))
     return F.coalesce(*rules) if rules else None
 

@@ -243,6 +243,15 @@ def test_what_does_not_say_where_it_happened_is_a_dead_letter(exact: Any, tmp_pa
     assert (rows(log), log.reasons()) == ([2], {0: "place_missing"})
 
 
+def test_a_flattened_row_that_does_not_say_its_operation_is_no_update(exact: Any, tmp_path: Path) -> None:
+    """F4: nobody knows what it is. It is a dead letter that says how to mend it, and not ignored as a log's update."""
+    log = log_of(exact, tmp_path, deletes="rewrite", outbox=Outbox("log"))
+    placed = {"__deleted": "false", "__source_file": "binlog.000001", "__source_pos": 10, "__source_row": 0}
+    every = [{"a": 1, "b": "x", **placed, **op} for op in ({"__op": "c"}, {"__op": "u"}, {})]
+    account = log.take(*[record(LOG, at, None, told) for at, told in enumerate(every)])["s/shop.log"]
+    assert (rows(log), log.reasons(), account.ignored) == ([1], {2: "place_missing"}, {"outbox_update": 1})
+
+
 @pytest.mark.parametrize(
     "names",
     [
