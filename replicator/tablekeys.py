@@ -266,6 +266,9 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
         raise ValueError(f"append_only and {wrong} do not go together: {reasons[wrong][0]}")
     if any(column.name == CHANGE for column in table.columns):
         raise ValueError(f"an append-only table has a column {CHANGE} of its own: the key that tells its rows apart")
+    steps = table.transform
+    if steps is not None and CHANGE in {*steps.cast, *steps.derive, *steps.hash, *steps.mask, *steps.rename.values()}:
+        raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
 
 
 def declaration(

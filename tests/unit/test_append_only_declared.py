@@ -36,6 +36,8 @@ def test_a_table_is_declared_append_only(tmp_path: Path) -> None:
         ("", "name: shop\ncompacted_topic: true\n", "append_only and compacted_topic"),
         ("", "name: shop\noutbox: router\n", "append_only and outbox"),
         (", columns: {_change: int}", "", "has a column _change of its own"),
+        (", transform: {hash: [_change]}", "", "_change tells the rows of an append-only table apart"),
+        (", transform: {rename: {a: _change}}", "", "_change tells the rows of an append-only table apart"),
     ],
 )
 def test_what_it_cannot_be_as_well_is_refused(tmp_path: Path, table: str, source: str, said: str) -> None:
