@@ -206,7 +206,9 @@ def _numbers(spark: SparkSession, folder: str) -> set[int]:
 
 
 def _write(spark: SparkSession, path: str, content: str) -> None:
-    """Whole or not at all: beside its place first, under a name that Spark does not read."""
+    """Whole or not at all: beside its place first, under a name that Spark does not read. Raises ReplicatorError where
+    there is a file already.
+    """
     folder, _, name = path.rpartition("/")
     files, place, jvm = file_system(spark, path)
     beside = jvm.org.apache.hadoop.fs.Path(f"{folder}/.{name}.new")
@@ -215,4 +217,5 @@ def _write(spark: SparkSession, path: str, content: str) -> None:
         stream.write(bytearray(content.encode()))
     finally:
         stream.close()
-    files.rename(beside, place)
+    if not files.rename(beside, place):
+        raise ReplicatorError("a file of the stream's checkpoint was there already", where=path, mend="Run again.")

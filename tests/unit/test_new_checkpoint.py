@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint
-from replicator.errors import BronzeReplaced, TableMissing
+from replicator.errors import BronzeReplaced, ReplicatorError, TableMissing
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -70,6 +70,14 @@ def test_whatever_byte_of_a_checkpoint_is_another_one_the_new_one_is_the_same(
         file.write_bytes(content)
         assert new_checkpoint.planned(exact, of, {}) == right, (file, content)
         file.write_bytes(files[file])
+
+
+def test_a_checkpoint_is_not_written_where_one_is(exact: SparkSession, tmp_path: Path) -> None:
+    """A part of the other one would stay without a word."""
+    place = str(tmp_path / "checkpoint")
+    checkpoint.write(exact, place, STREAM, 3, {"t": {"0": 5}})
+    with pytest.raises(ReplicatorError, match="was there already"):
+        checkpoint.write(exact, place, STREAM, 3, {"t": {"0": 6}})
 
 
 def test_a_checkpoint_is_made_of_a_bronze_that_a_stream_wrote(exact: SparkSession, tmp_path: Path) -> None:
