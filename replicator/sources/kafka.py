@@ -27,6 +27,11 @@ _PINNED = {
     "includeHeaders": "true",
     "kafka.isolation.level": "read_committed",
 }
+_USUAL = {"fetch.max.wait.ms": "1"}
+"""What a source's options may say otherwise. A batch reads records that are there. To each answer that Spark gets, its
+client adds a request for more, for which a broker waits half a second by default; a question where the log ends comes
+behind it (decision 0075).
+"""
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ class KafkaSource:
 
     def _client(self) -> dict[str, str]:
         """The client's settings as Spark takes them."""
-        return {f"kafka.{name}": value for name, value in self.options.items()} | {
+        return {f"kafka.{name}": value for name, value in {**_USUAL, **self.options}.items()} | {
             "kafka.bootstrap.servers": self.bootstrap_servers
         }
 

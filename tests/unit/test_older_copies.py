@@ -16,7 +16,6 @@ from replicator.errors import BronzeReplaced, CheckpointBehindTable, CheckpointD
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.sources.kafka import KafkaSource
 from replicator.stages import bronze_stream, continuous, pipeline
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_held import refuse_other
@@ -234,15 +233,6 @@ def test_a_topic_with_another_id_is_another_topic(bronze: Bronze) -> None:
     with pytest.raises(TopicRecreated, match=r"^TOPIC_RECREATED: topic t was deleted.*`exclude` its table"):
         bronze.run()
     assert bronze.count() == 20
-
-
-def test_no_option_takes_back_what_promise_a_rests_on(exact: SparkSession) -> None:
-    """Lost records are an error, aborted ones are not read, and a topic is read from its beginning with its headers."""
-    read = KafkaSource("nowhere:9092", ".*").read(exact)
-    options = read._jdf.queryExecution().logical().collectLeaves().head().extraOptions()
-    told = {name: options.get(name) for name in ("failOnDataLoss", "startingOffsets", "includeHeaders")}
-    assert told == {"failOnDataLoss": "true", "startingOffsets": "earliest", "includeHeaders": "true"}
-    assert options.get("kafka.isolation.level") == "read_committed"
 
 
 def made(offset: int) -> Record:

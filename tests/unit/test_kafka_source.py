@@ -1,0 +1,35 @@
+"""What Spark's Kafka source is told, whatever a configuration says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from replicator.sources.kafka import KafkaSource
+
+pytestmark = pytest.mark.spark
+
+
+def told(spark: SparkSession, options: Mapping[str, str]) -> Any:
+    """The options of a stream of all topics, as Spark has them."""
+    read = KafkaSource("nowhere:9092", ".*", options).read(spark)
+    return read._jdf.queryExecution().logical().collectLeaves().head().extraOptions()
+
+
+def test_no_option_takes_back_what_promise_a_rests_on(exact: SparkSession) -> None:
+    """Lost records are an error, aborted ones are not read, and a topic is read from its beginning with its headers."""
+    options = told(exact, {})
+    found = {name: options.get(name) for name in ("failOnDataLoss", "startingOffsets", "includeHeaders")}
+    assert found == {"failOnDataLoss": "true", "startingOffsets": "earliest", "includeHeaders": "true"}
+    assert options.get("kafka.isolation.level") == "read_committed"
+
+
+@pytest.mark.parametrize(("options", "waits"), [({}, "1"), ({"fetch.max.wait.ms": "100"}, "100")])
+def test_no_batch_waits_for_records_that_are_not_there_unless_it_is_asked_to(
+    exact: SparkSession, options: Mapping[str, str], waits: str
+) -> None:
+    """Spark reads up to offsets that it has seen: what a broker would wait for belongs to the next batch."""
+    assert told(exact, options).get("kafka.fetch.max.wait.ms") == waits
