@@ -62,9 +62,9 @@ def newest(spark: SparkSession, checkpoint: str) -> Batch | None:
     if not planned:
         return None
     number = max(planned)
-    if number and number - 1 not in planned:
-        raise _damaged(f"{checkpoint}/{_OFFSETS}/{number - 1}", "gone")
     if number:
+        if number - 1 not in planned:
+            raise _damaged(f"{checkpoint}/{_OFFSETS}/{number - 1}", "gone")
         _planned(spark, checkpoint, number - 1)
     if taken:
         _refuse_damaged_commit(spark, f"{checkpoint}/{_COMMITS}/{max(taken)}")

@@ -13,13 +13,13 @@ connector:
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
 
 from replicator import references
 from replicator.spec import Connector
-from replicator.strict import Strict, Text
+from replicator.strict import Strict, Text, several
 
 Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
 PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306, "sqlserver": 1433, "oracle": 1521}
@@ -31,12 +31,8 @@ _SLOT = 63
 _OURS = ("connector.class", "topic.prefix", "name")
 
 
-def _several(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
-
-
 Name = Annotated[str, Field(min_length=1)]
-Words = Annotated[tuple[Name, ...], BeforeValidator(_several, json_schema_input_type=Name | tuple[Name, ...])]
+Words = Annotated[tuple[Name, ...], BeforeValidator(several, json_schema_input_type=Name | tuple[Name, ...])]
 Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
 
 

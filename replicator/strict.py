@@ -35,6 +35,11 @@ def text(value: Any) -> Any:
     return str(value) if isinstance(value, (int, float)) else value
 
 
+def several(value: Any) -> Any:
+    """A word alone as a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
 Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str | bool | int | float)]
 
 

@@ -13,7 +13,7 @@ from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, res
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
-from replicator.strict import Strict
+from replicator.strict import Strict, several
 from replicator.transformkeys import TransformKeys
 from replicator.yamlfile import nearest
 
@@ -64,12 +64,7 @@ TableName = Annotated[str, AfterValidator(_two_parts)]
 ColumnName = Annotated[str, Field(min_length=1)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Format = Literal["delta", "hudi"]
-Formats = Annotated[
-    tuple[Format, ...],
-    BeforeValidator(
-        lambda value: (value,) if isinstance(value, str) else value, json_schema_input_type=Format | tuple[Format, ...]
-    ),
-]
+Formats = Annotated[tuple[Format, ...], BeforeValidator(several, json_schema_input_type=Format | tuple[Format, ...])]
 SequenceBy = Literal["position", "source.ts_ms"]
 
 

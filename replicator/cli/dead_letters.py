@@ -62,15 +62,12 @@ def list_letters(
             _refuse_unknown(spark, sources, choice)
         _print(columns, found, as_json=as_json)
         return
-    counts = _counts(context, settings, dropped=dropped)
-    options.refuse_unknown(source, counts)
-    every = [count for name in counts if source in (None, name) for count in counts[name]]
-    chosen = [count for count in every if choice.takes(count.table, count.reason)]
-    if not chosen:
-        listed = tables.listed(context, settings)
-        known = [each.name for name in listed if source in (None, name) for each in listed[name]]
+    counts = options.chosen(source, _counts(context, settings, choice, dropped=dropped))
+    if not counts and not choice.is_all:
+        known = [each.name for each in options.chosen(source, tables.listed(context, settings))]
+        every = options.chosen(source, _counts(context, settings, Choice(), dropped=dropped))
         choice.refuse_unknown(known, every)
-    _print(_COUNTS, [asdict(count) for count in chosen], as_json=as_json)
+    _print(_COUNTS, [asdict(count) for count in counts], as_json=as_json)
 
 
 @app.command()
@@ -185,40 +182,41 @@ def _refuse_unknown(spark: SparkSession, sources: Sequence[Refinement], choice: 
     from replicator.operate.dead_letters import Choice, counts
     from replicator.operate.pause import listed
 
+    if choice.is_all:
+        return
     every = [count for at in sources for count in counts(spark, at, Choice())]
     choice.refuse_unknown([each.name for each in listed(spark, sources)], every)
 
 
-def _counts(context: typer.Context, settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
+def _counts(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
     """Of each source."""
     return direct.asked(
-        lambda: _direct(settings, dropped=dropped), lambda: _by_spark(context, settings, dropped=dropped)
+        lambda: _direct(settings, choice, dropped=dropped),
+        lambda: _by_spark(context, settings, choice, dropped=dropped),
     )
 
 
-def _direct(settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
+def _direct(settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
     from replicator import surveys
     from replicator.operate import direct_letters
-    from replicator.operate.dead_letters import Choice
 
     of = surveys.direct(settings, options.store(settings))
     sources = [each.name for each in surveys.sources(settings, of)]
-    return {name: direct_letters.counts(of, name, Choice(), dropped=dropped) for name in sources}
+    return {name: direct_letters.counts(of, name, choice, dropped=dropped) for name in sources}
 
 
-def _by_spark(context: typer.Context, settings: Settings, *, dropped: bool) -> dict[str, list[Count]]:
+def _by_spark(context: typer.Context, settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
     from replicator.operate import dead_letters
 
     spark, sources = options.opened(context, settings, brief=True)
-    return {at.source.name: dead_letters.counts(spark, at, dead_letters.Choice(), dropped=dropped) for at in sources}
+    return {at.source.name: dead_letters.counts(spark, at, choice, dropped=dropped) for at in sources}
 
 
 def _chosen(choice: Choice, *, everything: bool) -> Choice:
     """Raise ConfigError unless something was chosen, or all and nothing else."""
-    named = choice.table is not None or choice.reason is not None
-    if named == everything:
+    if choice.is_all != everything:
         raise ConfigError(
-            "which dead letters?" if not named else "--all leaves nothing to choose",
+            "which dead letters?" if choice.is_all else "--all leaves nothing to choose",
             mend="Give --table TABLE, --reason REASON or both, or --all alone; `dead-letters list` shows them.",
         )
     return choice

@@ -12,7 +12,7 @@ import typer
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -171,6 +171,12 @@ def of_source(refinements: Sequence[Refinement], source: str | None) -> list[Ref
     """Those of one source, all without a name. Raises ConfigError, with the nearest spelling."""
     refuse_unknown(source, [each.source.name for each in refinements])
     return [each for each in refinements if source in (None, each.source.name)]
+
+
+def chosen(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Value]:
+    """What was found of one source, of all without a name. Raises ConfigError, with the nearest spelling."""
+    refuse_unknown(source, found)
+    return [each for name in found if source in (None, name) for each in found[name]]
 
 
 def refuse_unknown(source: str | None, known: Collection[str]) -> None:

@@ -38,9 +38,7 @@ def show(
 ) -> None:
     """Every table of silver, and since when it is paused."""
     settings = options.settings(env, conf, lake)
-    found = listed(context, settings)
-    options.refuse_unknown(source, found)
-    _tell([each for name in found if source in (None, name) for each in found[name]], as_json=as_json)
+    _tell(options.chosen(source, listed(context, settings)), as_json=as_json)
 
 
 @app.command()

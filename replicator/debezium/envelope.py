@@ -53,9 +53,9 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     table of the source is append-only), ``flat``, ``wrapped``, ``key_wrapped``, ``key_names``, ``row_names`` (where no
     schema block says them), ``form`` (records of one form are decoded alike), ``bare`` (an object without any field of
     Debezium's: a flattened row only where the topic has no envelopes), ``rewritten`` (it has ``__deleted``, so that its
-    topic's deletes are rows, F2), ``held``
-    (some value of it may be the placeholder, E2), ``shape`` (it may be no plain record, and of which kind; NULL nearly
-    always) and ``told`` (FALSE: by its own words, and not by those of others like it, see ``alike.read``).
+    topic's deletes are rows, F2), ``held`` (some value of it may be the placeholder, E2), ``shape`` (it may be no plain
+    record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own words, and not by those of others
+    like it, see ``alike.read``).
     """
     described = records
     rows, binlog = reading.flattened, reading.binlog

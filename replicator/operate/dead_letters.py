@@ -38,6 +38,11 @@ class Choice:
     table: str | None = None
     reason: str | None = None
 
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is named."""
+        return self.table is None and self.reason is None
+
     def of(self, letters: DataFrame) -> DataFrame:
         """Those of ``letters`` that are chosen."""
         if self.table is not None:
