@@ -14,18 +14,23 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import expressions
+from replicator import compiled, expressions
 from replicator.debezium import envelope, position, template
 from replicator.debezium.infer import slices
-from replicator.debezium.template import BETWEEN, CAPTURED, CONSTANT, MATCHED, SEPARATOR, Template
+from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
 from replicator.debezium.unavailable import Placeholder
 
-_TOLD, _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_told", "_parts", "_facts", "_source", "_numbers", "_op"
+_PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_numbers", "_op"
 _LONGEST = 8 << 20
 """Bytes of a text beyond which a parser may refuse what JSON allows."""
 
-_AT_MOST, _AT_ONCE = 512, 160
-"""Kinds of records that are remembered, and templates of one batch."""
+_AT_MOST = 512
+"""Kinds of records that are remembered."""
+
+_FIELDS = dict(field.split(" ") for field in position.SOURCE_FIELDS.split(", "))
+
+_TOPIC, _TEMPLATE = "\x1e", "\x1d"
+"""Behind the topic of a template, and between templates: what ``Alike.java`` parts them by."""
 
 _SHARED = {
     "flat": "BOOLEAN",
@@ -92,9 +97,8 @@ class Templates:
         return self._examples[topic, form]
 
     def of(self, topics: Collection[str]) -> list[Known]:
-        """Those of some topics; none where they are so many that to choose one takes as long as to parse."""
-        found = [each for told in self._learned.values() for each in told if each.topic in topics]
-        return found if len(found) <= _AT_ONCE else []
+        """Those of some topics."""
+        return [each for told in self._learned.values() for each in told if each.topic in topics]
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics of which no record was seen."""
@@ -114,25 +118,24 @@ def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFra
     an envelope, most of its text, would only take memory (decision 0059). The names of its columns are NULL, and
     ``told`` is TRUE: ``Templates.example`` has them.
     """
-    captured = [name for name in CAPTURED if any(name in each.template.groups for each in templates)]
-    parts = {name: _part(1 + place) for place, name in enumerate(captured)}
-    told = records.withColumn(_TOLD, _told(templates, captured))
-    split = told.withColumn(_PARTS, F.when(F.col(_TOLD).startswith(MATCHED), F.split(_TOLD, SEPARATOR)))
-    which = F.substr(F.col(_PARTS)[0], F.lit(2)).cast("int")
-    facts = _facts(templates)[which]
-    left = F.coalesce(_part(1 + len(captured)), "value").alias("value")
-    taken = split.select(
+    captured = frozenset[str]().union(*(each.template.captured for each in templates))
+    parts = {name: _part(slot) for slot, name in enumerate(CAPTURED, 1) if name in captured}
+    parts |= {"sequence": parts["flushed"]} if "flushed" in parts else {}
+    told = records.withColumn(_PARTS, _matched(records, templates))
+    facts = _facts(templates)[_part(0).cast("int")]
+    left = F.coalesce(_part(IMAGE), "value").alias("value")
+    taken = told.select(
         *[left if name == "value" else name for name in records.columns],
         facts.alias(_FACTS),
-        _source(templates, parts, facts).alias(_SOURCE),
+        _origin(parts).alias(_SOURCE),
         _numbers(parts).alias(_NUMBERS),
         parts.get("op", F.lit(None).cast("string")).alias(_OP),
     )
-    return taken.select(*records.columns, *_said(binlog))
+    return taken.select(*records.columns, *_said(binlog, _source(templates, parts.keys())))
 
 
-def _said(binlog: str) -> list[Column]:
-    source, op = F.col(_SOURCE), F.col(_OP)
+def _said(binlog: str, source: Mapping[str, Column]) -> list[Column]:
+    op = F.col(_OP)
     is_row, is_snapshot = op.isNotNull(), F.coalesce(op == "r", F.lit(False))
     told = {
         "op": F.coalesce(op, F.lit("u")),
@@ -150,21 +153,17 @@ def _said(binlog: str) -> list[Column]:
     return [told[name].alias(name) for name in (*envelope.SAID, "reason")]
 
 
-def _told(templates: Sequence[Known], captured: Sequence[str]) -> Column:
-    """MATCHED with the number of the template, and what it captured; else any other text, or none."""
-    text = F.concat(F.lit(BETWEEN), "key", F.lit(BETWEEN), F.coalesce("value", F.lit("")))
-    by_topic: dict[str, Column] = {}
-    for number, each in enumerate(templates):
-        found = f"{MATCHED}{number}{SEPARATOR}{each.template.captured(captured)}"
-        by_topic[each.topic] = F.regexp_replace(by_topic.get(each.topic, text), each.template.pattern, found)
+def _matched(records: DataFrame, templates: Sequence[Known]) -> Column:
+    """ARRAY<BINARY>: the number of the template and what it captured, by slots; NULL where none matches."""
+    spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled()}" for each in templates)
+    like = compiled.function(records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE + 1)
     usable = F.col("undecodable").isNull() & (F.coalesce(F.octet_length("value"), F.lit(0)) <= _LONGEST)
-    return F.coalesce(*[F.when(usable & (F.col("topic") == topic), told) for topic, told in by_topic.items()])
+    return F.when(usable, like(F.col("topic"), F.col("key").cast("binary"), F.col("value").cast("binary")))
 
 
-def _part(number: int) -> Column:
+def _part(slot: int) -> Column:
     """What was captured; NULL where nothing was."""
-    told = F.get(F.col(_PARTS), F.lit(number))
-    return F.when(told != "", told)
+    return F.get(F.col(_PARTS), F.lit(slot)).cast("string")
 
 
 def _facts(templates: Sequence[Known]) -> Column:
@@ -175,18 +174,22 @@ def _facts(templates: Sequence[Known]) -> Column:
     return F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{ddl}, source STRUCT<{constants}>>>")
 
 
-def _source(templates: Sequence[Known], parts: Mapping[str, Column], facts: Column) -> Column:
-    """What :mod:`position` asks of ``source``; what all templates share is a constant, which spares to ask for it."""
-    parts = {**parts, "sequence": parts["flushed"]} if "flushed" in parts else parts
-    told = {}
-    for name, kind in (field.split(" ") for field in position.SOURCE_FIELDS.split(", ")):
-        if name in CONSTANT:
-            shared = {each.template.constants.get(name) for each in templates if each.template.constants}
-            one = F.lit(shared.pop()) if len(shared) == 1 else facts["source"][name]
-        else:
-            one = parts.get(name, F.lit(None))
-        told[name] = one.cast(kind)
-    return expressions.struct(told)
+def _origin(parts: Mapping[str, Column]) -> Column:
+    """What was captured of ``source``, of the types that :mod:`position` asks for; tombstones have none."""
+    told = {name: part.cast(_FIELDS[name]) for name, part in parts.items() if name in _FIELDS}
+    return expressions.struct(told) if told else F.lit(None).cast("string")
+
+
+def _source(templates: Sequence[Known], captured: Collection[str]) -> dict[str, Column]:
+    """What :mod:`position` asks of ``source``. What all templates share is a constant, so that Spark leaves out what is
+    asked of other connectors: two of the five microseconds that a match took.
+    """
+    source = {name: F.lit(None).cast(kind) for name, kind in _FIELDS.items()}
+    source |= {name: F.col(_SOURCE)[name] for name in captured if name in _FIELDS}
+    for name in CONSTANT:
+        shared = {each.template.constants.get(name) for each in templates if each.template.constants}
+        source[name] = F.lit(shared.pop()).cast("string") if len(shared) == 1 else F.col(_FACTS)["source"][name]
+    return source
 
 
 def _numbers(parts: Mapping[str, Column]) -> Column:

@@ -6,6 +6,8 @@ behind it (Q1). Plain text comparison of ``_seq`` is the total order: bigger is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
@@ -17,6 +19,9 @@ SOURCE_FIELDS = (
     "txId STRING, commit_lsn STRING, change_lsn STRING, scn STRING, commit_scn STRING"
 )
 """What :func:`position` and the rules of sections B to D need of ``source``; the rest is never parsed."""
+
+Source = Column | Mapping[str, Column]
+"""A struct of SOURCE_FIELDS, or a column for each."""
 
 LOWEST = "0" * 36
 """Below every position; also the position of every record of a topic in offset mode (Q8)."""
@@ -51,7 +56,7 @@ def is_told(value: Column) -> Column:
     return value.rlike(_TOLD)
 
 
-def numbers(source: Column) -> Column:
+def numbers(source: Source) -> Column:
     """STRUCT<file, gtid, commit BIGINT>: what texts of ``source`` hold for :func:`position`, which mentions
     them often. In a projection of their own the texts are read once.
     """
@@ -81,10 +86,10 @@ def _digits(found: Column) -> Column:
     return F.when(found != "", found.cast("bigint"))
 
 
-def position(source: Column, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
+def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", known: Column | None = None) -> Column:
     """The record's own position (Q4; Q5 for snapshot rows, before the running maximum). NULL: it has none.
 
-    ``source`` is a struct of SOURCE_FIELDS, ``known`` its :func:`numbers` where they are a column already. D9's
+    ``known`` are the source's :func:`numbers` where they are a column already. D9's
     spellings of "no position" give NULL. ``binlog`` says what places a change of MySQL's or MariaDB's: ``file_pos``,
     ``file_pos_row`` or MariaDB's ``gtid``.
     """
@@ -123,7 +128,7 @@ def happened(source: Column, own: Column, is_snapshot: Column, known: Column) ->
     return F.when(is_snapshot, F.coalesce(place, F.lit(LOWEST))).otherwise(F.concat(place, apart))
 
 
-def stream(source: Column, binlog: str = "file_pos") -> Column:
+def stream(source: Source, binlog: str = "file_pos") -> Column:
     """Whose positions rise with the offsets of a partition: connector and database server (Q4); by ``gtid`` also the
     domain, whose numbers are its own.
 
@@ -223,7 +228,7 @@ def _within(position_text: Column, minor_part: int) -> Column:
     return F.concat(F.substring(position_text, 1, MAJOR), _hex(F.lit(minor_part), len(LOWEST) - MAJOR))
 
 
-def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:
+def _binlog(source: Source, file: Column, *, with_row: bool) -> Column:
     """File number and position (MySQL, MariaDB); ``row`` restarts inside compressed transactions and is left out where
     there may be some.
     """
@@ -233,7 +238,7 @@ def _binlog(source: Column, file: Column, *, with_row: bool) -> Column:
     return F.when(fits, F.concat(_hex(file, 8), _hex(pos, 12), row))
 
 
-def _postgres(source: Column, known: Column, is_snapshot: Column) -> Column:
+def _postgres(source: Source, known: Column, is_snapshot: Column) -> Column:
     """Last commit LSN, then the record's own; without the first, the own one twice (Q4: never the maximum).
 
     A row of any snapshot has no second part: what comes of a transaction that was open when it was read may have an LSN
@@ -245,12 +250,12 @@ def _postgres(source: Column, known: Column, is_snapshot: Column) -> Column:
     return F.when(is_snapshot, snapshot).otherwise(_pair(F.coalesce(commit, lsn), lsn))
 
 
-def _sqlserver(source: Column) -> Column:
+def _sqlserver(source: Source) -> Column:
     digits = F.lower(F.regexp_replace(source["commit_lsn"], ":", ""))
     return F.when(digits.rlike("^[0-9a-f]{20}$"), F.concat(digits, F.lit("0" * 16)))
 
 
-def _oracle(source: Column, is_snapshot: Column) -> Column:
+def _oracle(source: Source, is_snapshot: Column) -> Column:
     """The commit's SCN, which is none where the change has a later one (versions 1.x); of a snapshot row the one that
     the snapshot was taken at.
     """

@@ -1,16 +1,25 @@
 """A connector writes all records of a topic alike: what one of them says, others that are written like it say too.
 
-A template is a regular expression (Java's) made of one plain envelope, whose description is known. It matches valid
-JSON only, with the names of the example in their order, so that a match needs no parser: what is constant is known from
-the example, and what places a change in the source's order is captured (debezium.md A, Q4; performance.md A5). What no
-template matches is described by :mod:`replicator.debezium.envelope`.
+A template is made of one plain envelope, whose description is known: step by step what stands where in records like it.
+It matches valid JSON only, with the names of the example in their order, so that a match needs no parser: what is
+constant is known from the example, and what places a change in the source's order is captured (debezium.md A, Q4;
+performance.md A5). ``Alike.java`` takes the steps over the bytes of a record; what no template matches is described by
+:mod:`replicator.debezium.envelope`.
+
+A step is a letter, or a letter and what belongs to it::
+
+    =TEXT       this text                       n  a number of JSON        k  a value of a key: no escape, no brace
+    ? ... !     null, or the steps between      i  a whole BIGINT          v  a value of a column: no object, no list
+    (N ... )N   what stands between, for slot N d  up to 18 digits         l  a list of such values
+    oTEXT       one of these letters            p  a text without escapes  s  a text between quotes
+                                                                           a  as v, and it may be the placeholder
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator.debezium.infer import slices
@@ -19,71 +28,59 @@ from replicator.debezium.unavailable import in_json
 _PLACES = ("file", "pos", "row", "gtid", "lsn", "commit", "flushed", "commit_lsn", "change_lsn", "scn", "commit_scn")
 CAPTURED = ("op", "ts_ms", "snapshot", "txId", *_PLACES)
 """What a match may tell: the operation, and fields of ``source`` that differ from record to record; of ``sequence`` its
-two numbers.
+two numbers. Their places here, from 1 on, are their slots.
 """
+
+IMAGE = len(CAPTURED) + 1
+"""The slot of the row."""
 
 CONSTANT = ("version", "connector", "name", "db", "schema", "table", "table_name")
 """Fields of ``source`` that records of one template share."""
 
-SEPARATOR, BETWEEN, MATCHED = "\x1f", "\x1e", "\x02"
-"""Between what was captured; before the key and before the value; before what was captured. None stands in JSON."""
-
 _NUMBERS = ("ts_ms", "pos", "row", "lsn")
-_ELSEWHERE = ("op", "before", "after", "commit", "flushed")
+_ELSEWHERE = ("op", "commit", "flushed")
 """Names of what is captured outside of ``source``, or inside of its ``sequence``: no connector has such a field."""
 
 _ENOUGH = 8
-"""So many characters of a text tell it from nearly all others: Spark compares the expression for each record."""
-
-_MEMBERS = 500
-"""So many members an object has at most: each takes a place on the stack of the thread that matches."""
+"""So many characters of a text tell it from nearly all others, in whatever way the rest is escaped."""
 
 _ENVELOPE = {"before", "after", "source", "transaction", "op", "ts_ms", "ts_us", "ts_ns"}
+_STEP, _PART = "\x1f", "\x1e"
+"""Behind each step, and each part of a template but the last: neither stands in JSON."""
 
-# Possessive: nothing is ever tried again, and no text is too long for the stack.
-# no surrogate: a half of a pair is no text
-_ESCAPE = r'\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})'
-_STRING = r'"[^"\\\x00-\x1f]*+(?:' + _ESCAPE + r'[^"\\\x00-\x1f]*+)*+"'
-_NUMBER = r"-?+(?:0|[1-9][0-9]{0,99}+)(?:\.[0-9]{1,99}+)?+(?:[eE][+-]?+[0-9]{1,9}+)?+"
-_SCALAR = f"(?:{_STRING}|{_NUMBER}|null|true|false)"
-# no escapes and no brace: a brace inside a key may be a union (A5)
-_KEY_SCALAR = rf'(?:"[^"\\\x00-\x1f{{]*+"|{_NUMBER}|true|false)'
-_BIGINT = "(?:0|-?+[1-9][0-9]{0,17}+)"
-_PLAIN = r'[^"\\\x00-\x1f]++'
-_LSN = r'\\"([0-9]{1,18}+)\\"'
-_TRANSACTION = rf'(?:null|\{{"id":{_STRING},"total_order":{_NUMBER},"data_collection_order":{_NUMBER}\}})'
+Steps = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Template:
-    """How records are written: a regular expression (Java's) of BETWEEN, key, BETWEEN and value. ``groups`` are the
-    numbers of its groups by the name of what each captures, ``constants`` the fields of ``source`` that all share.
-    ``image`` is what is left of a value once the rest is captured: an envelope with nothing but the row, or, of a
-    delete, with the row before, without its schema block. '' where there is no such row, and where there is no value.
+    """How records are written: the steps of key and value. ``constants`` are the fields of ``source`` that all share,
+    ``captured`` those of CAPTURED that a match may tell. What is left of a value once these are told is its row,
+    between the two texts of ``image``: an envelope with nothing else, without its schema block. Rows have no value that
+    begins with a mark.
+
     Raises ValueError for what cannot be sent to the JVM: JSON may name half a surrogate pair.
     """
 
-    pattern: str
-    groups: Mapping[str, int]
+    key: Steps
+    value: Steps
     constants: Mapping[str, str | None]
-    image: str = ""
+    captured: frozenset[str] = frozenset()
+    image: tuple[str, str] = ("", "")
+    marks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for text in (self.pattern, *self.constants.values()):
+        for text in (*self.key, *self.value, *self.constants.values()):
             (text or "").encode()
 
-    def captured(self, names: Iterable[str]) -> str:
-        """What takes the place of a text that matches: each of some of CAPTURED, empty where it is NULL; then the
-        ``image``.
-        """
-        told = (f"${self.groups[name]}" if name in self.groups else "" for name in names)
-        return SEPARATOR.join((*told, self.image))
+    def spelled(self) -> str:
+        """As ``Alike.java`` reads it."""
+        return _PART.join((_STEP.join(self.marks), *self.image, _STEP.join(self.key), _STEP.join(self.value)))
 
 
 def tombstone(key: str | None, *, key_wrapped: bool) -> Template | None:
     """The template of a key without a value."""
     try:
-        return None if key is None else Template(_pattern(_wrapped(key, key_wrapped, _key), ""), {}, {})
+        return None if key is None else Template(_wrapped(key, key_wrapped, _key), (), {})
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -94,8 +91,9 @@ def template(
     """The template of a plain envelope of a row's change, ``without`` these texts at the beginning of any value of its
     rows; None where it is not clear how records like it are written.
     """
+    marks = tuple(in_json(text[:_ENOUGH]) for text in without)
     try:
-        return None if key is None else _Writer(without).template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
+        return None if key is None else _Writer(marks).template(value, key, wrapped=wrapped, key_wrapped=key_wrapped)
     except (ValueError, RecursionError, _Unknown):
         return None
 
@@ -107,76 +105,65 @@ class _Unknown(Exception):
 class _Writer:
     """Takes an example apart, from the outside to the inside."""
 
-    def __init__(self, without: Sequence[str]) -> None:
-        texts = [in_json(text[:_ENOUGH]) for text in without]
-        string, no = (_string_without(texts), f"(?!{_any_of(texts)})") if texts else (_STRING, "")
-        self._column = f"(?:{string}|{_NUMBER}|null|true|false)"
-        self._list = rf"(?:null|\[{no}(?:{self._column}(?:,{self._column})*+)?+\])"
-        self._groups: dict[str, int] = {}
+    def __init__(self, marks: tuple[str, ...]) -> None:
+        self._marks = marks
         self._constants: dict[str, str | None] = {}
+        self._captures: set[str] = set()
+        self._row_is = ""
 
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
-        pattern = _pattern(_wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope))
-        return Template(pattern, self._groups, self._constants, self._image(wrapped=wrapped))
+        of_key, of_value = _wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope)
+        image = (f'{{"payload":{{"{self._row_is}":', "}}") if wrapped else (f'{{"{self._row_is}":', "}")
+        return Template(of_key, of_value, self._constants, frozenset(self._captures), image, self._marks)
 
-    def _envelope(self, text: str) -> str:
+    def _envelope(self, text: str) -> Steps:
         fields = slices(text, ())
-        row = fields.get("after", "null")
         if not {"source", "op", "after"} <= fields.keys() <= _ENVELOPE:
             raise _Unknown
-        image = row if row != "null" else fields.get("before", "null")
-        return _object({name: self._field(name, raw, row, image) for name, raw in fields.items()})
+        self._row_is = "before" if fields["after"] == "null" else "after"
+        example = fields.get(self._row_is, "null")
+        return _object({name: self._field(name, raw, example) for name, raw in fields.items()})
 
-    def _field(self, name: str, raw: str, row: str, image: str) -> str:
+    def _field(self, name: str, raw: str, example: str) -> Steps:
         if name == "source":
-            return self._source(raw)
+            return _object({field: self._origin(field, told) for field, told in _members(raw).items()})
         if name == "op":
-            return self._op(raw, has_row=row != "null")
-        if name == "after":
-            return "null" if row == "null" else self._captured(name, f"({self._row(row)})")
+            return self._op(raw)
         if name == "before":
-            before = "null" if image == "null" else f"(?:null|{self._row(image)})"
-            return before if row != "null" else self._captured(name, f"({before})")
-        return _TRANSACTION if name == "transaction" else f"(?:null|{_NUMBER})"
+            before = ("=null",) if example == "null" else _null_or(*_row(example))
+            return _between(IMAGE, before) if self._row_is == name else before
+        if name == "after":
+            return _between(IMAGE, _row(example)) if self._row_is == name else ("=null",)
+        return _TRANSACTION if name == "transaction" else _null_or("n")
 
-    def _op(self, raw: str, *, has_row: bool) -> str:
-        allowed = "[cru]" if has_row else "d"
-        if re.fullmatch(f'"{allowed}"', raw) is None:
+    def _op(self, raw: str) -> Steps:
+        allowed = "cru" if self._row_is == "after" else "d"
+        if re.fullmatch(f'"[{allowed}]"', raw) is None:
             raise _Unknown
-        return self._captured("op", f'"({allowed})"')
+        return ('="', *self._captured("op", f"o{allowed}"), '="')
 
-    def _image(self, *, wrapped: bool) -> str:
-        """An envelope with the image that was captured, where it was wrapped without its schema; '' where none was."""
-        of = (f'{{"{name}":${self._groups[name]}}}' for name in ("after", "before") if name in self._groups)
-        image = next(of, "")
-        return f'{{"payload":{image}}}' if wrapped and image else image
-
-    def _row(self, text: str) -> str:
-        """Each column a text, a number, a truth value, nothing, or a list of such."""
-        members = _members(text).items()
-        return _object({name: self._list if raw.startswith("[") else self._column for name, raw in members})
-
-    def _source(self, raw: str) -> str:
-        return _object({name: self._origin(name, told) for name, told in _members(raw).items()})
-
-    def _origin(self, name: str, raw: str) -> str:
+    def _origin(self, name: str, raw: str) -> Steps:
         """One field of ``source``. What is not captured must be no object: none is."""
         if name in CONSTANT:
             self._constants[name] = _text(raw)
-            return re.escape(raw)
+            return (f"={raw}",)
         if name == "sequence":
-            commit, flushed = (self._captured(part, _LSN) for part in ("commit", "flushed"))
-            return rf'(?:null|"\[(?:null|{commit}),{flushed}\]")'
+            return self._sequence()
         if name in _ELSEWHERE:
             raise _Unknown
         if name not in CAPTURED:
-            return _SCALAR
+            return ("a",)
         is_number = name in _NUMBERS or re.match("-?[0-9]", raw) or (raw == "null" and name == "txId")
-        return self._captured(name, f"(?:null|({_BIGINT}))" if is_number else f'(?:null|"({_PLAIN})")')
+        return _null_or(*self._captured(name, "i")) if is_number else _null_or('="', *self._captured(name, "p"), '="')
 
-    def _captured(self, name: str, pattern: str) -> str:
-        self._groups[name] = len(self._groups) + 1
-        return pattern
+    def _sequence(self) -> Steps:
+        """Two numbers, of which the first may be missing: a list, as JSON within a text."""
+        commit, flushed = (('=\\"', *self._captured(part, "d"), '=\\"') for part in ("commit", "flushed"))
+        return _null_or('="[', *_null_or(*commit), "=,", *flushed, '=]"')
+
+    def _captured(self, name: str, step: str) -> Steps:
+        self._captures.add(name)
+        return _between(1 + CAPTURED.index(name), (step,))
 
 
 def _text(raw: str) -> str | None:
@@ -187,8 +174,12 @@ def _text(raw: str) -> str | None:
     return told
 
 
-def _pattern(in_key: str, in_value: str) -> str:
-    return rf"^{BETWEEN}{in_key}{BETWEEN}{in_value}\z"
+def _null_or(*steps: str) -> Steps:
+    return ("?", *steps, "!")
+
+
+def _between(slot: int, steps: Steps) -> Steps:
+    return (f"({slot}", *steps, f"){slot}")
 
 
 def _members(text: str) -> dict[str, str]:
@@ -199,41 +190,43 @@ def _members(text: str) -> dict[str, str]:
     return members
 
 
-def _string_without(texts: Sequence[str]) -> str:
-    """A text that begins with none of these, nor, a list or a map as JSON, its first element; most are told by their
-    first character.
-    """
-    others = re.escape("[{" + "".join(sorted({text[:1] for text in texts})))
-    begins = rf'(?:[^"\\{others}\x00-\x1f]|(?!(?:[\[{{](?:\\")?+)?+{_any_of(texts)}))'
-    return f'"{begins}{_STRING[1:]}'
-
-
-def _any_of(texts: Sequence[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, texts))})"
-
-
-def _wrapped(text: str, wrapped: bool, payload: Callable[[str], str]) -> str:
+def _wrapped(text: str, wrapped: bool, payload: Callable[[str], Steps]) -> Steps:
     if not wrapped:
         return payload(text)
     fields = slices(text, ())
     if list(fields) != ["schema", "payload"]:
         raise _Unknown
-    return _object({"schema": re.escape(fields["schema"]), "payload": payload(fields["payload"])})
+    return _object({"schema": (f"={fields['schema']}",), "payload": payload(fields["payload"])})
 
 
-def _key(text: str) -> str:
+def _key(text: str) -> Steps:
+    """No escapes and no brace in a text: a brace inside a key may be a union (A5)."""
     members = _members(text)
     if members.keys() & {"schema", "payload"}:
         raise _Unknown
-    return _object(dict.fromkeys(members, _KEY_SCALAR))
+    return _object(dict.fromkeys(members, ("k",)))
 
 
-def _object(members: Mapping[str, str]) -> str:
-    """Members one after the other, each taken as a whole: to come back into one would take a place on the stack for
-    each part of all before it, and a row may have hundreds.
-    """
-    if len(members) > _MEMBERS:
-        raise _Unknown
-    named = (f"{re.escape(json.dumps(name, ensure_ascii=False))}:{told}" for name, told in members.items())
-    first, *more = named
-    return rf"\{{(?>{first})" + "".join(f"(?>,{each})" for each in more) + r"\}"
+def _row(text: str) -> Steps:
+    """Each column a text, a number, a truth value, nothing, or a list of such."""
+    return _object({name: _null_or("l") if raw.startswith("[") else ("v",) for name, raw in _members(text).items()})
+
+
+def _object(members: Mapping[str, Steps]) -> Steps:
+    """The members one after the other; constant texts that follow each other are one step."""
+    steps: list[str] = []
+    for before, (name, told) in zip("{" + "," * len(members), members.items(), strict=False):
+        _follow(steps, (f"={before}{json.dumps(name, ensure_ascii=False)}:", *told))
+    _follow(steps, ("=}",))
+    return tuple(steps)
+
+
+def _follow(steps: list[str], more: Steps) -> None:
+    for step in more:
+        if step.startswith("=") and steps and steps[-1].startswith("="):
+            steps[-1] += step[1:]
+        else:
+            steps.append(step)
+
+
+_TRANSACTION = _null_or(*_object({"id": ("s",), "total_order": ("n",), "data_collection_order": ("n",)}))

@@ -210,14 +210,18 @@ def test_no_number_of_a_transaction_is_less_than_none(exact: SparkSession, tmp_p
     assert [row["transaction"] for row in rows] == ["0"]
 
 
-def test_a_batch_of_very_many_topics_is_parsed() -> None:
-    """To look through hundreds of templates for each record takes longer."""
-    templates = alike.Templates()
-    facts = dict.fromkeys(("table", "form", "rule", "reason", "shape", "key_names", "row_names"))
-    flags = dict.fromkeys(("flat", "bare", "wrapped", "key_wrapped"), False)
-    one = {**facts, **flags, "source_name": "s", "key": '{"id":1}', "value": json.dumps(change("u", {"id": 1}))}
+def test_templates_of_very_many_topics_are_told_apart(exact: SparkSession) -> None:
+    """Each record is compared with those of its own topic, however many there are."""
     topics = [f"s.shop.t{number}" for number in range(100)]
-    value = one["value"].replace(", ", ",").replace(": ", ":")
-    templates.learn([{**one, "topic": topic, "value": value} for topic in topics], Placeholder())
+    records = [
+        record(topic, n, {"id": n}, change("u", {"id": n, f"of {topic}": "a"}, pos=n))
+        for n, topic in enumerate(topics * 2)
+    ]
+    said = [row.asDict() for row in envelope.read(bronze(exact, records), envelope.AS_THEY_LOOK).collect()]
+    templates = alike.Templates()
+    templates.learn(said[:100], Placeholder())
     assert len(templates.of(topics[:50])) == 100
-    assert templates.of(topics) == []
+    told = alike.read(bronze(exact, records), templates.of(topics), "file_pos")
+    assert {(row["topic"], row["form"]) for row in told.collect()} == {(row["topic"], row["form"]) for row in said}
+    strangers = alike.read(bronze(exact, records), templates.of(topics[1:]), "file_pos")
+    assert {row["topic"] for row in strangers.where("form IS NULL").collect()} == {topics[0]}
