@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
-from replicator import kafka_options, tablekeys
+from replicator import conditions, kafka_options, tablekeys
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.debezium.logical import Modes
 from replicator.errors import ConfigError
@@ -65,6 +66,15 @@ class DeclareKeys(Strict):
             raise ValueError(
                 f"{hashed[0]} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _deleting(self) -> DeclareKeys:
+        for name, table in self.tables.items():
+            of_it = rf"{re.escape(name)}|{table.shards or '(?!)'}"
+            own = [mask for told, mask in self.mask_before_bronze.items() if re.fullmatch(of_it, told)]
+            hidden = [column for mask in own for column in (*mask.hash, *mask.drop)]
+            conditions.refuse_hidden(table.apply_as_deletes or "", name, hidden)
         return self
 
     @field_validator("tables")

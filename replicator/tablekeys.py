@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from replicator import names
+from replicator import conditions, names
 from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
@@ -148,7 +148,8 @@ class ShapeKeys(Strict):
 class TableKeys(ShapeKeys):
     """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block.
     ``keys`` are its columns where events have no key, or another one is wanted. ``append_only``: no columns identify a
-    row, there is one per insert. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
+    row, there is one per insert. ``apply_as_deletes`` is a SQL condition over its columns: a change whose row satisfies
+    it is a delete. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
     of values that PostgreSQL did not send for a text like others. ``schema_changes`` says whether columns may come and
     change, wait for approval, or not. ``stored_as_scd_type: 2`` keeps every state of every row beside the table.
     ``purge_after`` is how long deleted rows stay, where ``purge`` is run; 0 needs ``accept_refused_replays``.
@@ -161,6 +162,7 @@ class TableKeys(ShapeKeys):
     columns: Columns = ()
     keys: tuple[ColumnName, ...] = ()
     append_only: bool = False
+    apply_as_deletes: Annotated[str, Field(min_length=1)] | None = None
     truncate: Literal["apply", "ignore", "fail"] = "apply"
     unavailable: bool = True
     schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
@@ -196,6 +198,17 @@ class TableKeys(ShapeKeys):
         return self
 
     @model_validator(mode="after")
+    def _deleting(self) -> TableKeys:
+        if self.apply_as_deletes is None:
+            return self
+        if self.schema_changes == "freeze":
+            raise ValueError("apply_as_deletes and schema_changes: freeze do not go together: say evolve or fail")
+        generated = [column.name for column in self.columns if column.generated]
+        declared = [] if _is_router(self) else [column.name for column in self.columns if not column.generated]
+        conditions.fit(self.apply_as_deletes, declared, generated)
+        return self
+
+    @model_validator(mode="after")
     def _kept(self) -> TableKeys:
         if self.table_type is not None and "hudi" not in self.format:
             raise ValueError("table_type belongs to format: hudi")
@@ -214,7 +227,7 @@ class TableKeys(ShapeKeys):
 
     @model_validator(mode="after")
     def _events(self) -> TableKeys:
-        if self.outbox is None or self.outbox.mode != "router":
+        if self.outbox is None or not _is_router(self):
             return self
         if self.keys not in ((), (EVENT_ID,), (AGGREGATE_ID,)):
             raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
@@ -238,7 +251,7 @@ class TableKeys(ShapeKeys):
         declared = [column.name for column in self.columns]
         single_names(declared, "the list of columns")
         single_names(list(self.keys), "the list of keys")
-        has_own = self.outbox is not None and self.outbox.mode == "router"
+        has_own = _is_router(self)
         unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
             raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
@@ -255,6 +268,10 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
         "shards": ("a change of one shard may have the place of another's", table.shards is not None),
         "compacted_topic": ("what has no key is not compacted", bool(shape.compacted_topic)),
         "outbox": ("only its mode log keeps events", shape.outbox is not None and shape.outbox.mode != "log"),
+        "apply_as_deletes": (
+            "nothing tells which row a delete is about; `where` of its transform leaves rows out",
+            table.apply_as_deletes is not None,
+        ),
     }
     wrong = next((key for key, (_, holds) in reasons.items() if holds), None)
     if wrong is not None:
@@ -273,7 +290,7 @@ def declaration(
     what the event router sends is none of the connector's columns.
     """
     shape = table if source is None else table.over(source)
-    has_own = shape.outbox is not None and shape.outbox.mode == "router"
+    has_own = _is_router(shape)
     columns = tuple(
         Column(each.name, each.type if has_own else resolved(each.type, modes), each.unsigned, each.generated)
         for each in table.columns
@@ -302,11 +319,16 @@ def declaration(
     )
 
 
+def _is_router(shape: ShapeKeys) -> bool:
+    """Whether its records are what the outbox event router sends."""
+    return shape.outbox is not None and shape.outbox.mode == "router"
+
+
 def _transform(table: TableKeys) -> Transform | None:
-    if table.transform is None and table.shard_column is None:
+    if table.transform is None and table.shard_column is None and table.apply_as_deletes is None:
         return None
     told = Transform() if table.transform is None else table.transform.transform()
-    return replace(told, shard=table.shard_column or "")
+    return replace(told, shard=table.shard_column or "", as_deletes=table.apply_as_deletes or "")
 
 
 def outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:

@@ -80,6 +80,10 @@ REASONS: Mapping[str, Reason] = {
         "The table has a `where`, and the change does not hold the whole row.",
         "Set REPLICA IDENTITY FULL at the source, or leave the column out (`except_column_list`), and rebuild.",
     ),
+    "delete_undecided": Reason(
+        "The change did not send a column by which `apply_as_deletes` decides.",
+        "Set REPLICA IDENTITY FULL at the source, or decide by a column that is always sent, and rebuild.",
+    ),
     "mongodb_partial_update": Reason(
         "An update of a document that holds only what changed.",
         "Let the connector send whole documents (`capture.mode: change_streams_update_full`).",

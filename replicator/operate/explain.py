@@ -12,6 +12,7 @@ from replicator.debezium import reasons, terms
 from replicator.operate import history, key, life
 from replicator.operate.history import History, Place
 from replicator.operate.life import Event, Lived, Verdict
+from replicator.spec import Declaration
 from replicator.stages.refinement import Refinement
 from replicator.transforms.registers import State
 
@@ -69,14 +70,13 @@ class Life:
 def explain(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Life:
     """The life of one row. Raises ConfigError where the key is not the table's."""
     told = history.read(spark, at, table, key_text)
-    empties = at.source.declaration(table).truncate == "apply"
-    aside, events = _sorted_out(told, empties=empties)
+    aside, events = _sorted_out(told, at.source.declaration(table))
     lived = life.live(events, told.registers)
     gone = _READ_AGAIN if at.source.declaration(table).append_only else _UNSEEN
     return _with_row(f"{at.source.name}/{table}", told, _entries(told, aside, lived), lived, gone)
 
 
-def _sorted_out(told: History, *, empties: bool) -> tuple[dict[Place, Verdict], list[Event]]:
+def _sorted_out(told: History, declared: Declaration) -> tuple[dict[Place, Verdict], list[Event]]:
     """Verdicts of records that the merge never sees, and the others in their order of arrival."""
     spelled = {key.text(told.records[place]["key"], told.wanted) for place in told.changes}
     spelled = spelled - {()} | {tuple(told.wanted.values())}
@@ -86,14 +86,21 @@ def _sorted_out(told: History, *, empties: bool) -> tuple[dict[Place, Verdict], 
         truncates = record["op"] == "t" and place in told.seqs
         if not truncates and place not in told.changes and not key.names(record, told.wanted, spelled):
             continue
-        verdict = _aside(told, place, spelled, truncates=truncates, empties=empties)
+        verdict = _aside(told, place, spelled, truncates=truncates, empties=declared.truncate == "apply")
         if verdict is not None:
             aside[place] = verdict
             continue
-        unsent = () if truncates else told.changes[place]["_unavailable"] or ()
-        event = Event(_name(place), told.seqs[place], record["op"] == "d", frozenset(unsent), truncates)
+        event = Event(_name(place), told.seqs[place], truncates=True) if truncates else _event(told, place, declared)
         events.append(((str(record["ingested_at"] or ""), place[1], place[2]), event))
     return aside, [event for _, event in sorted(events, key=lambda each: each[0])]
+
+
+def _event(told: History, place: Place, declared: Declaration) -> Event:
+    change, transform = told.changes[place], declared.transform
+    is_told = told.records[place]["op"] == "d"
+    keys = {} if transform is None else {"apply_as_deletes": transform.as_deletes, "where": transform.where}
+    by = "" if is_told or not change["_deleted"] else "` or `".join(key for key, sql in keys.items() if sql)
+    return Event(_name(place), told.seqs[place], change["_deleted"], frozenset(change["_unavailable"] or ()), by=by)
 
 
 def _aside(

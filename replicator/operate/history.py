@@ -130,14 +130,10 @@ def _decoded(share: Share, records: DataFrame, is_row: Column) -> tuple[dict[Pla
     """``_seq`` of what has one, and the changes of this key."""
     if not share.rows:
         return {}, {}
-    with decoding.decoded(share, records) as decoded:
-        ordered = decoded.ordered.select(*PLACE, "op", "_seq").where(F.col("_seq").isNotNull()).collect()
-        mine = decoded.changes.where(is_row).select("_seq", "_deleted", "_unavailable", "_reject").collect()
-    by_change = {(row["_seq"], row["op"] == "d"): _place(row) for row in ordered}
-    return {_place(row): str(row["_seq"]) for row in ordered}, {
-        by_change[row["_seq"], row["_deleted"]] if row["_reject"] is None else _place(row["_reject"]): row
-        for row in mine
-    }
+    with decoding.decoded(share, records, places=True) as decoded:
+        ordered = decoded.ordered.select(*PLACE, "_seq").where(F.col("_seq").isNotNull()).collect()
+        told = decoded.changes.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject")
+        return {_place(row): str(row["_seq"]) for row in ordered}, by_place(told)
 
 
 def _letters(session: SparkSession, at: Refinement, records: DataFrame) -> DataFrame:

@@ -13,13 +13,16 @@ APPLIED, FILLS, SUPERSEDED, TRUNCATED = "applied", "fills", "superseded", "trunc
 
 @dataclass(frozen=True)
 class Event:
-    """One change or TRUNCATE of a key, in its order of arrival. ``name`` is what others call it (``topic/0/17``)."""
+    """One change or TRUNCATE of a key, in its order of arrival. ``name`` is what others call it (``topic/0/17``),
+    ``by`` the declaration that makes a delete of what the source did not call one.
+    """
 
     name: str
     seq: str
     deleted: bool = False
     unsent: frozenset[str] = frozenset()
     truncates: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def _in_the_end(row: _Row, event: Event) -> Verdict:
     if verdict.verdict != APPLIED or event.truncates or row.state is None:
         return verdict
     what = "deletes the row" if event.deleted else "sets the row"
+    what += f" by `{event.by}`" if event.by else ""
     by = row.replaced.get(event.name)
     why = f"{what}; it stands so" if by is None else f"{what}, until {by}"
     kept = [c for c in row.columns if by is not None and row.state.places[c] == event.seq]

@@ -52,7 +52,8 @@ class Transform:
     ``cast`` gives columns other Spark types; ``function`` is ``module:function``; ``derive`` columns are SQL
     expressions; rows for which ``where`` does not hold leave the table; ``hashed`` and ``masked`` columns rest as such;
     with ``column_list`` only those stay, with ``except_column_list`` all but those; ``rename`` gives other names.
-    ``shard`` is a further column of the key: which of several source tables a row is from.
+    ``shard`` is a further column of the key: which of several source tables a row is from. ``as_deletes`` is a SQL
+    condition over the columns before all steps: changes whose row satisfies it are deletes (`apply_as_deletes`).
     """
 
     cast: tuple[tuple[str, str], ...] = ()
@@ -65,6 +66,7 @@ class Transform:
     except_column_list: tuple[str, ...] = ()
     rename: tuple[tuple[str, str], ...] = ()
     shard: str = ""
+    as_deletes: str = field(default="", repr=False)  # lakes keep a hash of the text that this class had before it
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def refuse_changed(at: Refinement, name: str, found: Origin | None) -> None:
     """Raise TransformChanged where another transform than the declared one made the table."""
     if (None if found is None else found.mark) != mark(at.source, at.source.declaration(name)):
         raise TransformChanged(
-            "its `transform` is not the one that made the rows that it has",
+            "its `transform`, or `apply_as_deletes`, is not the one that made the rows that it has",
             where=at.lake.silver(at.source.name, name).name,
             mend=f"`replicator rebuild {name}` makes them with the new one; or take the change back.",
         )
@@ -105,7 +105,8 @@ def mark(source: SourceSpec, declared: Declaration) -> str | None:
         return None
     module = _text(told.function.partition(":")[0]) if told.function else ""
     key = hashed.digest(source.hash_key, _KEY_PROBE) if told.hashed else ""
-    return hashlib.sha256(repr((told, module, key)).encode()).hexdigest()
+    parts = (told, module, key, *([told.as_deletes] if told.as_deletes else []))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 def tree(node: object) -> object:

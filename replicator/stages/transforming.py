@@ -16,6 +16,7 @@ from replicator.stages import origins
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.transforms import evolve, transformed
+from replicator.transforms.as_deletes import NoCondition
 from replicator.transforms.evolve import Plan
 from replicator.transforms.layout import Layout, kin
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -71,6 +72,12 @@ def fitted(
     function = origins.function(told.function, table.name) if told.function else None
     try:
         return transformed.fitted(told, function, source.hash_key, name, decoded, keys)
+    except NoCondition as error:
+        raise TableStopped(
+            f"its `apply_as_deletes` is no condition on each of its rows: {error}",
+            where=table.name,
+            mend="Correct it in conf/sources.",
+        ) from error
     except (Unfit, ConfigError) as error:
         raise TableStopped(
             f"its `transform` does not fit: {error}", where=table.name, mend="Correct it in conf/sources."

@@ -2,14 +2,16 @@
 
 Each change is changed by itself, so that any order, repetition and batching of changes ends in the same rows. A row for
 which ``where`` does not hold is not in the table: whatever says so is a delete at its own ``_seq`` (:func:`filtered`),
-before whichever change it arrives. A column that is made of one that was not sent is not known either (debezium.md E4);
-a filter needs rows that are whole.
+before whichever change it arrives; so is one for which ``as_deletes`` does. A column that is made of one that was not
+sent is not known either (debezium.md E4); a filter needs rows that are whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -17,17 +19,17 @@ from pyspark.sql import functions as F
 
 from replicator import gateway, names
 from replicator.spec import Transform
+from replicator.transforms import as_deletes, hashed, rowwise
 from replicator.transforms import casts as casts_of
-from replicator.transforms import hashed, rowwise
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 
 PASSES = "_passes"
-"""Of a change: whether the row that it leaves is in the table. Only with a ``where``."""
+"""Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
 
 _ALWAYS = ("_seq", "_deleted", "_source_ts_ms", "_unavailable", "_reject")
-_OURS = (*_ALWAYS, *MOVE_COLUMNS, PASSES)
+_OURS = (*_ALWAYS, *MOVE_COLUMNS, PASSES, as_deletes.ENDS)
 _TEXT = "string"
 
 Function = Callable[[DataFrame], DataFrame]
@@ -44,7 +46,7 @@ class Making:
 
     ``keys`` are the key's columns before the last steps. ``columns`` are what it gives, by stored name: of which column
     before the last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by``
-    of which the filter is.
+    of which the filter is, ``deleted_by`` of which ``as_deletes`` is.
     """
 
     transform: Transform
@@ -55,6 +57,7 @@ class Making:
     columns: Mapping[str, tuple[str, str]]
     sources: Mapping[str, frozenset[str]]
     filtered_by: frozenset[str]
+    deleted_by: frozenset[str]
 
     @property
     def types(self) -> dict[str, str]:
@@ -71,13 +74,16 @@ class Making:
 def fitted(
     transform: Transform, function: Function | None, key: str, table: str, changes: DataFrame, keys: Sequence[str]
 ) -> Making:
-    """The transform for changes such as these. Raises Unfit, ConfigError for names that no table can have."""
+    """The transform for changes such as these. Raises Unfit, NoCondition, ConfigError for names that no table can
+    have.
+    """
     if transform.shard and stored_name(transform.shard) in changes.columns:
         raise Unfit(f"the source has a column {transform.shard} already")
     probe = gateway.frame(changes.sparkSession, (), changes.schema)
+    ended = as_deletes.read_by(transform.as_deletes, probe, _registers(probe)) if transform.as_deletes else frozenset()
     _refuse_unknown(transform, probe, keys, is_whole=function is None)
     try:
-        _refuse_careless(function, _cast(probe, transform, keys, table), keys)
+        _refuse_careless(function, _cast(_marked(probe, transform), transform, keys, table), keys)
         made = _computed(probe, transform, function, keys, table)
         lineage = rowwise.lineage(probe, made).of
     except PySparkException as error:
@@ -99,11 +105,12 @@ def fitted(
         columns,
         {name: lineage[before] & known for name, (before, _) in columns.items()},
         lineage.get(PASSES, frozenset()) & known,
+        ended,
     )
 
 
 def made(changes: DataFrame, making: Making) -> DataFrame:
-    """The changes, one for one, with the columns that the transform gives, and PASSES where there is a filter."""
+    """The changes, one for one, with the columns that the transform gives, and PASSES where some may not be in it."""
     told = making.transform
     rows = _computed(changes, told, making.function, making.keys, making.table)
     if told.hashed:
@@ -114,15 +121,18 @@ def made(changes: DataFrame, making: Making) -> DataFrame:
         for name, (before, _) in making.columns.items()
     ]
     unsent = _unsent(making)
-    ours = {name: F.col(name) for name in _OURS if name in rows.columns}
+    ours = {name: F.col(name) for name in _OURS if name in rows.columns and name != as_deletes.ENDS}
     ours["_unavailable"] = unsent
     if "_old" in ours:
         before = {field.name: field.dataType.simpleString() for field in changes.select("_old.*").schema}
         ours["_old"] = _old(making, before, kinds)
+    if told.as_deletes and "_at" in ours:
+        lacking = as_deletes.undecided(making.deleted_by)
+        undecided = F.when(lacking.isNotNull(), _letter(making.table, "delete_undecided", lacking))
+        ours["_reject"] = F.coalesce(ours["_reject"], undecided)
     if told.where and "_at" in ours:
-        ours["_reject"] = F.coalesce(
-            "_reject", F.when(_is_half(making, unsent), _letter(making.table, "filter_incomplete"))
-        )
+        half = F.when(_is_half(making, unsent), _letter(making.table, "filter_incomplete"))
+        ours["_reject"] = F.coalesce(ours["_reject"], half)
     return rows.select(*values, *[value.alias(name) for name, value in ours.items()])
 
 
@@ -142,8 +152,8 @@ def filtered(changes: DataFrame) -> DataFrame:
 def _computed(
     changes: DataFrame, transform: Transform, function: Function | None, keys: Sequence[str], table: str
 ) -> DataFrame:
-    """What is computed of plain values: casts, the function, derived columns and the filter."""
-    rows = _cast(changes, transform, keys, table)
+    """What is computed of plain values: which are deletes, casts, the function, derived columns and the filter."""
+    rows = _cast(_marked(changes, transform), transform, keys, table)
     if function is not None:
         before = set(rows.columns)
         rows = function(rows)
@@ -154,9 +164,13 @@ def _computed(
     rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in own], *ours)
     if transform.shard:
         rows = rows.select(*map(names.spark, own), _shard().alias(stored_name(transform.shard)), *ours)
-    if transform.where:
-        rows = rows.select("*", F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False)).alias(PASSES))
-    return rows
+    passes = [F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))] if transform.where else []
+    passes += [~F.col(as_deletes.ENDS)] if transform.as_deletes else []
+    return rows.select("*", reduce(and_, passes).alias(PASSES)) if passes else rows
+
+
+def _marked(changes: DataFrame, transform: Transform) -> DataFrame:
+    return as_deletes.marked(changes, transform.as_deletes) if transform.as_deletes else changes
 
 
 def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: str) -> DataFrame:
@@ -248,8 +262,9 @@ def _old(making: Making, before: Mapping[str, str], kinds: Mapping[str, str]) ->
     return F.when(F.col("_old").isNotNull(), F.struct(*[value(key).alias(new) for key, new in pairs]))
 
 
-def _letter(table: str, reason: str, column: str | None = None) -> Column:
-    return letter(table, F.lit(reason), detail=F.lit(column), seq=F.col("_seq"), at="_at.")
+def _letter(table: str, reason: str, column: str | Column | None = None) -> Column:
+    detail = column if isinstance(column, Column) else F.lit(column)
+    return letter(table, F.lit(reason), detail=detail, seq=F.col("_seq"), at="_at.")
 
 
 def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], *, is_whole: bool) -> None:

@@ -435,6 +435,44 @@ def test_a_missing_row_is_missing_at_the_second_look_however_its_key_is_written(
     assert told == {f"{source} {table}": (1, 0, None) for source, table, *_ in OTHERWISE}
 
 
+def test_rows_that_are_marked_as_deleted_are_none_of_the_sources_rows(
+    world: World, endpoints: Any, tmp_path: Path
+) -> None:
+    """`apply_as_deletes` holds for both sides, of a column that silver leaves out; a row whose mark was taken away at
+    the source, and not in silver, is missed.
+    """
+    configure(tmp_path, world.schema, endpoints)
+    own = replace(world, conf=tmp_path / "conf")
+    name = f"{world.schema}.marked"
+    told = {"columns": {"id": "int", "gone": "date"}, "apply_as_deletes": "gone IS NOT NULL"}
+    for source in ("maria", "pg"):
+        path = own.conf / f"sources/{source}.yaml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["tables"] = {name: {**told, "transform": {"except_column_list": ["gone"]}}}
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+
+    def both(*statements: str) -> None:
+        world.run("; ".join(statements))
+        with world.maria.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+        world.maria.commit()
+
+    def seen() -> dict[str, tuple[bool, int, int]]:
+        verdicts = {source: own.verdict("source", f"{source}/{name}", wait=0) for source in ("maria", "pg")}
+        return {source: (each.is_equal, each.rows, each.missing) for source, each in verdicts.items()}
+
+    both(
+        f"CREATE TABLE {name} (id int PRIMARY KEY, gone date)",
+        f"INSERT INTO {name} VALUES (1, NULL), (2, '2026-11-26')",
+    )
+    for source in ("maria", "pg"):
+        own.feed(source, name, [({"id": 1}, {"id": 1, "gone": None}), ({"id": 2}, {"id": 2, "gone": 20783})])
+    assert seen() == dict.fromkeys(("maria", "pg"), (True, 1, 0))
+    both(f"UPDATE {name} SET gone = NULL")
+    assert seen() == dict.fromkeys(("maria", "pg"), (False, 2, 1))
+
+
 def test_only_places_in_the_log_that_is_written_now_are_ahead_of_it(
     world: World, endpoints: Any, tmp_path: Path
 ) -> None:

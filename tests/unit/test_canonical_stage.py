@@ -18,7 +18,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
-from replicator.spec import Feed, Progress, SourceSpec
+from replicator.spec import Declaration, Feed, Progress, SourceSpec, Transform
 from replicator.stages import canonical, ordering, silver
 from replicator.stages.canonical import Delivered, Offer
 from replicator.stages.refinement import Refinement
@@ -47,10 +47,13 @@ class World:
     outlet: MemoryOutlet = field(default_factory=lambda: MemoryOutlet(TOPIC))
     lake: Lake = field(default_factory=lambda: Lake("memory"))
     written: int = 0
+    declared: tuple[Declaration, ...] = ()
 
     @property
     def source(self) -> Refinement:
-        return Refinement(SourceSpec("s", "s[.].*"), self.tables, self.tables, self.control, self.lake, 1.0)
+        return Refinement(
+            SourceSpec("s", "s[.].*", tables=self.declared), self.tables, self.tables, self.control, self.lake, 1.0
+        )
 
     def put(self, *rows: tuple[Any, ...]) -> None:
         """The next version of gold: id, name, credit, op."""
@@ -209,6 +212,28 @@ def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark) -> Non
     world.control.remove(world.lake.canonical("people"))
     world.deliver()
     assert [event["id"] for event in world.told[len(once) :]] == [event["id"] for event in once]
+
+
+def test_an_update_that_is_declared_a_delete_is_an_event_that_deletes(spark) -> None:
+    """`apply_as_deletes` holds for who reads bronze's changes as for silver; a row that is never there is no event."""
+    declared = (Declaration("shop.orders", transform=Transform(as_deletes="status = 'D'")),)
+    feed = replace(OF_GOLD, table="s/shop.orders", every_change=True)
+    world = World(exact_session(spark), feed, declared=declared)
+    row = {"id": 1, "status": "A"}
+    marked = row | {"status": "D"}
+    world.record(
+        envelope("c", row, pos=4),
+        envelope("u", marked, row, pos=8),
+        envelope("u", row, marked, pos=12),
+        envelope("c", marked | {"id": 2}, pos=16),
+        refine=False,
+    )
+    world.deliver()
+    assert [brief(event, "status") for event in world.told] == [
+        ("create", 1, None, ("A",)),
+        ("delete", 1, None, None),
+        ("update", 1, None, ("A",)),
+    ]
 
 
 def test_records_with_one_position_and_offset_keep_apart_by_their_partition(spark) -> None:

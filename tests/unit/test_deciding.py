@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table
+from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table, Transform
 from replicator.stages import decoding, ordering, schema_change, silver, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.refinement import Refinement
@@ -66,6 +66,12 @@ CASES = {
     "misfit": Case([*times(1, "a", "b"), said(1, "c", n="x"), *OTHER], 0, {1: "b", 2: "s"}),
     "nowhere": Case([*times(1, "a", "b"), said(1, "c", file=None), *OTHER], 0, {1: "b", 2: "s"}),
     "own_key": Case([said(1, v, key={"x": 1}) for v in "abcd"], 0, {1: "d"}, {"keys": ("id",)}),
+    "as_deletes": Case(
+        [*times(1, "a", "gone", "b"), *times(2, "p", "q", "gone")],
+        0,
+        {1: "b", 2: None},
+        {"transform": Transform(as_deletes="v = 'gone'")},
+    ),
     "history": Case([*times(1, "a", "b", "c"), *OTHER], 0, {1: "c", 2: "s"}, {"stored_as_scd_type": 2}),
 }
 

@@ -36,16 +36,16 @@ class Moulded:
 
 def moulded(at: Refinement, name: str, rows: DataFrame, columns: StructType, meanings: Mapping[str, str]) -> Moulded:
     """What becomes of a source's rows: ``columns`` are all that the table has there, of which the rows lack those that
-    nobody can read. Raises TableStopped where the filter or the key needs one of these.
+    nobody can read. Raises TableStopped where the filter, ``apply_as_deletes`` or the key needs one of these.
     """
     known = set(rows.columns)
     frame = rows.select(*[_cell(each.name, each.dataType.simpleString(), known) for each in columns], *_ours())
     told, table = at.source.declaration(name).transform, at.lake.silver(at.source.name, name)
     making = transforming.fitted(at.source, table, name, told or Transform(), frame, key_of(columns))
     lost = {each.name for each in columns} - known
-    needed = making.filtered_by.union(*(making.sources[key] for key in making.keys_there)) & lost
+    needed = making.filtered_by.union(making.deleted_by, *(making.sources[key] for key in making.keys_there)) & lost
     if needed:
-        what = f"its transform needs {names.decode(min(needed))}, which cannot be compared"
+        what = f"its transform, or apply_as_deletes, needs {names.decode(min(needed))}, which cannot be compared"
         raise TableStopped(what, where=table.name)
     made = transformed.filtered(transformed.made(frame, making)).where("NOT _deleted AND _reject IS NULL")
     means = {column: _meaning(column, making, meanings) for column in making.columns}

@@ -1,0 +1,83 @@
+"""What a source's file may say of rows that are marked as deleted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from replicator import conditions, sourcefile
+from replicator.errors import ConfigError
+from replicator.spec import Declaration, SourceSpec, Transform
+from replicator.stages import origins
+
+PAGE = Path(__file__).parents[2] / "docs/tables.md"
+[BLOCK] = re.findall(r"```yaml\n(tables:\n  [^\n]*apply_as_deletes.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def declared(folder: Path, text: str) -> SourceSpec:
+    """A ``--declare`` file."""
+    path = folder / "declare.yaml"
+    path.write_text(text, encoding="utf-8")
+    return sourcefile.template(path, {"KEY": "a secret of the source"})
+
+
+def test_it_is_asked_before_the_steps_of_the_transform_that_it_stands_beside(tmp_path: Path) -> None:
+    """With a transform and without; the example of the documentation loads."""
+    assert declared(tmp_path, BLOCK).tables[0].transform == Transform(as_deletes="deleted_at IS NOT NULL")
+    both = "tables: {a.b: {apply_as_deletes: x > 1, transform: {mask: [y]}}}"
+    assert declared(tmp_path, both).tables[0].transform == Transform(masked=("y",), as_deletes="x > 1")
+
+
+HIDDEN = "hash_key: ${KEY}\nmask_before_bronze: {a.b: {hash: [x], drop: ['first name']}}\n"
+
+
+@pytest.mark.parametrize(
+    ("above", "table", "part"),
+    [
+        ("", "append_only: true, apply_as_deletes: x = 1", "append_only and apply_as_deletes do not go together"),
+        ("", "schema_changes: freeze, apply_as_deletes: x = 1", "say evolve or fail"),
+        ("", "columns: {mark: int}, apply_as_deletes: marc = 1", "none of the table's; did you mean 'mark'?"),
+        ("", "apply_as_deletes: \"1 = 'x'\"", "names none of the table's"),
+        ("", "columns: {x: {type: int, generated: true}}, apply_as_deletes: x = 1", "'x', which is generated"),
+        (HIDDEN, "apply_as_deletes: x = 1", "'x', which mask_before_bronze hides"),
+        (HIDDEN, "apply_as_deletes: first_x20_name = 1", "'first name', which mask_before_bronze hides"),
+        ("", "apply_as_deletes: 1", "apply_as_deletes"),
+        ("", "apply_as_delete: x = 1", "did you mean 'apply_as_deletes'?"),
+    ],
+)
+def test_what_could_delete_nothing_by_mistake_is_refused(tmp_path: Path, above: str, table: str, part: str) -> None:
+    """With the file, and the line; a condition that never holds would show what the source has deleted."""
+    with pytest.raises(ConfigError) as caught:
+        declared(tmp_path, f"{above}tables:\n  a.b: {{{table}}}\n")
+    assert part in str(caught.value)
+    assert re.search(r"declare\.yaml:\d+: ", str(caught.value))
+
+
+def test_what_else_is_declared_beside_it_is_no_matter(tmp_path: Path) -> None:
+    """A generated column that it does not read, a hidden one of another table, columns of the outbox router."""
+    told = declared(
+        tmp_path,
+        "hash_key: ${KEY}\nmask_before_bronze: {a.c: {hash: [x]}}\ntables:\n"
+        "  a.b: {apply_as_deletes: x = 1, columns: {y: {type: int, generated: true}}}\n"
+        "  a.d: {apply_as_deletes: type = 'gone', outbox: router, columns: {payload: bytes}}\n",
+    )
+    assert [each.transform and each.transform.as_deletes for each in told.tables] == ["x = 1", "type = 'gone'"]
+
+
+def test_names_are_told_from_texts_and_comments() -> None:
+    """By the source's spelling, in back-quotes or without."""
+    sql = "a = 'b \\' c' AND `d` > \"e\" /* f */ OR first_x20_name IS NULL -- g"
+    assert conditions.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
+
+
+def test_another_condition_is_another_transform_and_without_one_lakes_know_theirs() -> None:
+    """What made the rows of a lake is known by a hash that this option must not change."""
+
+    def mark(transform: Transform | None) -> str | None:
+        return origins.mark(SourceSpec("s", ""), Declaration("a.b", transform=transform))
+
+    conditional = [Transform(as_deletes=sql) for sql in ("x = 1", "x = 2")]
+    assert len({mark(each) for each in (None, Transform(), *conditional)}) == 4
+    assert mark(Transform(masked=("email",))) == "2a633e0776f77ad37e2d76a7f495a2742c020cac80ce0f89bca6025c4f8841bb"
