@@ -28,7 +28,7 @@ from tests.cli import said
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
-ORDERS, TWIN = "shop.orders", "shop.twin"
+ORDERS, TWIN, ON_READ = "shop.orders", "shop.twin", "shop.on_read"
 COLUMNS = (Column("id", "int"), Column("customer", "string"), Column("total", "decimal(10,2)"))
 
 
@@ -79,48 +79,52 @@ def flat(op: str, offset: int, key: int, customer: str) -> Record:
     return record(f"s.{ORDERS}", offset, {"id": key}, {"id": key, "customer": customer, "total": None, **told})
 
 
-def both(op: str, offset: int, key: int, customer: str | None, total: str) -> list[Record]:
-    """The same change of the table and of its twin."""
-    return [change(op, offset, key, customer, total, table) for table in (ORDERS, TWIN)]
+def each_of(op: str, offset: int, key: int, customer: str | None, total: str) -> list[Record]:
+    """The same change of the table, of its twin, and of the table that is merged on read."""
+    return [change(op, offset, key, customer, total, table) for table in (ORDERS, TWIN, ON_READ)]
 
 
 STEPS = [
-    [*both("c", 0, 1, "ALFKI", "EtaH"), *both("c", 1, 2, "VINET", "AfQ="), *both("c", 2, 3, None, "AfQ=")],
-    [*both("u", 3, 1, "VINET", "EtaH"), *both("d", 4, 2, "VINET", "AfQ="), *both("c", 5, 4, "a/b=c", "AfQ=")],
-    [*both("c", 6, 2, "ALFKI", "AfQ="), *both("u", 0, 1, "ALFKI", "EtaH")],
+    [*each_of("c", 0, 1, "ALFKI", "EtaH"), *each_of("c", 1, 2, "VINET", "AfQ="), *each_of("c", 2, 3, None, "AfQ=")],
+    [*each_of("u", 3, 1, "VINET", "EtaH"), *each_of("d", 4, 2, "VINET", "AfQ="), *each_of("c", 5, 4, "a/b=c", "AfQ=")],
+    [*each_of("c", 6, 2, "ALFKI", "AfQ="), *each_of("u", 0, 1, "ALFKI", "EtaH")],
 ]
 
 
-@pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
-def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Path, on_read: bool) -> None:
-    """Every row and system column, behind every batch; a row lies in one partition, wherever it was before.
-    DuckDB, which reads both without Spark, sees the same.
+def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Path) -> None:
+    """Every row and system column, behind every batch, copied on write and merged on read; a row lies in one partition,
+    wherever it was before. DuckDB, which reads all of them without Spark, sees the same.
     """
-    kept = {"format": "hudi", "merge_on_read": on_read, "partition_by": ("customer",)}
-    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, **kept), Declaration(TWIN, COLUMNS)))
-    parts = []
+    kept = {"format": "hudi", "partition_by": ("customer",)}
+    hudi = Declaration(ORDERS, COLUMNS, **kept), Declaration(ON_READ, COLUMNS, merge_on_read=True, **kept)
+    world = World(exact, tmp_path, (*hudi, Declaration(TWIN, COLUMNS)))
+    parts: dict[str, list[dict[str, int]]] = {ORDERS: [], ON_READ: []}
     for step in STEPS:
         accounts = world.take(*step)
         assert [str(account.error) for account in accounts.values() if account.error] == []
-        assert world.rows(ORDERS) == world.rows(TWIN)
-        parts.append(world.parts(ORDERS))
+        for table, seen in parts.items():
+            assert world.rows(table) == world.rows(TWIN), table
+            seen.append(world.parts(table))
+    assert bool(list(Path(Lake(str(tmp_path)).silver("s", ON_READ).location).rglob(".*.log.*")))
     place = str(tmp_path)
     query = "SELECT id, customer, total FROM {table} ORDER BY id"
-    orders, twin = (
+    orders, on_read, twin = (
         list(LocalEngine(Store(place), Lake(place)).ask(query.format(table=table), None).texts())
-        for table in ("orders", "twin")
+        for table in ("orders", "on_read", "twin")
     )
     assert (
         orders
+        == on_read
         == twin
         == [("1", "VINET", "12345.67"), ("2", "ALFKI", "5.00"), ("3", None, "5.00"), ("4", "a/b=c", "5.00")]
     )
     nowhere = "customer=__HIVE_DEFAULT_PARTITION__"
-    assert parts == [
+    lies = [
         {"customer=ALFKI": 1, "customer=VINET": 1, nowhere: 1},
         {"customer=VINET": 1, nowhere: 2, "customer=a%2Fb%3Dc": 1},
         {"customer=VINET": 1, "customer=ALFKI": 1, nowhere: 1, "customer=a%2Fb%3Dc": 1},
     ]
+    assert parts == {ORDERS: lies, ON_READ: lies}
 
 
 def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exact, tmp_path: Path) -> None:
@@ -135,63 +139,69 @@ def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exac
     assert world.parts(ORDERS) == {"customer=VINET/id=1": 1, "customer=__HIVE_DEFAULT_PARTITION__/id=2": 1}
 
 
-def test_a_partition_column_that_the_table_has_not_stops_it_alone(exact, tmp_path: Path) -> None:
-    """Bad input: said where it is declared; the twin goes on."""
-    tables = Declaration(ORDERS, COLUMNS, format="hudi", partition_by=("customers",)), Declaration(TWIN, COLUMNS)
-    accounts = World(exact, tmp_path, tables).take(*STEPS[0])
-    assert "no column customers to be partitioned by" in str(accounts["s/shop.orders"].error)
-    assert accounts["s/shop.twin"].error is None
-
-
 def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact, tmp_path: Path) -> None:
     """docs/limits.md: said before anything is written, by the name of the column, and the next batch meets no rest of
-    it; the other table goes on.
+    it; the other tables go on. A partition column that the table has not is said where it is declared.
     """
-    nested = Column("times", "array<micro_timestamp>")
-    cases = {
+    nested, by_at = Column("times", "array<micro_timestamp>"), {"partition_by": ("at",)}
+    name, missing = Column("name", "string"), {"partition_by": ("customers",)}
+    cases: dict[str, tuple[Column, dict[str, Any], Any, int]] = {
         "cannot begin with a digit: 2fa": (Column("2fa", "int"), {}, 1, 1),
         "times without a zone within another type: times": (nested, {}, [1_700_000_000_000_000], 1),
-        "timestamp_ntz cannot part a table": (Column("at", "micro_timestamp"), {"partition_by": ("at",)}, 1, 1),
-        "binary cannot part a table": (Column("at", "binary"), {"partition_by": ("at",)}, "AAE=", 1),
-        "a key that is an empty text": (Column("name", "string"), {"keys": ("name",)}, "", 1),
-        "one behind the other": (Column("name", "string"), {"keys": ("name", "id")}, "a,id:7", 1),
+        "timestamp_ntz cannot part a table": (Column("at", "micro_timestamp"), by_at, 1, 1),
+        "binary cannot part a table": (Column("at", "binary"), by_at, "AAE=", 1),
+        "a key that is an empty text": (name, {"keys": ("name",)}, "", 1),
+        "one behind the other": (name, {"keys": ("name", "id")}, "a,id:7", 1),
+        "no column customers to be partitioned by": (name, missing, "x", 1),
     }
-    for at, (says, (column, kept, value, key)) in enumerate(cases.items()):
-        told = Declaration(ORDERS, (Column("id", "int"), column), format="hudi", **kept)
-        world = World(exact, tmp_path / str(at), (told, Declaration(TWIN, COLUMNS)))
-        row = {"id": key, column.name: value}
+    bad, declared = [], []
+    for number, (column, kept, value, key) in enumerate(cases.values()):
+        table, row = f"shop.bad_{number}", {"id": key, column.name: value}
+        declared.append(Declaration(table, (Column("id", "int"), column), format="hudi", **kept))
         key_of = {each: row[each] for each in kept.get("keys", ("id",))}
-        bad = record(f"s.{ORDERS}", 0, key_of, envelope("c", row, pos=100, table=ORDERS))
-        for each in (bad, replace(bad, offset=1)):
-            accounts = world.take(each, change("c", each.offset, 1, "ALFKI", "EtaH", TWIN))
-            assert says in str(accounts[f"s/{ORDERS}"].error)
-            assert "format: delta" in str(accounts[f"s/{ORDERS}"].error) or "partition_by" in kept
-            assert accounts[f"s/{TWIN}"].error is None
+        bad.append(record(f"s.{table}", 0, key_of, envelope("c", row, pos=100, table=table)))
+    world = World(exact, tmp_path, (*declared, Declaration(TWIN, COLUMNS)))
+    for offset in (0, 1):
+        again = [replace(each, offset=offset) for each in bad]
+        accounts = world.take(*again, change("c", offset, 1, "ALFKI", "EtaH", TWIN))
+        assert accounts[f"s/{TWIN}"].error is None
+        for says, told in zip(cases, declared, strict=True):
+            error = str(accounts[f"s/{told.table}"].error)
+            assert says in error
+            assert "format: delta" in error or told.partition_by
 
 
-@pytest.mark.parametrize("kind", ["delta", "hudi"])
-def test_a_first_write_that_died_ends_no_source(exact, tmp_path: Path, kind: str) -> None:
-    """A folder without a commit, in hudi as in delta, is no table whose progress is lost: it is made from bronze."""
-    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format=kind), Declaration(TWIN, COLUMNS)))
+def test_a_first_write_that_died_ends_no_source_in_hudi_as_in_delta(exact, tmp_path: Path) -> None:
+    """A folder without a commit is no table whose progress is lost: it is made from bronze."""
+    tables = Declaration(ORDERS, COLUMNS, format="hudi"), Declaration(TWIN, COLUMNS), Declaration(ON_READ, COLUMNS)
+    world = World(exact, tmp_path, tables)
     world.take(*STEPS[0])
-    for commit in Path(Lake(str(tmp_path)).silver("s", ORDERS).location).glob("*/[0-9]*[0-9].*"):
+    died = [Path(Lake(str(tmp_path)).silver("s", table).location) for table in (ORDERS, TWIN)]
+    for commit in (commit for place in died for commit in place.glob("*/[0-9]*[0-9].*")):
         if commit.suffix in (".json", ".commit"):
             commit.unlink()
             commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
     world.format = MixedFormat({"delta": DeltaFormat(), "hudi": HudiFormat()})
     accounts = world.take(*STEPS[1])
     assert [str(account.error) for account in accounts.values() if account.error] == []
-    assert world.rows(ORDERS) == world.rows(TWIN)
+    assert world.rows(ORDERS) == world.rows(TWIN) == world.rows(ON_READ)
 
 
-@pytest.mark.parametrize("kind", ["delta", "hudi"])
-def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path, kind: str) -> None:
-    """Empty text in a column that parts the table and is of the key: each change would add a row."""
-    told = Declaration(ORDERS, COLUMNS, keys=("id", "customer"), format=kind, partition_by=("customer",))
-    world = World(exact, tmp_path, (told,))
-    for offset, customer in enumerate(("", "ALFKI", "", "__HIVE_DEFAULT_PARTITION__")):
-        error = world.take(change("c", offset, 1, customer, "EtaH"))[f"s/{ORDERS}"].error
-        assert "cannot be kept in a column that is of the key and parts the table: customer" in str(error)
+def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path) -> None:
+    """Text that stands for NULL in a column that parts the table and is of the key: each change would add a row. Its
+    next batch stops the table, too, whatever comes with it.
+    """
+    texts = {"empty": "", "nowhere": "__HIVE_DEFAULT_PARTITION__"}
+    kept = {"keys": ("id", "customer"), "partition_by": ("customer",)}
+    names = {f"shop.{format_}_{name}": (format_, text) for format_ in ("delta", "hudi") for name, text in texts.items()}
+    declared = (Declaration(table, COLUMNS, format=format_, **kept) for table, (format_, _) in names.items())
+    world = World(exact, tmp_path, tuple(declared))
+    for offset in (0, 1):
+        sent = {table: "ALFKI" if offset else text for table, (_, text) in names.items()}
+        accounts = world.take(*[change("c", offset, 1, text, "EtaH", table) for table, text in sent.items()])
+        for table in names:
+            error = str(accounts[f"s/{table}"].error)
+            assert "cannot be kept in a column that is of the key and parts the table: customer" in error, table
 
 
 def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> None:
