@@ -197,14 +197,11 @@ def test_a_damaged_cell_is_mended_and_a_column_retyped_while_readers_see_all_row
     assert world.leftovers() == []
 
 
-@pytest.mark.parametrize("kind", [MemoryFormat, DeltaFormat])
-def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(
-    exact: SparkSession, tmp_path: Path, kind: type[Any]
-) -> None:
+def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(exact: SparkSession, tmp_path: Path) -> None:
     """C-7: it stops, keys are declared, a rebuild replaces its rows, and it goes on; a copy follows. The new key
     has the column that parts the table.
     """
-    world = World(exact, tmp_path, kind(), JsonControl(exact), Declaration(NAME, COLUMNS, twins=("hudi",)))
+    world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact), Declaration(NAME, COLUMNS, twins=("hudi",)))
     world.take(*STORY[:3])
     assert [each.written for each in twins.follow(exact, world.at)] == [3]
     stopped = world.take(change(8, "c", 5, 5, "y", kafka={"id": 5, "t": "y"}))
