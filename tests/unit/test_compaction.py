@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
+from replicator.spec import Declaration
 from replicator.transforms import compaction
 from tests.builders import Record, record, wrapped
 from tests.unit.test_order_stops import ITEMS, ORDERS, Silver, change, flat
@@ -85,24 +86,30 @@ def test_the_keys_of_other_partitions_and_topics_are_others(lake: Silver) -> Non
     assert {key for key, _ in lake.rows("shop.items").items()} == {1}
 
 
-@pytest.mark.parametrize(
-    ("upsert", "key"),
-    [
-        (lambda at, value: wrapped(_body(change(at, 1, value, 100 + at, at, "c"))), wrapped({"id": 1}, KEY)),
-        (lambda at, value: _body(flat(at, 1, value, __deleted="false", __file="binlog.1", __pos=100 + at)), {"id": 1}),
-        (lambda at, value: _body(flat(at, 1, value, __deleted="false")), {"id": 1}),
-    ],
-    ids=["wrapped", "flattened with positions", "flattened by offset"],
-)
-def test_records_of_every_shape_are_compacted_alike(
-    lake: Silver, upsert: Callable[[int, int], Any], key: dict[str, Any]
-) -> None:
+def test_records_of_every_shape_are_compacted_alike(lake: Silver) -> None:
     """A wrapped envelope, and rows of the mode rewrite-with-tombstone by position and by offset."""
-    lake.take(record(ORDERS, 0, key, upsert(0, 10)))
-    lake.take(record(ORDERS, 5, key, None))
-    assert values(lake) == {}
-    lake.take(record(ORDERS, 6, key, upsert(6, 11)))
-    assert values(lake) == {1: 11}
+
+    def upserts(at: int, value: int) -> dict[str, tuple[Any, Any]]:
+        """Key and value of an upsert of each shape, by table."""
+        plain, placed = {"__deleted": "false"}, {"__file": "binlog.1", "__pos": 100 + at}
+        wrap = wrapped(_body(change(at, 1, value, 100 + at, at, "c", topic="s.shop.wrapped")))
+        return {
+            "shop.wrapped": (wrapped({"id": 1}, KEY), wrap),
+            "shop.placed": ({"id": 1}, _body(flat(at, 1, value, **plain, **placed, __table="placed"))),
+            "shop.counted": ({"id": 1}, _body(flat(at, 1, value, **plain, __table="counted"))),
+        }
+
+    def take(at: int, told: dict[str, tuple[Any, Any]]) -> list[dict[int, Any]]:
+        """Live rows of each table behind the batch."""
+        lake.take(*[record(f"s.{table}", at, key, value) for table, (key, value) in told.items()])
+        return [{key: value for key, (value, _) in lake.rows(table).items()} for table in told]
+
+    columns = lake.at.source.tables[0].columns
+    declared = tuple(Declaration(table, columns, **COMPACTED) for table in upserts(0, 0))
+    lake.at = replace(lake.at, source=replace(lake.at.source, tables=declared))
+    assert take(0, upserts(0, 10)) == [{1: 10}] * 3
+    assert take(5, {table: (key, None) for table, (key, _) in upserts(5, 0).items()}) == [{}] * 3
+    assert take(6, upserts(6, 11)) == [{1: 11}] * 3
 
 
 def _body(made: Record) -> Any:

@@ -325,22 +325,23 @@ def test_partitions_do_not_matter_where_positions_order(lake: Silver) -> None:
     assert lake.rows() == {1: (11, "0000")}
 
 
-def test_a_truncate_among_several_partitions_by_offset_is_a_dead_letter(lake: Silver) -> None:
-    """T4: nothing says which rows came before it; in a single partition it is applied."""
-    truncate = {"__op": "t", "__table": "orders", "__db": "shop"}
-    lake.take(flat(0, 1, 10), flat(0, 2, 20, partition=1))
-    account = lake.take(record(ORDERS, 1, None, truncate))["s/shop.orders"]
+def test_a_truncate_by_offset_is_applied_in_a_single_partition_alone(lake: Silver) -> None:
+    """T4: among several nothing says which rows came before it: it is a dead letter; one partition has an order."""
+
+    def single(offset: int, key: int, value: int) -> Record:
+        return replace(flat(offset, key, value, __table="items"), topic=ITEMS)
+
+    def truncate(topic: str, table: str) -> Record:
+        return record(topic, 1, None, {"__op": "t", "__table": table, "__db": "shop"})
+
+    lake.take(flat(0, 1, 10), flat(0, 2, 20, partition=1), single(0, 1, 10))
+    account = lake.take(truncate(ORDERS, "orders"), truncate(ITEMS, "items"))["s/shop.orders"]
     assert (account.read, account.dead_lettered, account.applied) == (1, 1, 0)
     letters = lake.format.read(lake.spark, lake.at.lake.dead_letters("s")).collect()
-    assert [(row["offset"], row["reason"]) for row in letters] == [(1, "truncate_unordered")]
+    assert [(row["topic"], row["offset"], row["reason"]) for row in letters] == [(ORDERS, 1, "truncate_unordered")]
+    lake.take(single(2, 2, 20))
     assert lake.rows() == {1: (10, "0000"), 2: (20, "0000")}
-
-
-def test_a_truncate_in_a_single_partition_by_offset_is_applied(lake: Silver) -> None:
-    """T4 the other way round: one partition has an order."""
-    lake.take(flat(0, 1, 10), record(ORDERS, 1, None, {"__op": "t", "__table": "orders", "__db": "shop"}))
-    lake.take(flat(2, 2, 20))
-    assert lake.rows() == {2: (20, "0000")}
+    assert lake.rows("shop.items") == {2: (20, "0000")}
 
 
 def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> None:
