@@ -51,8 +51,9 @@ class Universe:
 
 @dataclass(frozen=True)
 class Sizes:
-    """At most so many universes of each kind, beside the whole."""
+    """At most so many universes of each kind."""
 
+    whole: int
     alone: int
     shuffled: int
     replayed: int
@@ -60,13 +61,13 @@ class Sizes:
     compacted: int
 
 
-EVERY = Sizes(alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4, compacted=2)
-FEW = Sizes(alone=0, shuffled=1, replayed=1, snapshots=0, compacted=0)
-"""For universes that cost a table each."""
+EVERY = Sizes(whole=1, alone=sys.maxsize, shuffled=6, replayed=6, snapshots=4, compacted=2)
+FEW = Sizes(whole=0, alone=0, shuffled=1, replayed=1, snapshots=0, compacted=0)
+"""For universes that cost a table each: of what is replayed the first batch is the whole."""
 
 
 def universes(stream: Records, seed: int, sizes: Sizes) -> list[Universe]:
-    """The copies of the records of one topic; the first batch of the last has a record."""
+    """The copies of the records of one topic."""
     dice, end = random.Random(seed), len(stream)
     streamed = _first_streamed(stream)
     return [
@@ -75,7 +76,7 @@ def universes(stream: Records, seed: int, sizes: Sizes) -> list[Universe]:
         *(_replayed(stream, at) for at in _spread(range(streamed, end), sizes.replayed)),
         *(_read_again(stream, at) for at in _spread(list(_quiet(stream, streamed)), sizes.snapshots)),
         *[_compacted(stream), *_last_of_keys(stream)][: sizes.compacted],
-        Universe(WHOLE, WHOLE, (stream, [])),
+        *[Universe(WHOLE, WHOLE, (stream, []))][: sizes.whole],
     ]
 
 
