@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,7 @@ def test_a_column_whose_type_changed_goes_on_in_a_second_one(exact, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("order", "sizes", "delta"),
-    [((3, 2, 1, 0), (1, 1, 1, 1), False), ((1, 3, 0, 2), (2, 2), False), ((2, 0, 3, 1), (1, 2, 1), True)],
+    [((3, 2, 1, 0), (1, 1, 1, 1), False), ((1, 3, 0, 2), (2, 2), False), ((2, 0, 3, 1), (1, 3), True)],
     ids=["backwards", "two schemas in each of two batches", "delta"],
 )
 def test_the_same_records_in_any_order_end_in_the_same_table(
@@ -274,11 +275,11 @@ def test_a_key_of_another_type_stops_the_table(exact, tmp_path: Path) -> None:
     assert "the key changed" in told.why
 
 
-def frozen(spark: Any, folder: Path, *, delta: bool, **more: Any) -> World:
+def frozen(spark: Any, folder: Path, **more: Any) -> World:
     """A table that was kept from column x, also where its rows changed it: of row 2 bronze has all, row 3 is deleted,
     row 4 does not have it at the source.
     """
-    world = World(spark, folder, Declaration("shop.orders", schema_changes="freeze", **more), delta=delta)
+    world = World(spark, folder, Declaration("shop.orders", schema_changes="freeze", **more))
     world.take(change(0, 1, {"v": ("int32", 10)}, "c"), change(1, 2, {"v": ("int32", 20)}, "c"))
     two = change(2, 2, {"v": ("int32", 21), "x": ("int32", 7)}), change(3, 3, {"v": ("int32", 3), "x": ("int32", 3)})
     world.take(*two, change(4, 4, {"v": ("int32", 40)}, "c"))
@@ -288,6 +289,21 @@ def frozen(spark: Any, folder: Path, *, delta: bool, **more: Any) -> World:
     return world
 
 
+@pytest.fixture(scope="module")
+def ice(exact, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Such a table, which no test may change."""
+    return frozen(exact, tmp_path_factory.mktemp("frozen"))
+
+
+@pytest.fixture
+def cold(ice: World) -> World:
+    """A copy of it."""
+    format_, control = deepcopy((ice.at.silver, ice.at.control))
+    other = World(ice.spark, ice.folder, ice.declared)
+    other.at = replace(ice.at, bronze=format_, silver=format_, control=control, reached=Reached())
+    return other
+
+
 def thawed(world: World, **more: Any) -> World:
     """Another process, with the policy lifted."""
     other = World(world.spark, world.folder, Declaration("shop.orders", **more))
@@ -295,12 +311,11 @@ def thawed(world: World, **more: Any) -> World:
     return other
 
 
-@pytest.mark.parametrize("delta", [False, True], ids=["memory", "delta"])
 def test_columns_that_were_left_out_are_filled_from_bronze_when_they_may_come(
-    exact, tmp_path: Path, delta: bool
+    exact, cold: World, tmp_path: Path
 ) -> None:
     """Never NULL for what bronze tells: the table ends as one that was never frozen, and nothing is filled twice."""
-    world = thawed(frozen(exact, tmp_path / "frozen", delta=delta))
+    world = thawed(cold)
     news = change(7, 1, {"v": ("int32", 11), "x": ("int64", 1 << 40)})
     account = world.take(news)
     assert (account.error, account.read, account.applied) == (None, 1, 1)
@@ -309,7 +324,7 @@ def test_columns_that_were_left_out_are_filled_from_bronze_when_they_may_come(
         2: {"id": 2, "v": 22, "x": 8},
         4: {"id": 4, "v": 40, "x": None},
     }
-    plain = World(exact, tmp_path / "plain", delta=delta)
+    plain = World(exact, tmp_path / "plain")
     plain.at.bronze.append(world.at.bronze.read(exact, world.at.lake.bronze("s")), plain.at.lake.bronze("s"), None)
     silver.refine(exact, plain.at)
     assert (world.rows(), world.types()) == (plain.rows(), plain.types())
@@ -319,9 +334,9 @@ def test_columns_that_were_left_out_are_filled_from_bronze_when_they_may_come(
     assert world.at.silver.version(exact, world.at.lake.silver("s", "shop.orders")) == versions[0] + 1
 
 
-def test_what_bronze_has_lost_is_flagged_as_unknown(exact, tmp_path: Path) -> None:
+def test_what_bronze_has_lost_is_flagged_as_unknown(cold: World) -> None:
     """E5: NULL never passes for knowledge."""
-    world = thawed(frozen(exact, tmp_path, delta=False))
+    world = thawed(cold)
     place = world.at.lake.bronze("s")
     memory: Any = world.at.bronze
     memory._tables[place.location].versions = [
@@ -337,10 +352,10 @@ def test_what_bronze_has_lost_is_flagged_as_unknown(exact, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("step", ["evolve", "apply", "settled"])
 def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
-    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    exact, cold: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behind each effect: the column is there, the rows are flagged, the rows are filled."""
-    world = thawed(frozen(exact, tmp_path, delta=False))
+    world = thawed(cold)
     at = regained if step == "settled" else type(world.at.silver)
     whole = getattr(at, step)
 
@@ -361,9 +376,9 @@ def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
     assert all(row["_column_seq"] is None for row in again.rows().values())
 
 
-def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, tmp_path: Path) -> None:
+def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, cold: World) -> None:
     """`schema diff --approve` lets exactly that column in, with what it held before."""
-    world = frozen(exact, tmp_path, delta=False)
+    world = cold
     news = change(7, 1, {"v": ("int32", 11), "x": ("int32", 1), "y": ("int32", 1)})
     world.at.bronze.append(bronze(exact, [news]), world.at.lake.bronze("s"), None)
     world.at.control.put(
@@ -378,7 +393,7 @@ def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, tmp
 
 def test_a_history_is_filled_too(exact, tmp_path: Path) -> None:
     """Every state has the value that its record told."""
-    world = thawed(frozen(exact, tmp_path, delta=False, stored_as_scd_type=2), stored_as_scd_type=2)
+    world = thawed(frozen(exact, tmp_path, stored_as_scd_type=2), stored_as_scd_type=2)
     world.take(change(7, 1, {"v": ("int32", 11), "x": ("int32", 1)}))
     rows = world.at.silver.read(exact, world.at.lake.history("s", "shop.orders")).where(holds()).collect()
     assert sorted((row["id"], row["v"], row["x"]) for row in rows if row["id"] in (1, 2)) == sorted(
