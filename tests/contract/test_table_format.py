@@ -371,12 +371,15 @@ def test_what_is_noted_of_a_key_is_read_back_where_it_parts_the_table(world: Wor
 
 
 def test_a_difference_goes_back_in_the_order(world: World) -> None:
-    """A rebuild by another order, a twin: a row that goes to a lower `_seq` is written, and what comes later joins."""
+    """A rebuild by another order, a twin: a row that goes to a lower `_seq` is written, and what comes later joins.
+    Of a delete the key alone counts (a purge has it, too), although all else of the difference is NULL there.
+    """
     table = world.table("back")
     world.apply("back", [(1, upsert("50", 1, "X")), (2, upsert("50", 2, "Y")), (3, upsert("50", 3, "Z"))])
     lower = [(1, 7, "x", "30", False, None, 1, "upsert"), (2, None, None, None, None, None, None, "delete")]
     applied = world.format.put(world.frame(*lower, ddl=f"{SILVER}, _op STRING"), table, Progress("rebuild", 1))
     assert (applied.inserted, applied.updated, applied.deleted) == (0, 1, 1)
+    assert world.changed(table, 0, 1) == [1, 2]
     assert world.states("back") == {1: state(7, "x", "30"), 3: state(3, "Z", "50")}
     world.apply("back", [(1, upsert("40", 8, "y")), (2, upsert("40", 9, "W"))])
     wanted = {1: state(8, "y", "40"), 2: state(9, "W", "40"), 3: state(3, "Z", "50")}
@@ -403,17 +406,6 @@ def test_a_table_in_hudi_that_was_made_with_an_order_goes_back_too(world: World,
     world.apply("ordered", [(1, upsert("40", 8, "y")), (2, upsert("40", 9, "W"))])
     world.format.maintain(world.spark, table, 168)
     assert world.states("ordered") == {1: state(8, "y", "40"), 2: state(9, "W", "40")}
-
-
-def test_of_a_delete_the_key_alone_counts(world: World) -> None:
-    """A row of silver leaves by its key (a purge, a twin), although all else of the difference is NULL there."""
-    table = world.table("gone")
-    world.apply("gone", [(1, upsert("10", 1, "X")), (2, upsert("10", 2, "Y"))])
-    leaving = world.frame((2, None, None, None, None, None, None, "delete"), ddl=f"{SILVER}, _op STRING")
-    applied = world.format.put(leaving, table, Progress("purge", 1))
-    assert (applied.inserted, applied.updated, applied.deleted) == (0, 0, 1)
-    assert world.states("gone") == {1: state(1, "X", "10")}
-    assert world.changed(table, 0, 1) == [2]
 
 
 def test_a_table_that_is_not_there_is_missing(world: World) -> None:
