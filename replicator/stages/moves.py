@@ -14,6 +14,7 @@ from replicator.debezium import position
 from replicator.stages import tuning
 from replicator.transforms import decode, key_changes, occupants, truncate
 from replicator.transforms.letters import letter
+from replicator.transforms.transformed import PASSES
 
 _CHAIN = 10
 """How many keys a row is followed back through, beyond the batch."""
@@ -103,14 +104,20 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
 
 
 def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
-    """Keys of departures whose row in silver came earlier in what may be the same transaction: bronze knows."""
+    """Keys of departures of which bronze has to tell more: their row in silver came earlier in what may be the same
+    transaction, or silver has none, where a condition (`where`, `apply_as_deletes`) may have taken out of the table
+    what held its key at the source.
+    """
     if past.stored is None:
         return None
     left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
-    here = past.stored.where(~F.col("_deleted")).select(*map(names.spark, past.keys), "_seq")
+    here = past.stored.select(*map(names.spark, past.keys), "_seq", F.col("_deleted").alias("_gone"))
     same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
-    cut = left.join(here, list(past.keys)).where(same & (F.col("_seq") < F.col("_q"))).select("_old_text")
-    return cut.distinct().withColumn("_old", F.lit(None).cast(changes.schema["_old"].dataType))
+    cut = ~F.col("_gone") & same & (F.col("_seq") < F.col("_q"))
+    if PASSES in changes.columns:
+        cut = cut | F.col("_seq").isNull() | (F.col("_gone") & (F.col("_seq") < F.col("_q")))
+    asked = left.join(here, list(past.keys), "left").where(cut).select("_old_text")
+    return asked.distinct().withColumn("_old", F.lit(None).cast(changes.schema["_old"].dataType))
 
 
 def _inherited(changes: DataFrame, left: DataFrame, past: Past, kept: ExitStack) -> DataFrame:

@@ -173,6 +173,11 @@ def _marked(changes: DataFrame, transform: Transform) -> DataFrame:
     return as_deletes.marked(changes, transform.as_deletes) if transform.as_deletes else changes
 
 
+def _ends(transform: Transform) -> Column:
+    """Whether a change is a delete already, whatever else its row holds."""
+    return F.col("_deleted") | F.col(as_deletes.ENDS) if transform.as_deletes else F.col("_deleted")
+
+
 def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: str) -> DataFrame:
     """A value that is not the same in its new type makes the change a dead letter."""
     if not transform.cast:
@@ -183,7 +188,7 @@ def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: 
     for name, value in casts.items() if "_at" in changes.columns else ():
         lost = F.col(names.spark(name)).isNotNull() & value.isNull()
         reason = "key_undecodable" if name in keys else "type_mismatch"
-        matters = lost if name in keys else lost & ~F.col("_deleted")
+        matters = lost if name in keys else lost & ~_ends(transform)
         wrong = F.coalesce(wrong, F.when(matters, _letter(table, reason, names.decode(name))))
     casts["_reject"] = wrong
     return changes.select(*[casts.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
@@ -244,7 +249,7 @@ def _unsent(making: Making) -> Column:
 def _is_half(making: Making, unsent: Column) -> Column:
     """Whether a change does not know all of a row that is to be filtered."""
     asked = F.arrays_overlap("_unavailable", _texts(making.filtered_by)) if making.filtered_by else F.lit(False)
-    return ~F.col("_deleted") & F.coalesce((F.size(unsent) > 0) | asked, F.lit(False))
+    return ~_ends(making.transform) & F.coalesce((F.size(unsent) > 0) | asked, F.lit(False))
 
 
 def _old(making: Making, before: Mapping[str, str], kinds: Mapping[str, str]) -> Column:

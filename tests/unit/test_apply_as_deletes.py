@@ -83,6 +83,18 @@ def test_a_change_that_did_not_send_what_the_condition_reads_is_a_dead_letter(
     assert (row["name"], row["phone"], list(row["_column_seq"])) == ("Eve", None, ["phone"])
 
 
+def test_a_row_that_is_deleted_so_may_hold_what_the_table_could_not(exact: SparkSession, tmp_path: Path) -> None:
+    """As with a delete of the source: a value that fits no type, and one that was not sent beside a `where` (E4), of a
+    column that is not of the key, keep no row shown.
+    """
+    world = World(exact, tmp_path, replace(ENDED, cast=(("total", "int"),), where="name <> 'hidden'"))
+    world.applied(*[world.change("c", key, 10, total="1") for key in (1, 2, 3)])
+    world.applied(
+        world.change("u", 1, 20, ssn="gone", total="many"), world.change("u", 2, 20, ssn="gone", phone=UNSENT)
+    )
+    assert set(names_of(world)) == {3}
+
+
 def change(key: int, kind: str, seq: str) -> tuple[Any, ...]:
     """A decoded change: the source's delete, one that satisfies the condition, one without a value, or a whole one."""
     name, total = ("gone" if kind == "ends" else f"n{seq}"), None if kind == "partial" else int(seq)

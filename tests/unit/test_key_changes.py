@@ -20,7 +20,7 @@ import pytest
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, record
@@ -74,9 +74,9 @@ def row(key: int, a: Any, b: Any) -> Image:
 class Table:
     """Silver of that table in memory."""
 
-    def __init__(self, spark: Any, folder: Path, key: str = "int") -> None:
+    def __init__(self, spark: Any, folder: Path, key: str = "int", transform: Transform | None = None) -> None:
         columns = (Column("id", key), Column("a", "int"), Column("b", "string"))
-        source = SourceSpec("p", ".*", tables=(Declaration("public.t", columns),))
+        source = SourceSpec("p", ".*", tables=(Declaration("public.t", columns, transform=transform),))
         memory = MemoryFormat()
         self.spark, self.at = spark, Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
         self.ignored: dict[str, int] = {}
@@ -239,6 +239,46 @@ def test_a_history_ends_as_the_source_did_however_it_is_cut(table: Table, number
     assert table.live(number) == expected.live
     assert table.unknown(number) == expected.unknown
     assert table.reasons(number) == list(expected.reasons)
+
+
+def left_unseen(events: History) -> None:
+    """A row that the table does not show hands its key on: at the source it held it all the same."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 2, None, row(2, 20, "gone"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"), before=(10, "one"))
+    events.move(2, 3, (20, "gone"), before=(20, "gone"))
+
+
+def left_unseen_without_images(events: History) -> None:
+    """The same under the default replica identity: which row left is said aloud to be unknown."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 2, None, row(2, 20, "gone"))
+    events.tx = 2
+    events.move(1, 2, (10, "one"))
+    events.move(2, 3, (20, "gone"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [Transform(as_deletes="b = 'gone'"), Transform(where="b <> 'gone'")],
+    ids=["apply_as_deletes", "where"],
+)
+def test_a_row_that_the_table_does_not_show_takes_no_other_row_along_when_it_leaves(
+    exact: Any, tmp_path: Path, told: Transform
+) -> None:
+    """C5: what silver has as deleted may hold its key at the source: in one batch and wherever it is cut."""
+    runs = [(write, cut) for write in (left_unseen, left_unseen_without_images) for cut in ((), (2,), (3,))]
+    every = []
+    for number, (write, cuts) in enumerate(runs):
+        write(events := History(number))
+        every.append(batches(events.records, cuts))
+    table = Table(exact, tmp_path, transform=told)
+    for at in range(2):
+        table.take([each for own in every if at < len(own) for each in own[at]])
+    reasons = [["key_swap_ambiguous"] if write is left_unseen_without_images else [] for write, _ in runs]
+    assert [table.reasons(number) for number in range(len(runs))] == reasons
+    assert [table.live(number) for number in range(len(runs))] == [{2: (10, "one")}] * len(runs)
 
 
 def test_swaps_are_counted(table: Table) -> None:
