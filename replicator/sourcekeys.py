@@ -71,11 +71,19 @@ class DeclareKeys(Strict):
     @model_validator(mode="after")
     def _deleting(self) -> DeclareKeys:
         for name, table in self.tables.items():
-            of_it = rf"{re.escape(name)}|{table.shards or '(?!)'}"
-            own = [mask for told, mask in self.mask_before_bronze.items() if re.fullmatch(of_it, told)]
-            hidden = [column for mask in own for column in (*mask.hash, *mask.drop)]
-            conditions.refuse_hidden(table.apply_as_deletes or "", name, hidden)
+            if table.apply_as_deletes is not None:
+                tablekeys.refuse_strange(name, table, self._shape(table))
+                conditions.refuse_hidden(table.apply_as_deletes, name, self._hidden(name, table.shards))
         return self
+
+    def _shape(self, table: TableKeys) -> ShapeKeys:
+        return table
+
+    def _hidden(self, name: str, shards: str | None) -> list[str]:
+        """Columns that bronze does not keep in clear of the table, or of any of its shards."""
+        masks = self.mask_before_bronze.items()
+        own = [mask for told, mask in masks if told == name or (shards and re.fullmatch(shards, told))]
+        return [column for mask in own for column in (*mask.hash, *mask.drop)]
 
     @field_validator("tables")
     @classmethod
@@ -214,10 +222,13 @@ class SourceKeys(DeclareKeys, ShapeKeys):
             raise ValueError("sinks write no nulls into objects: compacted_topic and null deletes are for Kafka")
         return self
 
+    def _shape(self, table: TableKeys) -> ShapeKeys:
+        return table.over(self)
+
     @model_validator(mode="after")
     def _appended(self) -> SourceKeys:
         for table in self.tables.values():
-            tablekeys.refuse_appended(table, table.over(self))
+            tablekeys.refuse_appended(table, self._shape(table))
         return self
 
     @model_validator(mode="after")

@@ -203,9 +203,7 @@ class TableKeys(ShapeKeys):
             return self
         if self.schema_changes == "freeze":
             raise ValueError("apply_as_deletes and schema_changes: freeze do not go together: say evolve or fail")
-        generated = [column.name for column in self.columns if column.generated]
-        declared = [] if _is_router(self) else [column.name for column in self.columns if not column.generated]
-        conditions.fit(self.apply_as_deletes, declared, generated)
+        conditions.fit(self.apply_as_deletes, [column.name for column in self.columns if column.generated])
         return self
 
     @model_validator(mode="after")
@@ -281,6 +279,15 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
     steps = table.transform
     if steps is not None and CHANGE in {*steps.cast, *steps.derive, *steps.hash, *steps.mask, *steps.rename.values()}:
         raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
+
+
+def refuse_strange(name: str, table: TableKeys, shape: ShapeKeys) -> None:
+    """Raise ValueError where ``apply_as_deletes`` of a table of this shape names no column that is declared; what the
+    outbox router sends is not.
+    """
+    if table.apply_as_deletes is not None and not _is_router(shape):
+        declared = [column.name for column in table.columns if not column.generated]
+        conditions.refuse_strange(table.apply_as_deletes, name, declared)
 
 
 def declaration(

@@ -31,6 +31,8 @@ def test_it_is_asked_before_the_steps_of_the_transform_that_it_stands_beside(tmp
 
 
 HIDDEN = "hash_key: ${KEY}\nmask_before_bronze: {a.b: {hash: [x], drop: ['first name']}}\n"
+SHARDED = "hash_key: ${KEY}\nmask_before_bronze: {S_1.b: {hash: [x]}}\n"
+SHARDS = "shards: '(?i)s_[0-9]+[.]b', shard_column: of, truncate: ignore"
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,10 @@ HIDDEN = "hash_key: ${KEY}\nmask_before_bronze: {a.b: {hash: [x], drop: ['first 
         ("", "columns: {x: {type: int, generated: true}}, apply_as_deletes: x = 1", "'x', which is generated"),
         (HIDDEN, "apply_as_deletes: x = 1", "'x', which mask_before_bronze hides"),
         (HIDDEN, "apply_as_deletes: first_x20_name = 1", "'first name', which mask_before_bronze hides"),
+        (HIDDEN, "apply_as_deletes: 'struct(*).x = 1'", "'x', which mask_before_bronze hides"),
+        (SHARDED, f"apply_as_deletes: x = 1, {SHARDS}", "'x', which mask_before_bronze hides"),
+        ("", "columns: {status: int}, apply_as_deletes: meta.status = 1", "of a.b is a condition over columns"),
+        ("", "apply_as_deletes: rand() > 1", "names none of the table's"),
         ("", "apply_as_deletes: 1", "apply_as_deletes"),
         ("", "apply_as_delete: x = 1", "did you mean 'apply_as_deletes'?"),
     ],
@@ -64,12 +70,37 @@ def test_what_else_is_declared_beside_it_is_no_matter(tmp_path: Path) -> None:
         "  a.d: {apply_as_deletes: type = 'gone', outbox: router, columns: {payload: bytes}}\n",
     )
     assert [each.transform and each.transform.as_deletes for each in told.tables] == ["x = 1", "type = 'gone'"]
+    assert declared(tmp_path, f"{SHARDED}tables: {{a.b: {{{SHARDS}}}}}").tables[0].shards == "(?i)s_[0-9]+[.]b"
+    routed = "tables: {a.d: {apply_as_deletes: type = 'gone', columns: {payload: bytes}}}"
+    assert declared(tmp_path, f"name: s\noutbox: router\n{routed}").tables[0].outbox is not None
+
+
+@pytest.mark.parametrize(
+    ("condition", "name"),
+    [
+        ("cast(at AS date) IS NOT NULL", "date"),
+        ("left(code, 1) = 'D'", "left"),
+        ("meta.status = 1", "status"),
+        ("meta.`status` = 1", "status"),
+        ("year (deleted_at) > 2000", "year"),
+    ],
+)
+def test_types_functions_and_fields_are_no_columns(tmp_path: Path, condition: str, name: str) -> None:
+    """A column that is called as one of them may be hidden, or generated."""
+    hidden = f"hash_key: ${{KEY}}\nmask_before_bronze: {{a.b: {{hash: [{name}]}}}}\n"
+    generated = f"columns: [{{name: {name}, type: int, generated: true}}]"
+    for above, beside in ((hidden, ""), ("", f", {generated}")):
+        told = declared(tmp_path, f'{above}tables: {{a.b: {{apply_as_deletes: "{condition}"{beside}}}}}')
+        assert told.tables[0].transform == Transform(as_deletes=condition)
 
 
 def test_names_are_told_from_texts_and_comments() -> None:
-    """By the source's spelling, in back-quotes or without."""
+    """By the source's spelling, in back-quotes or without. What may be a column is none of the others by mistake."""
     sql = "a = 'b \\' c' AND `d` > \"e\" /* f */ OR first_x20_name IS NULL -- g"
     assert conditions.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
+    sql = "a -- (\n = 1 AND x.b.`c` = (d) OR `f.g` IN (h, 1.5 * i, cast(j AS k), l /* ) */ (m), *) OR '.' <> n"
+    words = set(conditions.mentioned(sql)) - {"AND", "OR"}
+    assert words == {"a", "x", "d", "f.g", "h", "i", "j", "m", "*", "n"}
 
 
 def test_another_condition_is_another_transform_and_without_one_lakes_know_theirs() -> None:
