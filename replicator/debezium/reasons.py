@@ -16,6 +16,7 @@ class Reason:
 
 _RETRY = "then `replicator dead-letters retry`"
 _PRODUCER = "Mend whatever wrote it; a record that is no change can be dropped."
+_WHOLE = "Set REPLICA IDENTITY FULL at the source, take a snapshot of the table again, then drop the letter; or"
 _DECLARE = f"Declare a type that holds it, {_RETRY}."
 
 REASONS: Mapping[str, Reason] = {
@@ -78,11 +79,11 @@ REASONS: Mapping[str, Reason] = {
     ),
     "filter_incomplete": Reason(
         "The table has a `where`, and the change does not hold the whole row.",
-        "Set REPLICA IDENTITY FULL at the source, or leave the column out (`except_column_list`), and rebuild.",
+        f"{_WHOLE} leave the column out (`except_column_list`), and rebuild.",
     ),
     "delete_undecided": Reason(
         "The change did not send a column by which `apply_as_deletes` decides.",
-        "Set REPLICA IDENTITY FULL at the source, or decide by a column that is always sent, and rebuild.",
+        f"{_WHOLE} decide by a column that is always sent, and rebuild.",
     ),
     "mongodb_partial_update": Reason(
         "An update of a document that holds only what changed.",
