@@ -24,8 +24,10 @@ _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_number
 _LONGEST = 8 << 20
 """Bytes of a text beyond which a parser may refuse what JSON allows."""
 
-_AT_MOST = 512
-"""Kinds of records that are remembered."""
+_AT_MOST, _AT_ONCE = 512, 4 << 20
+"""Kinds of records that are remembered, and characters of a batch's templates: they have each schema block twice or
+more, and go to the JVM with every batch, and from there to every task.
+"""
 
 _FIELDS = dict(field.split(" ") for field in position.SOURCE_FIELDS.split(", "))
 
@@ -97,8 +99,9 @@ class Templates:
         return self._examples[topic, form]
 
     def of(self, topics: Collection[str]) -> list[Known]:
-        """Those of some topics."""
-        return [each for told in self._learned.values() for each in told if each.topic in topics]
+        """Those of some topics; none where they are too long to be sent with a batch."""
+        found = [each for told in self._learned.values() for each in told if each.topic in topics]
+        return found if sum(len(each.template.spelled()) for each in found) <= _AT_ONCE else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics of which no record was seen."""

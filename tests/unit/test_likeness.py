@@ -225,3 +225,16 @@ def test_templates_of_very_many_topics_are_told_apart(exact: SparkSession) -> No
     assert {(row["topic"], row["form"]) for row in told.collect()} == {(row["topic"], row["form"]) for row in said}
     strangers = alike.read(bronze(exact, records), templates.of(topics[1:]), "file_pos")
     assert {row["topic"] for row in strangers.where("form IS NULL").collect()} == {topics[0]}
+
+
+def test_a_batch_whose_templates_are_very_long_is_parsed() -> None:
+    """They have each schema block twice, and go to the JVM with every batch and to every task."""
+    nothing = ("rule", "reason", "shape", "flat", "bare", "source_name", "key_names", "row_names")
+    said: dict[str, Any] = dict.fromkeys(nothing)
+    value = wrapped(change("u", {"id": 1, "v": "a"}), {"type": "struct", "doc": "d" * 12_000})
+    said |= {"key": '{"id":1}', "value": json.dumps(value), "wrapped": True, "key_wrapped": False, "form": 1}
+    topics = [f"s.shop.t{number}" for number in range(300)]
+    templates = alike.Templates()
+    templates.learn([{**said, "topic": topic, "table": topic} for topic in topics], Placeholder())
+    assert len(templates.of(topics[:150])) == 300
+    assert templates.of(topics) == []
