@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import venv
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,9 @@ def test_a_stage_runs_out_of_what_was_packed_with_the_runtimes_own_delta_alone(
     packed = package.build(
         package.Content(ROOT, tmp_path / "conf", "emr", values, theirs), tmp_path / "s3", pip, lambda _: None
     )
+    [wheel] = (tmp_path / "s3").glob("*.whl")
+    ours = [each for each in (ROOT / "replicator").rglob("*.*") if each.suffix != ".pyc"]
+    assert {each.relative_to(ROOT).as_posix() for each in ours} <= set(zipfile.ZipFile(wheel).namelist())
     (tmp_path / "events").mkdir()
     logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": (tmp_path / "events").as_uri()}
     keys = JobKeys(driver_memory="1g", spark=logged)
