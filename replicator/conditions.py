@@ -12,12 +12,14 @@ _ALL = "*"
 """Stands for all columns, as in ``struct(*)``."""
 
 _TEXTS = re.compile(
-    r"""('(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*") | (`(?:[^`]|``)+`) | --[^\n]* | /\*.*?\*/""", re.VERBOSE | re.DOTALL
+    r"""( \br'[^']*' | \br"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
+    | (`(?:[^`]|``)+`) | --[^\r\n]* | /\*.*?\*/""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
 """Texts, names in back-quotes, and comments: in none of them another one begins."""
 
 _WORDS = re.compile(
-    r"""\.(?:`(?:[^`]|``)+` | [a-z_]\w*) | \bas\s+[a-z_]\w* | [a-z_]\w*(?=\s*\()
+    r"""\.(?:`(?:[^`]|``)+` | [a-z_]\w*) | \b(as)\s+[a-z_]\w* | [a-z_]\w*(?=\s*\()
     | `((?:[^`]|``)+)` | ([a-z_]\w*) | (?<=[(,])\s*(\*)""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
@@ -29,8 +31,8 @@ def mentioned(sql: str) -> list[str]:
     What cannot be a column is not: what stands right behind a point or ``AS``, or before a bracket.
     """
     bare = _TEXTS.sub(lambda match: "''" if match.group(1) else match.group(2) or " ", sql)
-    found = (match.group(1) or match.group(2) or match.group(3) for match in _WORDS.finditer(bare))
-    return [names.decode(word.replace("``", "`")) for word in found if word]
+    found = (match[match.lastindex] for match in _WORDS.finditer(bare) if match.lastindex)
+    return [names.decode(word.replace("``", "`")) for word in found]
 
 
 def fit(condition: str, generated: Sequence[str]) -> None:

@@ -98,8 +98,10 @@ def test_names_are_told_from_texts_and_comments() -> None:
     """By the source's spelling, in back-quotes or without. What may be a column is none of the others by mistake."""
     sql = "a = 'b \\' c' AND `d` > \"e\" /* f */ OR first_x20_name IS NULL -- g"
     assert conditions.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
-    sql = "a -- (\n = 1 AND x.b.`c` = (d) OR `f.g` IN (h, 1.5 * i, cast(j AS k), l /* ) */ (m), *) OR '.' <> n"
-    words = set(conditions.mentioned(sql)) - {"AND", "OR"}
+    assert conditions.mentioned("a RLIKE r'\\' OR b = 'c'") == ["a", "RLIKE", "OR", "b"]
+    assert conditions.mentioned("as OR b") == ["as", "b"]
+    sql = "a -- (\r = 1 AND x.b.`c` = (d) OR `f.g` IN (h, 1.5 * i, cast(j AS k), l /* ) */ (m), *) OR '.' <> n"
+    words = set(conditions.mentioned(sql)) - {"AND", "OR", "AS"}
     assert words == {"a", "x", "d", "f.g", "h", "i", "j", "m", "*", "n"}
 
 
