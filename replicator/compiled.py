@@ -14,16 +14,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from pyspark.sql import Column
+
 from replicator import gateway
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark import SparkContext
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
 _compiled: WeakKeyDictionary[SparkContext, dict[str, Any]] = WeakKeyDictionary()
 _one_at_a_time = Lock()
+_DATA_TYPE = "org.apache.spark.sql.types.DataType"
 
 
 def function(spark: SparkSession, name: str, returns: str, *given: Any) -> Callable[..., Column]:
@@ -34,8 +37,8 @@ def function(spark: SparkSession, name: str, returns: str, *given: Any) -> Calla
         classes = _compiled.setdefault(spark.sparkContext, {})
         if name not in classes:
             classes[name] = _class(spark, name)
-    values = gateway.array(spark, gateway.of(spark).java.lang.Object, *given)
-    return gateway.function(spark, classes[name].getConstructors()[0].newInstance(values), returns)
+    values = _array(spark, gateway.of(spark).java.lang.Object, *given)
+    return _of_columns(spark, classes[name].getConstructors()[0].newInstance(values), returns)
 
 
 def _class(spark: SparkSession, name: str) -> Any:
@@ -56,3 +59,26 @@ def _hand_out(spark: SparkSession, simple: str, classes: dict[str, bytes]) -> No
         for each, code in classes.items():
             out.writestr(f"{each.replace('.', '/')}.class", code)
     context._jsc.addJar(str(jar))  # noqa: SLF001 - pyspark has no way of its own
+
+
+def _of_columns(spark: SparkSession, java: Any, returns: str) -> Callable[..., Column]:
+    jvm = gateway.of(spark)
+    named = jvm.java.lang.Class.forName
+    # Spark's other `udf` takes any object, and py4j now this, now that one
+    kinds = _array(spark, jvm.java.lang.Class, java.getClass().getInterfaces()[0], named(_DATA_TYPE))
+    udf = named("org.apache.spark.sql.functions").getMethod("udf", kinds)
+    kind = jvm.org.apache.spark.sql.types.DataType.fromDDL(returns)
+    told = udf.invoke(None, _array(spark, jvm.java.lang.Object, java, kind))
+
+    def called(*columns: Column) -> Column:
+        return Column(told.apply(jvm.PythonUtils.toSeq([column._jc for column in columns])))  # noqa: SLF001
+
+    return called
+
+
+def _array(spark: SparkSession, kind: Any, *values: Any) -> Any:
+    """An array of Java's of some objects of a class."""
+    made: Any = spark.sparkContext._gateway.new_array(kind, len(values))  # type: ignore[union-attr]  # noqa: SLF001
+    for at, value in enumerate(values):
+        made[at] = value
+    return made

@@ -50,10 +50,10 @@ def fit(condition: str, generated: Sequence[str]) -> None:
 
 
 def refuse_strange(condition: str, table: str, columns: Sequence[str]) -> None:
-    """Raise ValueError for a condition over none of the declared columns, where these are all that there may be."""
+    """Raise ValueError for a condition that is :func:`fit`, over none of the declared columns, where there are some."""
     words = mentioned(condition)
     if columns and not {_ALL, *columns} & set(words):
-        hint = nearest(words[0], columns) if words else ""
+        hint = nearest(words[0], columns)
         raise ValueError(f"apply_as_deletes of {table} is a condition over columns and names none of the table's{hint}")
 
 

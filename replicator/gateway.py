@@ -27,7 +27,6 @@ _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
-_DATA_TYPE = "org.apache.spark.sql.types.DataType"
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
     r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
@@ -176,32 +175,6 @@ def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
         return work()
 
     return done
-
-
-def function(spark: SparkSession, java: Any, returns: str) -> Callable[..., Column]:
-    """An object that implements one of Spark's ``UDF1`` to ``UDF22`` as a function of columns."""
-    from pyspark.sql import Column  # noqa: PLC0415 - `--help` loads no pyspark
-
-    jvm = of(spark)
-    named = jvm.java.lang.Class.forName
-    # Spark's other `udf` takes any object, and py4j now this, now that one
-    kinds = array(spark, jvm.java.lang.Class, java.getClass().getInterfaces()[0], named(_DATA_TYPE))
-    udf = named("org.apache.spark.sql.functions").getMethod("udf", kinds)
-    kind = jvm.org.apache.spark.sql.types.DataType.fromDDL(returns)
-    told = udf.invoke(None, array(spark, jvm.java.lang.Object, java, kind))
-
-    def called(*columns: Column) -> Column:
-        return Column(told.apply(jvm.PythonUtils.toSeq([column._jc for column in columns])))  # noqa: SLF001
-
-    return called
-
-
-def array(spark: SparkSession, kind: Any, *values: Any) -> Any:
-    """An array of Java's of some objects of a class."""
-    made: Any = spark.sparkContext._gateway.new_array(kind, len(values))  # type: ignore[union-attr]  # noqa: SLF001
-    for at, value in enumerate(values):
-        made[at] = value
-    return made
 
 
 def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:

@@ -281,13 +281,11 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
         raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
 
 
-def refuse_strange(name: str, table: TableKeys, shape: ShapeKeys) -> None:
-    """Raise ValueError where ``apply_as_deletes`` of a table of this shape names no column that is declared; what the
-    outbox router sends is not.
+def streamed(table: TableKeys, shape: ShapeKeys) -> list[str]:
+    """The declared columns that a record of a table of this shape may have; what the outbox router sends is not
+    declared.
     """
-    if table.apply_as_deletes is not None and not _is_router(shape):
-        declared = [column.name for column in table.columns if not column.generated]
-        conditions.refuse_strange(table.apply_as_deletes, name, declared)
+    return [] if _is_router(shape) else [column.name for column in table.columns if not column.generated]
 
 
 def declaration(

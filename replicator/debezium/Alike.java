@@ -83,17 +83,8 @@ public final class Alike implements UDF3 {
             if (!matches(key, keyText, spans, marks) || !matches(value, valueText, spans, marks)) return null;
             byte[][] told = new byte[slots][];
             told[0] = number;
-            for (int slot = 1; slot < slots - 1; slot++) {
-                int start = spans[2 * slot], size = spans[2 * slot + 1] - start;
-                if (size > 0) told[slot] = put(new byte[size], 0, valueText, start, size);
-            }
-            int start = spans[2 * slots - 2], size = spans[2 * slots - 1] - start;
-            if (size > 0) {
-                byte[] image = new byte[before.length + size + after.length];
-                put(image, 0, before, 0, before.length);
-                put(image, before.length, valueText, start, size);
-                told[slots - 1] = put(image, before.length + size, after, 0, after.length);
-            }
+            for (int slot = 1; slot < slots - 1; slot++) told[slot] = cut(valueText, spans, slot, NOTHING, NOTHING);
+            told[slots - 1] = cut(valueText, spans, slots - 1, before, after);
             return told;
         }
     }
@@ -207,9 +198,14 @@ public final class Alike implements UDF3 {
     }
 
     private static int plain(byte[] text, int at) {
+        int next = behindPlain(text, at);
+        return next == at ? NO : next;
+    }
+
+    private static int behindPlain(byte[] text, int at) {
         int next = at;
         while (isPlain(byteAt(text, next))) next++;
-        return next == at ? NO : next;
+        return next;
     }
 
     private static boolean isPlain(int c) {
@@ -220,7 +216,7 @@ public final class Alike implements UDF3 {
         if (byteAt(text, at) != '"') return NO;
         int next = at + 1;
         while (next != NO) {
-            while (next < text.length && isPlain(text[next] & 0xff)) next++;
+            next = behindPlain(text, next);
             int c = byteAt(text, next);
             if (c == '"') return next + 1;
             next = c == '\\' ? escaped(text, next + 1) : NO;
@@ -290,9 +286,15 @@ public final class Alike implements UDF3 {
         return at < text.length ? text[at] & 0xff : 0;
     }
 
-    private static byte[] put(byte[] target, int at, byte[] from, int start, int size) {
-        System.arraycopy(from, start, target, at, size);
-        return target;
+    /** What was captured for a slot, between two texts; NULL where nothing was. */
+    private static byte[] cut(byte[] text, int[] spans, int slot, byte[] before, byte[] after) {
+        int start = spans[2 * slot], size = spans[2 * slot + 1] - start;
+        if (size == 0) return null;
+        byte[] found = new byte[before.length + size + after.length];
+        System.arraycopy(before, 0, found, 0, before.length);
+        System.arraycopy(text, start, found, before.length, size);
+        System.arraycopy(after, 0, found, before.length + size, after.length);
+        return found;
     }
 
     private static byte[] bytes(String text) {

@@ -101,7 +101,7 @@ class Templates:
     def of(self, topics: Collection[str]) -> list[Known]:
         """Those of some topics; none where they are too long to be sent with a batch."""
         found = [each for told in self._learned.values() for each in told if each.topic in topics]
-        return found if sum(len(each.template.spelled()) for each in found) <= _AT_ONCE else []
+        return found if sum(len(each.template.spelled) for each in found) <= _AT_ONCE else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
         """Topics of which no record was seen."""
@@ -158,7 +158,7 @@ def _said(binlog: str, source: Mapping[str, Column]) -> list[Column]:
 
 def _matched(records: DataFrame, templates: Sequence[Known]) -> Column:
     """ARRAY<BINARY>: the number of the template and what it captured, by slots; NULL where none matches."""
-    spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled()}" for each in templates)
+    spelled = _TEMPLATE.join(f"{each.topic}{_TOPIC}{each.template.spelled}" for each in templates)
     like = compiled.function(records.sparkSession, "replicator.debezium.Alike", "array<binary>", spelled, IMAGE + 1)
     usable = F.col("undecodable").isNull() & (F.coalesce(F.octet_length("value"), F.lit(0)) <= _LONGEST)
     return F.when(usable, like(F.col("topic"), F.col("key").cast("binary"), F.col("value").cast("binary")))

@@ -21,6 +21,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from replicator.debezium.infer import slices
 from replicator.debezium.unavailable import in_json
@@ -72,6 +73,7 @@ class Template:
         for text in (*self.key, *self.value, *self.constants.values()):
             (text or "").encode()
 
+    @cached_property
     def spelled(self) -> str:
         """As ``Alike.java`` reads it."""
         return _PART.join((_STEP.join(self.marks), *self.image, _STEP.join(self.key), _STEP.join(self.value)))

@@ -58,8 +58,8 @@ def settled(changes: DataFrame, table: str, past: Past) -> Iterator[Settled]:
 def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, int]:
     good = changes.where(F.col("_reject").isNull())
     known = good
-    cut = _cut_transactions(good, past)
-    earlier = None if cut is None or cut.isEmpty() else past.history(cut)
+    unclear = _unclear(good, past)
+    earlier = None if unclear is None or unclear.isEmpty() else past.history(unclear)
     if earlier is not None:
         known = good.unionByName(kept.enter_context(tuning.kept(earlier))).where(~F.col("_stays"))
     keys = kept.enter_context(tuning.kept(key_changes.contested(known, past.keys)))
@@ -103,7 +103,7 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     return joined.where(F.coalesce(newer, F.lit(True))).drop("_is_at")
 
 
-def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
+def _unclear(changes: DataFrame, past: Past) -> DataFrame | None:
     """Keys of departures of which bronze has to tell more: their row in silver came earlier in what may be the same
     transaction, or silver has none, where a condition (`where`, `apply_as_deletes`) may have taken out of the table
     what held its key at the source.
@@ -113,10 +113,10 @@ def _cut_transactions(changes: DataFrame, past: Past) -> DataFrame | None:
     left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
     here = past.stored.select(*map(names.spark, past.keys), "_seq", F.col("_deleted").alias("_gone"))
     same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
-    cut = ~F.col("_gone") & same & (F.col("_seq") < F.col("_q"))
-    if PASSES in changes.columns:
-        cut = cut | F.col("_seq").isNull() | (F.col("_gone") & (F.col("_seq") < F.col("_q")))
-    asked = left.join(here, list(past.keys), "left").where(cut).select("_old_text")
+    gone = F.coalesce("_gone", F.lit(True))
+    older = F.coalesce(F.col("_seq") < F.col("_q"), F.lit(True))
+    hidden = gone if PASSES in changes.columns else F.lit(False)
+    asked = left.join(here, list(past.keys), "left").where(older & (hidden | (~gone & same))).select("_old_text")
     return asked.distinct().withColumn("_old", F.lit(None).cast(changes.schema["_old"].dataType))
 
 
