@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import compiled
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import SourceSpec, Table
 from replicator.stages import masking
 
 PLACE = ["topic", "partition", "offset"]
+_BAD = {"key": "_bad_key", "value": "_bad_value"}
+"""Whether these are no UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +44,13 @@ class Ingestion:
 
 def rows(records: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """Kafka records -> bronze rows (architecture section 4): text where the bytes are UTF-8, else ``undecodable``."""
-    key, value = F.col("key"), F.col("value")
-    bad_key, bad_value = ~_is_utf8(key), ~_is_utf8(value)
+    is_text = compiled.function(records.sparkSession, "replicator.stages.Utf8", "boolean")
+    # of a record each is asked for three times, and answered once where it is a column of its own
+    judged = records.withColumns({name: ~F.coalesce(is_text(F.col(of)), F.lit(True)) for of, name in _BAD.items()})
+    key, value, bad_key, bad_value = F.col("key"), F.col("value"), F.col(_BAD["key"]), F.col(_BAD["value"])
     ids = F.create_map(*[F.lit(part) for pair in topic_ids.items() for part in pair]) if topic_ids else None
     raw = F.struct(F.when(bad_key, key).alias("key"), F.when(bad_value, value).alias("value"))
-    return records.select(
+    return judged.select(
         "topic",
         (F.lit(None).cast("string") if ids is None else ids[F.col("topic")]).alias("topic_id"),
         "partition",
@@ -82,11 +87,3 @@ def ingest_files(spark: SparkSession, ingestion: Ingestion, topics: Sequence[str
     if fresh.isEmpty():
         return 0
     return ingestion.format.append(fresh, ingestion.table, None).inserted
-
-
-def _is_utf8(column: Column) -> Column:
-    """Whether bytes are UTF-8. NULL is. On Spark 3.5 only a detour through a text of Java's checks it (types.md section
-    7), which has other characters where there is none: a format makes one, and looks at none of them.
-    """
-    text = F.format_string("%s", column.cast("string"))
-    return F.coalesce(text.cast("binary") == column, F.lit(True))
