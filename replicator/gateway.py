@@ -179,11 +179,13 @@ def as_here(work: Callable[[], Result]) -> Callable[[], Result]:
 
 def moved(rows: DataFrame, spark: SparkSession) -> DataFrame:
     """The same rows in another session: what is made of them runs in that one, by its settings."""
+    return rows if rows.sparkSession is spark else of_plan(rows._jdf.queryExecution().analyzed(), spark)  # noqa: SLF001
+
+
+def of_plan(plan: Any, spark: SparkSession) -> DataFrame:
+    """The rows of a plan of Spark's."""
     from pyspark.sql import DataFrame  # noqa: PLC0415 - `--help` loads no pyspark
 
-    if rows.sparkSession is spark:
-        return rows
-    plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     return DataFrame(of(spark).Dataset.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
 
 

@@ -12,6 +12,7 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from replicator import prepared
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.surrogates import has_half
 from replicator.debezium.unavailable import Placeholder
@@ -57,6 +58,10 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
     record, and of which kind; NULL nearly always) and ``told`` (FALSE: by its own words, and not by those of others
     like it, see ``alike.read``).
     """
+    return prepared.once(records, _read, reading)
+
+
+def _read(records: DataFrame, reading: Reading) -> DataFrame:
     described = records
     rows, binlog = reading.flattened, reading.binlog
     forms, judgements = _forms(reading.append_only), _judgements(rows)

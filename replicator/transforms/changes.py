@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from replicator import prepared
 from replicator.debezium import depth, headers, position
 from replicator.debezium.alike import EXAMPLE
 from replicator.debezium.envelope import TOMBSTONE
@@ -29,6 +30,10 @@ def survey(records: DataFrame) -> DataFrame:
     ``value``, ``key`` and their names are those of one example, of a record that was described by its own words;
     ``exampled`` says whether there was one. ``keys`` says about how many keys there are.
     """
+    return prepared.once(records, _survey)
+
+
+def _survey(records: DataFrame) -> DataFrame:
     example = F.struct(F.lit(True).alias("exampled"), *EXAMPLE)
     found = records.groupBy("topic", "source_name", "table", "form", "rule", "reason").agg(
         F.count("*").alias("count"),
