@@ -10,6 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
+from replicator.debezium import position
+from replicator.transforms import merge
 from replicator.transforms.letters import letter
 
 REASON = "below_purge_horizon"
@@ -42,13 +44,16 @@ def judged(
     change belongs to a row that was purged, and must not bring it back.
 
     Of these the ones that came after the purge have a ``_reject``. ``is_late``: all of them did. Changes up to
-    ``above`` are left alone.
+    ``above`` are left alone. Where only offsets order, the horizon may be of another partition, and what came after
+    the purge is newer than all that went from its own (Q3, Q8).
     """
     here = stored.select(*[F.col(names.spark(key)) for key in keys], F.lit(True).alias("_is_here"))
     met = changes.join(here, list(keys), how="left")
-    is_low = (F.col("_seq") > above) & (F.col("_seq") <= horizon.seq)
+    came_later = F.col("_at.offset") > F.coalesce(_read(horizon), F.lit(-1))
+    is_newer = position.is_by_offset(F.col("_seq")) & came_later
+    is_low = (F.col("_seq") > above) & (F.col("_seq") <= horizon.seq) & ~is_newer
     is_purged = F.col("_reject").isNull() & is_low & F.col("_is_here").isNull()
-    late = F.lit(True) if is_late else F.col("_at.offset") > F.coalesce(_read(horizon), F.lit(-1))
+    late = F.lit(True) if is_late else came_later
     dead = letter(table, F.lit(REASON), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
     others = [F.col(names.spark(column)) for column in changes.columns if column != "_reject"]
     rejected = F.when(is_purged & late, dead).otherwise(F.col("_reject"))
@@ -57,12 +62,12 @@ def judged(
 
 def cleared(rows: DataFrame, stored: DataFrame, keys: Sequence[str], horizon: Horizon) -> DataFrame:
     """Folded rows; of keys that are not in the table, columns that nobody knows count as deleted at the horizon: a
-    delete may be forgotten there, and no older value may pass it (M4).
+    delete may be forgotten there, and no older value may pass it (M4). A row below it, which only offsets of another
+    partition than the horizon's order, takes what comes after itself.
     """
     here = stored.select(*[F.col(names.spark(key)) for key in keys], F.lit(True).alias("_is_here"))
-    forgotten = F.transform_values(
-        "_column_seq", lambda _, place: F.when(place == "", F.lit(f"{horizon.seq}-")).otherwise(place)
-    )
+    cleared_at = F.least(F.lit(f"{horizon.seq}-"), merge.default_position(F.col("_seq"), F.lit(True)))
+    forgotten = F.transform_values("_column_seq", lambda _, place: F.when(place == "", cleared_at).otherwise(place))
     own = F.when(F.col("_is_here").isNull(), forgotten).otherwise(F.col("_column_seq")).alias("_column_seq")
     columns = [own if column == "_column_seq" else F.col(names.spark(column)) for column in rows.columns]
     return rows.join(here, list(keys), how="left").select(*columns)

@@ -200,3 +200,21 @@ def test_a_rebuild_finds_no_loss_in_what_a_purge_made_unknown(exact: Any, tmp_pa
     world.purge()
     world.take(change(6, "c", 1, 1, at=200, v=9, t=UNSENT))
     assert rebuild(exact, world.at, "shop.orders", How()).gone == 0
+
+
+def row(offset: int, key: int, days: float, partition: int, *, deleted: bool = False, t: str = "x") -> Record:
+    """A flattened row of a topic that only offsets order, so many days ago."""
+    told = {"id": key, "v": 1, "t": t, "__deleted": str(deleted).lower(), "__source_ts_ms": int(NOW - days * DAY)}
+    return record(ORDERS, offset, {"id": key}, told, partition=partition)
+
+
+def test_offsets_of_one_partition_say_nothing_of_another_one_to_a_purge(exact, tmp_path: Path) -> None:
+    """Q3, M9: where only offsets order, a partition with few records is not below what went from one with many."""
+    world = World(exact, tmp_path)
+    world.take(row(500, 1, 50, 0), row(501, 1, 45, 0, deleted=True), row(7, 2, 50, 1))
+    assert world.purge() == (1, 0)
+    assert world.take(row(8, 3, 1, 1)) == {"applied": 1, "superseded": 0, "dead": 0}
+    assert world.take(row(9, 4, 1, 1, t=UNSENT)) == {"applied": 1, "superseded": 0, "dead": 0}
+    assert world.take(row(10, 4, 1, 1, t="y"))["applied"] == 1
+    assert sorted(world.rows()) == [2, 3, 4]
+    assert world.rows()[4] == (1, "y", False, False)
