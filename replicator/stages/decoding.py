@@ -19,7 +19,7 @@ from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, moved_keys, transformed, truncate
+from replicator.transforms import changes, decode, evolve, moved_keys, transformed
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, stored_name
@@ -177,13 +177,11 @@ def _past(
         past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
         decoded = transform.made(decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs))
-        good = decoded.where(F.col("_reject").isNull())
-        known = truncates.stored(share)
-        return good if known is None else truncate.survivors(good, known)
+        return decoded.where(F.col("_reject").isNull())
 
     is_part = any(moved_keys.is_part(form, layout) for form in reading.forms)
     present = None if is_new else share.at.silver.read(share.spark, share.table)
-    return moves.Past(transform.layout.keys, present, images, history, lambda: truncated().watermark, is_part)
+    return moves.Past(transform.layout.keys, present, images, history, truncated, is_part)
 
 
 def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:

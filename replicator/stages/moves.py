@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
+from replicator.stages.truncates import Truncated
 from replicator.transforms import decode, key_changes, occupants, truncate
 from replicator.transforms.letters import letter
 from replicator.transforms.transformed import PASSES
@@ -24,7 +25,7 @@ _CHAIN = 10
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
     deletes of the batch took away, ``history`` the changes in bronze of keys (``_old_text``, ``_old``), None if there
-    are none, ``mark`` the ``_seq`` of the newest truncate, None if there was none. ``is_part``: the table's key is a
+    are none, ``truncated`` the truncates that are known, those of the batch included. ``is_part``: the table's key is a
     part of Kafka's.
     """
 
@@ -32,7 +33,7 @@ class Past:
     stored: DataFrame | None
     images: Callable[[], DataFrame]
     history: Callable[[DataFrame], DataFrame | None]
-    mark: Callable[[], str | None]
+    truncated: Callable[[], Truncated]
     is_part: bool
 
 
@@ -81,7 +82,7 @@ def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFr
     """What is known of contested keys, judged on top of the rows that silver had before; where bronze was asked for a
     key, it has told those too. A truncate leaves no row behind.
     """
-    mark = past.mark()
+    mark = past.truncated().watermark
     if mark is not None:
         known = truncate.survivors(known, mark)
     held = past.stored
@@ -132,7 +133,8 @@ def _inherited(changes: DataFrame, left: DataFrame, past: Past, kept: ExitStack)
         return changes
     links = key_changes.orphans(changes, past.keys)
     known = key_changes.followed(links, key_changes.departures(history, past.keys), None, past.keys)
-    return key_changes.adopt(changes, key_changes.inherited(known, history, None, past.keys), past.keys)
+    found = key_changes.inherited(known, history, None, past.keys, past.truncated().places)
+    return key_changes.adopt(changes, found, past.keys)
 
 
 def _adopted(
@@ -143,7 +145,7 @@ def _adopted(
     while missing:
         links = key_changes.followed(key_changes.orphans(changes, past.keys), left, stored, past.keys)
         good = changes.where(F.col("_reject").isNull())
-        found = key_changes.inherited(links, good, stored, past.keys)
+        found = key_changes.inherited(links, good, stored, past.keys, past.truncated().places)
         filled = kept.enter_context(tuning.kept(key_changes.adopt(changes, found, past.keys)))
         before, missing = missing, _missing(filled)
         if missing == before:

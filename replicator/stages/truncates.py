@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -23,6 +23,11 @@ class Truncated:
     watermark: str | None
     every: Mapping[str, int | None] = field(default_factory=dict)
 
+    @property
+    def places(self) -> Sequence[str]:
+        """The ``_seq`` of each that is known, sorted."""
+        return sorted({*self.every, *filter(None, [self.watermark])})
+
 
 def read(share: Share, ordered: DataFrame) -> Truncated:
     """What is known, with the truncates among a batch's ordered records. Raises TableStopped where the policy says
@@ -42,13 +47,6 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     found = {each["_seq"]: each["source_ts_ms"] for each in truncate.each(ordered).collect()}
     every = {**listed, **found} if share.declaration.has_history else {}
     return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
-
-
-def stored(share: Share) -> str | None:
-    """The watermark of all truncates before the batch."""
-    row = share.at.control.get(_path(share)) or {}
-    found: str | None = row.get("watermark")
-    return found
 
 
 def save(share: Share, known: Truncated) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql.types import MapType, StringType
 
 from replicator import names
 from replicator.debezium import position
-from replicator.transforms import decode, fold, merge, occupants
+from replicator.transforms import decode, fold, merge, occupants, truncate
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.shown import JSON
 from replicator.transforms.transformed import PASSES
@@ -53,18 +53,23 @@ def followed(links: DataFrame, left: DataFrame, stored: DataFrame | None, keys: 
     return links.join(found, "_link", "left_semi")
 
 
-def inherited(links: DataFrame, history: DataFrame, stored: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+def inherited(
+    links: DataFrame, history: DataFrame, stored: DataFrame | None, keys: Sequence[str], truncates: Sequence[str]
+) -> DataFrame:
     """What the rows of ``links`` held under their old keys, one row per link that is known in some column.
 
     ``history`` are changes, ``stored`` is silver; the links are :func:`followed` ones. Columns: ``_link``, the
     registers, and ``_known`` with the names of those whose value is known: the newest register below the arrival, but
-    for the departure that belongs to it (M7).
+    for the departure that belongs to it (M7), and above the last of the ``truncates`` (``_seq``) below it (T2).
     """
     columns = registers(history, keys)
+    links = links.withColumn("_cut", truncate.last_below(F.col("_q"), truncates))
     folded = fold.fold(_below(links, history, keys, columns), ["_link"], partial=True)
     if stored is not None:
         present = [column for column in columns if column in stored.columns]
-        before = links.join(stored, _is_old(keys, stored) & (stored["_seq"] < links["_q"]))
+        between = (stored["_seq"] > links["_cut"]) & (stored["_seq"] < links["_q"])
+        before = links.join(stored, _is_old(keys, stored) & between)
+        before = before.withColumn("_column_seq", truncate.places_cleared(F.col("_cut")))
         nothing = [F.lit(None).cast(history.schema[c].dataType).alias(c) for c in columns if c not in present]
         before = before.select("_link", *map(names.spark, present), *nothing, *merge.SYSTEM_COLUMNS)
         folded = merge.join_rows(before.select(folded.columns), folded, ["_link"])
@@ -149,9 +154,10 @@ def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
 
 
 def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """The changes of each link's old key below it, without the departure that belongs to it."""
+    """The changes of each link's old key below it, and above its cut, without the departure that belongs to it."""
     past = history.where(~F.col("_stays")).drop("_old", "_old_text", "_stays", "_tx", "_inserted")
-    below = links.select("_link", "_q", "_old").join(past, _is_old(keys, past) & (past["_seq"] < F.col("_q")))
+    between = (past["_seq"] > F.col("_cut")) & (past["_seq"] < F.col("_q"))
+    below = links.select("_link", "_q", "_cut", "_old").join(past, _is_old(keys, past) & between)
     newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
     below = below.withColumn("_newest", newest)
     nearest = position.is_by_offset(F.col("_q")) & (F.col("_seq") == F.col("_newest"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,9 +24,19 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
 
 def cleared(rows: DataFrame, mark: str) -> DataFrame:
     """Folded rows above the truncate at ``mark``: what nobody knows of them went with it (T2)."""
-    places = F.transform_values("_column_seq", lambda _, place: F.greatest(place, F.lit(f"{mark}-")))
-    own = {"_column_seq": places.alias("_column_seq")}
+    own = {"_column_seq": places_cleared(F.lit(mark)).alias("_column_seq")}
     return rows.select(*[own.get(column, F.col(names.spark(column))) for column in rows.columns])
+
+
+def places_cleared(mark: Column) -> Column:
+    """``_column_seq`` of a row above the truncate at ``mark``; '' is below all."""
+    return F.transform_values("_column_seq", lambda _, place: F.greatest(place, F.concat(mark, F.lit("-"))))
+
+
+def last_below(seq: Column, marks: Sequence[str]) -> Column:
+    """The last of the truncates at ``marks`` below a change; '' where there is none."""
+    known = F.from_json(F.lit(json.dumps(list(marks))), "ARRAY<STRING>")
+    return F.coalesce(F.array_max(F.filter(known, lambda mark: mark < seq)), F.lit(""))
 
 
 def deletes(stored: DataFrame, layout: Layout, mark: str) -> DataFrame:

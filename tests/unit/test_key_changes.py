@@ -74,9 +74,19 @@ def row(key: int, a: Any, b: Any) -> Image:
 class Table:
     """Silver of that table in memory."""
 
-    def __init__(self, spark: Any, folder: Path, key: str = "int", transform: Transform | None = None) -> None:
-        columns = (Column("id", key), Column("a", "int"), Column("b", "string"))
-        source = SourceSpec("p", ".*", tables=(Declaration("public.t", columns, transform=transform),))
+    def __init__(
+        self,
+        spark: Any,
+        folder: Path,
+        key: str = "int",
+        transform: Transform | None = None,
+        *,
+        generated: bool = False,
+        scd_type: int = 1,
+    ) -> None:
+        columns = (Column("id", key), Column("a", "int"), Column("b", "string", generated=generated))
+        told = Declaration("public.t", columns, transform=transform, stored_as_scd_type=scd_type)
+        source = SourceSpec("p", ".*", tables=(told,))
         memory = MemoryFormat()
         self.spark, self.at = spark, Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
         self.ignored: dict[str, int] = {}
@@ -123,6 +133,12 @@ def run(spark: Any, folder: Path, records: Sequence[Record], cuts: Sequence[int]
     for batch in batches(records, cuts):
         table.take(batch)
     return table
+
+
+def truncated(events: History) -> None:
+    """A TRUNCATE, which has no key."""
+    events.add("t", 0)
+    events.records[-1] = replace(events.records[-1], key=None)
 
 
 # Histories, each with the rule that it shows.
@@ -330,8 +346,7 @@ def test_a_key_has_as_many_rows_as_came_and_did_not_leave(exact: Any, tmp_path: 
     events = History()
     for key in (1, 2, 5):  # 1 and 2 look the same
         events.add("c", key, None, row(key, 10, "one"))
-    events.add("t", 0)
-    events.records[-1] = Record(TOPIC, 3, None, events.records[-1].value)
+    truncated(events)
     for key in (1, 2):
         events.add("c", key, None, row(key, 10, "one"))
     events.tx = 2
@@ -346,6 +361,36 @@ def test_a_key_has_as_many_rows_as_came_and_did_not_leave(exact: Any, tmp_path: 
     table = run(exact, tmp_path, [*events.records, *again], (9, len(events.records)))
     assert table.reasons() == []
     assert table.live() == {1: (10, "one"), 2: (10, "one"), 6: (31, "three")}
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (1, 2, 3)], ids=str)
+def test_a_row_inherits_nothing_from_before_a_truncate(exact: Any, tmp_path: Path, cuts: tuple[int, ...]) -> None:
+    """M7, T2, E8: what the key's last row before the TRUNCATE held is no value of the one behind it that moves."""
+    events = History()
+    events.add("r", 1, None, row(1, 10, "computed of 10"))
+    events.tx = 2
+    truncated(events)
+    events.tx = 3
+    events.add("c", 1, None, {"id": 1, "a": 20})  # a generated column is in snapshots only
+    events.tx = 4
+    events.add("d", 1, row(1, None, None), newkey=2)
+    events.add("c", 2, None, {"id": 2, "a": 20}, oldkey=1)
+    table = Table(exact, tmp_path, generated=True)
+    for batch in batches(events.records, cuts):
+        table.take(batch)
+    assert (table.live(), table.unknown()) == ({2: (20, None)}, {2: ["b"]})
+
+
+def test_a_truncate_takes_no_value_from_what_a_row_was_before_it(exact: Any, tmp_path: Path) -> None:
+    """M7, T2: in one batch with the TRUNCATE that ended it, the row that moved has what it inherited in its history."""
+    moved(events := History())
+    events.tx = 3
+    truncated(events)
+    table = Table(exact, tmp_path, scd_type=2)
+    table.take(events.records)
+    assert table.live() == {}
+    past = table.at.silver.read(exact, table.at.lake.history("p", "public.t")).where("NOT _deleted").collect()
+    assert {row["id"]: (row["a"], row["b"]) for row in past} == {1: (1, "large"), 7: (2, "large")}
 
 
 def test_a_delete_without_a_key_takes_it_from_before(exact: Any, tmp_path: Path) -> None:
