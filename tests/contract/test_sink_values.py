@@ -191,3 +191,36 @@ def test_a_moment_is_not_cut_to_a_day_or_a_time_without_a_word(spark, postgres: 
     rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
     with pytest.raises(TargetRefused, match=r"column v of model cut is timestamp.*: values would be rounded"):
         postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+
+
+ALIKE = {
+    "interval": ("30 days", "1 mon"),
+    "interval[]": ('["30 days"]', '["1 mon"]'),
+    "text": ("Ann", "ANN"),
+    "varchar(9)[]": ('["Ann"]', '["ANN"]'),
+    "jsonb": ("[1]", "[1, 1]"),
+}
+"""By type two values that Postgres may take for equal: a month has 30 days to it, and a text has the case that its
+column's collation gives it."""
+
+_ANY_CASE = sql.SQL(
+    "CREATE COLLATION {any_case} (provider = icu, locale = 'und-u-ks-level2', deterministic = false); "
+    "ALTER TABLE {table} ALTER COLUMN value TYPE {kind} COLLATE {any_case}"
+)
+
+
+@pytest.mark.parametrize("kind", ALIKE)
+def test_a_value_that_postgres_finds_equal_to_the_old_one_is_written(spark, postgres: Served, kind: str) -> None:
+    """What a reader sees is what gold has, also under a collation of somebody's own."""
+    of = model(postgres.schema, "alike", {"id": "integer", "value": kind})
+    table = sql.Identifier(postgres.schema, "alike")
+    shown = []
+    for version, value in enumerate(ALIKE[kind], start=1):
+        listed = f"from_json('{value}', 'ARRAY<STRING>')" if kind.endswith("[]") else f"'{value}'"
+        rows = spark.sql(f"SELECT 1 AS id, {listed} AS value, 'upsert' AS _op")
+        postgres.sink.publish([Difference(of, rows, Progress("g", version), complete=True)])
+        shown += postgres.run(sql.SQL("SELECT to_jsonb(value) #>> '{{}}' FROM {}").format(table))
+        if version == 1 and kind.startswith(("text", "varchar")):
+            any_case = sql.Identifier(postgres.schema, "any_case")
+            postgres.run(_ANY_CASE.format(any_case=any_case, table=table, kind=sql.SQL(kind)))
+    assert shown == [(value,) for value in ALIKE[kind]]

@@ -188,6 +188,10 @@ class Staged:
 
 
 def _compared(row: str, column: Carried) -> sql.Composed:
-    """A column of the old or the new row, in a form that has equality: json has none."""
-    value = sql.SQL(f"{row}.{{}}").format(sql.Identifier(column.name))
-    return value + sql.SQL("::text") if column.type.element.name == "json" else value
+    """A column of the old or the new row, in a form that is equal only where it reads the same: json has no equality,
+    an interval of a month equals one of 30 days, and a collation may find texts alike.
+    """
+    value, element = sql.SQL(f"{row}.{{}}").format(sql.Identifier(column.name)), column.type.element
+    if element.name in ("json", "interval"):
+        return value + sql.SQL("::text")
+    return value + sql.SQL(' COLLATE "C"') if element.is_text else value
