@@ -308,3 +308,29 @@ def test_a_table_that_somebody_dropped_comes_back_whole(spark, postgres: Served)
         whole = difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 5, complete=True)
         assert through.publish([whole]) == {of.name: Applied(2, 0, 0, 5)}
     assert len(postgres.rows(of)) == 2
+
+
+@pytest.mark.spark
+def test_a_table_that_somebody_made_of_partitions_is_published_to(spark, postgres: Served) -> None:
+    """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise."""
+    of = customers(postgres.schema)
+    execute(
+        postgres,
+        """
+        CREATE SCHEMA $;
+        CREATE TABLE $.dim_customers (id integer PRIMARY KEY, name varchar(10), credit numeric(10,2))
+            PARTITION BY RANGE (id);
+        CREATE TABLE $.early PARTITION OF $.dim_customers FOR VALUES FROM (0) TO (10);
+        CREATE TABLE $.late (credit numeric(10,2), id integer NOT NULL, name varchar(10));
+        ALTER TABLE $.dim_customers ATTACH PARTITION $.late FOR VALUES FROM (10) TO (20);
+        """,
+    )
+    first = [ann(), ann("Bob", key=2), ann("Zoe", key=12)]
+    batches = [
+        (first, Applied(3, 0, 0, 1)),
+        ([ann(), ann("Bea", key=12), ann("Cid", key=13), ann(op="delete", key=2)], Applied(1, 1, 1, 2)),
+    ]
+    for version, (rows, told) in enumerate(batches, start=1):
+        done = postgres.sink.publish([difference(spark, of, rows, CUSTOMERS, version, complete=version == 1)])
+        assert done == {of.name: told}
+    assert [row[:2] for row in postgres.rows(of)] == [(1, "Ann"), (12, "Bea"), (13, "Cid")]

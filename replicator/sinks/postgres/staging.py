@@ -32,11 +32,16 @@ _STRANGE = sql.SQL("NOT EXISTS (SELECT FROM (SELECT {keys} FROM {staging} s WHER
 # in a circle with another writer who keeps to that order
 _LOCK = sql.SQL("SELECT count(*) FROM (SELECT FROM {target} t WHERE {which} ORDER BY {order} FOR UPDATE) locked")
 _DELETE = sql.SQL("DELETE FROM {target} t WHERE {which}")
-# xmax is 0 in a row version that this statement inserted, and not in one that it updated
+# xmax is 0 in a row version that this statement inserted, and not in one that it updated. Of a table in partitions
+# Postgres does not tell it: there the rows that were there before are looked up, which others need not pay for
+_INSERTED = sql.SQL(
+    "CASE WHEN (SELECT c.relkind = 'p' FROM pg_class c WHERE c.oid = CAST({name} AS regclass)) "
+    "THEN NOT EXISTS (SELECT FROM {target} o WHERE {same}) ELSE t.xmax = 0 END"
+)
 _UPSERT = sql.SQL(
     "WITH written AS (INSERT INTO {target} AS t ({columns}) "
     "SELECT {values} FROM {staging} s WHERE s._op = 'upsert' "
-    "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING (t.xmax = 0) AS inserted) "
+    "ORDER BY {key_values} ON CONFLICT ({keys}) {action} RETURNING {inserted} AS inserted) "
     "SELECT count(*) FILTER (WHERE inserted), count(*) FILTER (WHERE NOT inserted) FROM written"
 )
 # an array travels as JSON of texts, so that its elements are read as Postgres reads any text of their type
@@ -112,6 +117,7 @@ class Staged:
             key_values=_COMMA.join(self._value(each) for each in keys),
             keys=_COMMA.join(sql.Identifier(each.name) for each in keys),
             action=self._action(),
+            inserted=self._inserted(cursor),
         )
         cursor.execute(statement)
         inserted, updated = cursor.fetchone() or (0, 0)
@@ -178,6 +184,13 @@ class Staged:
             old=_COMMA.join(_compared("t", each) for each in changing),
             new=_COMMA.join(_compared("EXCLUDED", each) for each in changing),
         )
+
+    def _inserted(self, cursor: Cursor) -> sql.Composable:
+        """Whether a row that was written is a new one."""
+        target = self._places()["target"]
+        names = [sql.Identifier(each.name) for each in self._keys()]
+        same = _AND.join(sql.SQL("o.{0} = t.{0}").format(name) for name in names)
+        return _INSERTED.format(target=target, name=sql.Literal(target.as_string(cursor)), same=same)
 
     def _places(self) -> dict[str, sql.Composable]:
         target = target_of(self.difference.model)
