@@ -24,6 +24,7 @@ from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, stored_name
 from replicator.transforms.letters import PLACE
+from replicator.transforms.reshape import reshaped
 
 _WORTH_IT = 1.5
 """So many records a key must have for the newest ones to be looked for before any is parsed."""
@@ -149,7 +150,8 @@ def _needs(share: Share) -> Needs:
 def _past(
     share: Share, reading: _Reading, truncated: Callable[[], Truncated], kept: ExitStack, *, is_new: bool
 ) -> moves.Past:
-    """What rows that changed their key may have to be compared with, or inherit from.
+    """What rows that changed their key may have to be compared with, or inherit from: silver in the columns that it is
+    to have.
 
     Older records may hold the placeholder where the batch has none.
     """
@@ -180,7 +182,8 @@ def _past(
         return decoded.where(F.col("_reject").isNull())
 
     is_part = any(moved_keys.is_part(form, layout) for form in reading.forms)
-    present = None if is_new else share.at.silver.read(share.spark, share.table)
+    evolution = transform.schema.plan.evolution
+    present = None if is_new else reshaped(share.at.silver.read(share.spark, share.table), evolution)
     return moves.Past(transform.layout.keys, present, images, history, truncated, is_part)
 
 

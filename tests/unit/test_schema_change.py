@@ -27,7 +27,7 @@ from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.transforms.history import holds
 from replicator.transforms.live import live
-from tests.builders import Record, bronze, envelope, record, wrapped
+from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
@@ -157,6 +157,41 @@ def test_the_same_records_in_any_order_end_in_the_same_table(
 ) -> None:
     """P1, G2: schemas are in the order of `_seq`; what came first and is newer has to give way. In every format."""
     assert end(World(exact, tmp_path, delta=delta), cut([HISTORY[at] for at in order], *sizes)) == wanted
+
+
+@pytest.mark.parametrize("sizes", [(1, 3), (1, 1, 2)], ids=str)
+def test_a_row_that_moves_keeps_a_value_that_goes_to_another_column(
+    exact, tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    """G2, M7: a late record of an older type takes the plain name, in the batch in which a row inherits the newer."""
+    text, unsent = {"v": ("string", "large")}, {"v": ("string", UNSENT)}
+    old, new = (f"__debezium.{name}" for name in ("oldkey", "newkey"))
+    left = replace(change(10, 1, text, "d"), headers=((new, b'{"id": 2}'),))
+    came = replace(change(10, 2, unsent, "c"), offset=11, headers=((old, b'{"id": 1}'),))
+    world = World(exact, tmp_path)
+    for batch in cut([change(5, 1, text, "c"), change(2, 9, {"v": ("int32", 9)}, "c"), left, came], *sizes):
+        assert world.take(*batch).error is None
+    assert world.shown() == {
+        2: {"id": 2, "v": None, "v__v2": "large"},
+        9: {"id": 9, "v": 9, "v__v2": None},
+    }
+
+
+def test_rows_that_swap_keys_beside_a_new_column_both_survive(exact, tmp_path: Path) -> None:
+    """G3, C5: what held a key before the batch has no such column yet."""
+    old, new = (f"__debezium.{name}" for name in ("oldkey", "newkey"))
+    wide = {n: {"v": ("int32", 10 * n), "w": ("int32", n)} for n in (1, 2)}
+    moves = [(1, 2), (2, 1)]
+    told = []
+    for n, (left, came) in enumerate(moves):
+        tag = {name: json.dumps({"id": key}).encode() for name, key in ((new, came), (old, left))}
+        gone, here = change(10, left, wide[left], "d"), change(10, came, wide[left], "c")
+        told.append(replace(gone, offset=10 + 2 * n, headers=((new, tag[new]),)))
+        told.append(replace(here, offset=11 + 2 * n, headers=((old, tag[old]),)))
+    world = World(exact, tmp_path)
+    assert world.take(change(1, 1, {"v": ("int32", 10)}, "c"), change(2, 2, {"v": ("int32", 20)}, "c")).error is None
+    assert world.take(*told).error is None
+    assert world.shown() == {1: {"id": 1, "v": 20, "w": 2}, 2: {"id": 2, "v": 10, "w": 1}}
 
 
 def test_under_fail_the_table_stops_before_anything_is_written(exact, tmp_path: Path) -> None:
