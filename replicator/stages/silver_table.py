@@ -127,7 +127,8 @@ def _apply(share: Share, records: DataFrame, account: Account) -> Account:
             warning = f"{', '.join(sorted(read.overruled))}: declared, but the records' own schemas give other types"
             account = replace(account, warnings=(*account.warnings, warning))
         account = account.ignoring("key_swap", read.swaps)
-        told = (*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.tied else ()))
+        told = [*read.schema.plan.warnings, *(_ties(made, read.schema.plan.layout) if share.tied else ())]
+        told += truncates.overtaken(share, read.ordered, truncated)
         account = replace(account, warnings=(*account.warnings, *told))
         batch = _counted(read, made, truncated, purged)
         account = _settled(account, batch)

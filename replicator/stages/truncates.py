@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from replicator.errors import TableStopped
 from replicator.stages.share import Share
@@ -47,6 +48,20 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     found = {each["_seq"]: each["source_ts_ms"] for each in truncate.each(ordered).collect()}
     every = {**listed, **found} if share.declaration.has_history else {}
     return Truncated(count, max(filter(None, (stored, *found)), default=None), every)
+
+
+def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
+    """A word where rows of a snapshot stand below a truncate of an earlier batch. Those that say no place of their own
+    stand above what their partition had passed (Q5), and the truncate may lie in another one: nobody can tell which of
+    the two came first.
+    """
+    is_news = share.again is None and not share.whole and share.any("has_snapshot")
+    if known.watermark is None or known.count or not is_news:
+        return []
+    below = ordered.where(F.col("is_snapshot") & (F.col("_seq") <= known.watermark)).count()
+    way_out = f"`replicator epoch bump {share.at.source.name}`, and then take it once more"
+    word = f"snapshot_below_truncate: {below:,} rows of a snapshot stand below an earlier TRUNCATE, and are left out"
+    return [f"{word}; if it was taken behind that one, {way_out}"] if below else []
 
 
 def save(share: Share, known: Truncated) -> None:

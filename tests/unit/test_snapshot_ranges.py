@@ -15,6 +15,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import ordering, silver
+from replicator.stages.epochs import Epochs
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
 from replicator.stages.share import Share
@@ -120,3 +121,48 @@ def test_where_a_change_was_lifted_bronze_is_asked(exact, tmp_path: Path, below:
     """Q12: the record of the greatest position stands above it, which no mark tells."""
     taken(exact, tmp_path, RANGES["lifted within a transaction"])
     assert below == ["shop.orders"]
+
+
+LOST = {
+    "postgresql": (
+        "file_pos",
+        {"connector": "postgresql", "schema": "shop", "lsn": 500, "sequence": commit(None, 500)},
+    ),
+    "mariadb by gtid": ("gtid", {"pos": 500}),
+}
+"""Rows of a snapshot of a connector that was made anew: they say no place but where the snapshot was read."""
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_a_snapshot_that_stands_below_a_truncate_is_told_and_comes_with_an_epoch(
+    exact, tmp_path: Path, case: str
+) -> None:
+    """T4, Q5: nobody can tell whether a TRUNCATE in another partition came before it."""
+    binlog, place = LOST[case]
+    truncate = {"lsn": 300, "sequence": commit(290, 300)} if "lsn" in place else {"pos": 300, "gtid": "0-1-9"}
+
+    def read(offset: int, key: int, op: str = "r", **told: Any) -> Record:
+        image = None if op == "t" else {"id": key, "v": key}
+        return record(TOPIC, offset, image and {"id": key}, envelope(op, image, **{**place, **told}), partition=key % 2)
+
+    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
+    memory, spec = MemoryFormat(), SourceSpec("s", ".*", tables=tables, binlog_position=binlog)
+    at = Refinement(spec, memory, memory, MemoryControl(), Lake(str(tmp_path)))
+    told = []
+    for number, batch in enumerate(
+        (
+            [read(0, 1), read(0, 2)],
+            [read(1, 2, "t", **truncate)],
+            [read(1, 3), read(2, 4)],
+            [read(2, 3), read(3, 4)],
+        )
+    ):
+        if number == 3:
+            starts = {TOPIC: {0: 3, 1: 2}}
+            at.control.put(at.lake.epochs("s"), Epochs().next(starts, "a new connector").value())
+        memory.append(bronze(exact, batch), at.lake.bronze("s"), None)
+        [account] = silver.refine(exact, at)
+        told.append([warning.partition(":")[0] for warning in account.warnings])
+    assert told == [[], [], ["snapshot_below_truncate"], []]
+    rows = memory.read(exact, at.lake.silver("s", "shop.orders")).where("NOT _deleted").collect()
+    assert sorted(row["id"] for row in rows) == [3, 4]
