@@ -81,7 +81,8 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     needs = replace(_needs(share), places=places or share.declaration.transform is not None)
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
-    transform = transforming.begun(share, schema, stored, typed)
+    has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
+    transform = transforming.begun(share, schema, stored, typed) if has_rows else Transforming(schema)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
         quick, newest = None, None

@@ -203,7 +203,12 @@ def _settled(account: Account, batch: Batch) -> Account:
 
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
-    """Effects 2 to 5, and the rest of the account."""
+    """Effects 2 to 5, and the rest of the account. Without a row there is no table yet, and nothing tells what it is to
+    be: of such a batch its truncates alone are known (T4).
+    """
+    if batch.stored is None and not batch.good:
+        _mark(share, batch)
+        return _settled_with(share, batch, account, 0)
     at, table = share.at, share.target(batch.layout)
     if batch.stored is None and batch.good and share.is_begun:
         raise ReadAnew("its first row came", where=share.table.name)
@@ -218,9 +223,7 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
             mend="`replicator run silver` builds it from bronze, these records included.",
         )
     _evolve(share, table, batch)
-    if batch.truncated.watermark is not None and batch.truncated.count:
-        truncates.save(share, batch.truncated)
-        failpoints.hit("silver.truncate_marked")
+    _mark(share, batch)
     if share.declaration.has_history and batch.good + batch.truncated.count:
         whole = batch.truncated.count > 0 and share.declaration.truncate == "apply"
         history_table.keep(share, good.drop("_purged"), batch.layout, batch.truncated.every, whole=whole)
@@ -239,6 +242,18 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         result = at.silver.apply(described(folded, batch.layout), table, share.progress)
         failpoints.hit("silver.merged")
         applied = min(batch.good, max(0, result.written - removed))
+    return _settled_with(share, batch, account, applied)
+
+
+def _mark(share: Share, batch: Batch) -> None:
+    """Effect 3."""
+    if batch.truncated.watermark is not None and batch.truncated.count:
+        truncates.save(share, batch.truncated)
+        failpoints.hit("silver.truncate_marked")
+
+
+def _settled_with(share: Share, batch: Batch, account: Account, applied: int) -> Account:
+    """The account of a batch of which so many changes were applied."""
     by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
     done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
     return done.ignoring("truncate_by_policy", by_policy)

@@ -18,7 +18,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.rebuild import How, rebuild
 from replicator.operate.status import Surroundings, standings
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
@@ -220,6 +220,25 @@ def test_what_happened_while_no_history_was_kept_is_made_up_for(world: World) ->
     world.declare(stored_as_scd_type=2)
     assert world.take(*STORY[8:]).read == len(STORY) - 2
     assert world.history() == TOLD
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{}, {"transform": Transform(where="t <> 'gone'")}, {"partition_by": ("t",)}],
+    ids=["plain", "where", "partitions"],
+)
+def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path, told: dict[str, Any]) -> None:
+    """T4: nothing but a TRUNCATE tells no column, and makes no table; what comes late is below it all the same."""
+    world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
+    world.declare(**told)
+    accounts = [world.take(truncate(3)), world.take(change(4, "c", 1, v=1)), world.take(change(5, "c", 2, v=2, at=20))]
+    assert [(each.error, each.applied, each.superseded) for each in accounts] == [
+        (None, 1, 0),
+        (None, 2, 0),
+        (None, 0, 1),
+    ]
+    assert world.current() == {1: (1, "x")}
+    assert world.history() == {1: [(40, None, 1, "x")], 2: [(20, 30, 2, "x")]}
 
 
 def test_a_row_that_changes_its_key_goes_on_under_the_new_one(world: World) -> None:
