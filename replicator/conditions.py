@@ -1,43 +1,21 @@
-"""What can be told of a table's ``apply_as_deletes`` before Spark has read it, by the names that it mentions."""
+"""What can be told of a table's SQL before Spark has read it (``apply_as_deletes``; ``where`` and ``derive`` of a
+``transform``), by the words in it. Spark finds the rest.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from replicator import names
+from replicator.sqlwords import ALL, alone, mentioned, obstacle, reckons, strange
 from replicator.yamlfile import nearest
 
-_ALL = "*"
-"""Stands for all columns, as in ``struct(*)``."""
-
-_TEXTS = re.compile(
-    r"""( \br'[^']*' | \br"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )
-    | (`(?:[^`]|``)+`) | --[^\r\n]* | /\*.*?\*/""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
-"""Texts, names in back-quotes, and comments: in none of them another one begins."""
-
-_WORDS = re.compile(
-    r"""\.(?:`(?:[^`]|``)+` | [a-z_]\w*) | \b(as)\s+[a-z_]\w* | [a-z_]\w*(?=\s*\()
-    | `((?:[^`]|``)+)` | ([a-z_]\w*) | (?<=[(,])\s*(\*)""",
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
-)
-"""Fields of structs, types of casts and functions, which are passed over; names in back-quotes or without, _ALL."""
-
-
-def mentioned(sql: str) -> list[str]:
-    """The words of a condition that may be columns, by the source's spelling, in their order; key words are among them.
-    What cannot be a column is not: what stands right behind a point or ``AS``, or before a bracket.
-    """
-    bare = _TEXTS.sub(lambda match: "''" if match.group(1) else match.group(2) or " ", sql)
-    found = (match[match.lastindex] for match in _WORDS.finditer(bare) if match.lastindex)
-    return [names.decode(word.replace("``", "`")) for word in found]
+_COMPARE = "neither true nor false: compare it, as in `deleted = 1`"
+_BOOLEAN = "BOOLEAN"
 
 
 def fit(condition: str, generated: Sequence[str]) -> None:
-    """Raise ValueError for a condition over no column, and over one that PostgreSQL's stream never has (debezium.md
-    E8).
+    """Raise ValueError for an ``apply_as_deletes`` over no column, over one that PostgreSQL's stream never has
+    (debezium.md E8), and for one that is no condition on each row.
     """
     words = mentioned(condition)
     computed = _first(generated, words)
@@ -47,14 +25,41 @@ def fit(condition: str, generated: Sequence[str]) -> None:
         )
     if not words:
         raise ValueError("apply_as_deletes is a condition over columns and names none of the table's")
+    refuse_across("apply_as_deletes", condition)
+    if reckons(condition):
+        raise ValueError(f"apply_as_deletes gives a number, {_COMPARE}")
 
 
-def refuse_strange(condition: str, table: str, columns: Sequence[str]) -> None:
-    """Raise ValueError for a condition that is :func:`fit`, over none of the declared columns, where there are some."""
+def refuse_across(what: str, sql: str) -> None:
+    """Raise ValueError where it does not depend on each row alone, always in the same way (debezium.md M2)."""
+    across = obstacle(sql)
+    if across is not None:
+        raise ValueError(f"{what} has {across}")
+
+
+def refuse_strange(condition: str, table: str, columns: Mapping[str, str]) -> None:
+    """Raise ValueError for an ``apply_as_deletes`` over none of the declared columns, or over another one, where there
+    are some, by the source's name with their Spark types; and for one that is a column alone, and that no ``BOOLEAN``.
+    """
+    if not columns:
+        return
     words = mentioned(condition)
-    if columns and not {_ALL, *columns} & set(words):
+    if not {ALL, *columns} & set(words):
         hint = nearest(words[0], columns)
         raise ValueError(f"apply_as_deletes of {table} is a condition over columns and names none of the table's{hint}")
+    refuse_unknown(f"apply_as_deletes of {table}", condition, columns)
+    column = alone(condition)
+    kind = _BOOLEAN if column is None else columns.get(column, _BOOLEAN)
+    if kind != _BOOLEAN:
+        raise ValueError(f"apply_as_deletes of {table} is {column!r} alone, which is {kind}, {_COMPARE}")
+
+
+def refuse_unknown(what: str, sql: str, columns: Collection[str]) -> None:
+    """Raise ValueError where it reads a column that is none of these, by the source's name."""
+    unknown = strange(sql, columns)
+    if unknown is not None:
+        hint = nearest(unknown, columns)
+        raise ValueError(f"{what} reads {unknown!r}, which is no declared column: declare it, if there is one{hint}")
 
 
 def refuse_hidden(condition: str, table: str, hidden: Iterable[str]) -> None:
@@ -70,4 +75,4 @@ def refuse_hidden(condition: str, table: str, hidden: Iterable[str]) -> None:
 
 
 def _first(columns: Iterable[str], words: Sequence[str]) -> str | None:
-    return next((name for name in columns if name in words or _ALL in words), None)
+    return next((name for name in columns if name in words or ALL in words), None)

@@ -69,12 +69,11 @@ class DeclareKeys(Strict):
         return self
 
     @model_validator(mode="after")
-    def _deleting(self) -> DeclareKeys:
+    def _asking(self) -> DeclareKeys:
         for name, table in self.tables.items():
-            condition = table.apply_as_deletes
-            if condition is not None:
-                conditions.refuse_strange(condition, name, tablekeys.streamed(table, self._shape(table)))
-                conditions.refuse_hidden(condition, name, self._hidden(name, table.shards))
+            tablekeys.refuse_strange(name, table, self._shape(table))
+            if table.apply_as_deletes is not None:
+                conditions.refuse_hidden(table.apply_as_deletes, name, self._hidden(name, table.shards))
         return self
 
     def _shape(self, table: TableKeys) -> ShapeKeys:

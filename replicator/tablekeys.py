@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import conditions, names
-from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved
+from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved, spark_type
 from replicator.duration import OptionalDuration
 from replicator.errors import ConfigError
 from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
@@ -281,11 +281,25 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
         raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
 
 
-def streamed(table: TableKeys, shape: ShapeKeys) -> list[str]:
-    """The declared columns that a record of a table of this shape may have; what the outbox router sends is not
-    declared.
+def streamed(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
+    """The declared columns that a record of a table of this shape may have, with their Spark types; what the outbox
+    router sends is not declared.
     """
-    return [] if _is_router(shape) else [column.name for column in table.columns if not column.generated]
+    if _is_router(shape):
+        return {}
+    own = {column.name: parse_logical(column.type) for column in table.columns if not column.generated}
+    return {name: spark_type(logical) for name, logical in own.items()}
+
+
+def refuse_strange(name: str, table: TableKeys, shape: ShapeKeys) -> None:
+    """Raise ValueError where the table's SQL reads a column that is not declared, though others are."""
+    columns = streamed(table, shape)
+    if table.apply_as_deletes is not None:
+        conditions.refuse_strange(table.apply_as_deletes, name, columns)
+    if table.transform is not None and columns:
+        generated = [column.name for column in table.columns if column.generated]
+        shard = [] if table.shard_column is None else [table.shard_column]
+        table.transform.refuse_strange(name, [*columns, *generated], shard)
 
 
 def declaration(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from replicator import names
+from replicator import conditions, names
 from replicator.errors import ConfigError
 from replicator.spec import Transform
 from replicator.strict import Strict
@@ -69,6 +69,12 @@ class TransformKeys(Strict):
             raise ValueError(f"{min(gone)!r} is in except_column_list: there is nothing of it to be changed")
         return self
 
+    @model_validator(mode="after")
+    def _each_alone(self) -> TransformKeys:
+        for what, sql in self._asked():
+            conditions.refuse_across(what, sql)
+        return self
+
     def fit(self, columns: Sequence[str], generated: Sequence[str]) -> None:
         """Raise ValueError for a name that is none of the declared columns, where these are all that there may be, and
         for a filter over rows that never come whole.
@@ -81,6 +87,21 @@ class TransformKeys(Strict):
         kept = next((name for name in generated if name not in self.except_column_list), None)
         if self.where is not None and kept is not None and not (self.column_list and kept not in self.column_list):
             raise ValueError(f"where needs whole rows, and {kept!r} is generated: put it into except_column_list")
+
+    def refuse_strange(self, table: str, columns: Sequence[str], shard: Sequence[str]) -> None:
+        """Raise ValueError where SQL reads none of the declared columns, where these are all that there may be;
+        ``where`` may read the ``shard`` as well.
+        """
+        if self.function is not None:
+            return
+        for what, sql in self._asked():
+            further = [*self.derive, *shard] if what == "where" else []
+            conditions.refuse_unknown(f"{what} of {table}", sql, [*columns, *further])
+
+    def _asked(self) -> list[tuple[str, str]]:
+        """Each SQL, with what it is."""
+        derived = [(f"derive of {name!r}", sql) for name, sql in self.derive.items()]
+        return derived if self.where is None else [*derived, ("where", self.where)]
 
     def transform(self) -> Transform:
         """The same as the product's noun."""

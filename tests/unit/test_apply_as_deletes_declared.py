@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import conditions, sourcefile
+from replicator import sourcefile, sqlwords
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
 from replicator.stages import origins
@@ -49,6 +49,14 @@ SHARDS = "shards: '(?i)s_[0-9]+[.]b', shard_column: of, truncate: ignore"
         (SHARDED, f"apply_as_deletes: x = 1, {SHARDS}", "'x', which mask_before_bronze hides"),
         ("", "columns: {status: int}, apply_as_deletes: meta.status = 1", "of a.b is a condition over columns"),
         ("", "apply_as_deletes: rand() > 1", "names none of the table's"),
+        ("", "columns: {mark: int, x: int}, apply_as_deletes: x OR marc = 1", "'marc', which is no declared column"),
+        ("", "columns: {mark: int}, apply_as_deletes: mark = 1 AND marc = 1", "; did you mean 'mark'?"),
+        ("", "columns: {mark: int}, apply_as_deletes: mark", "is 'mark' alone, which is INT, neither true nor false"),
+        ("", "apply_as_deletes: mark + 1", "a number, neither true nor false"),
+        ("", "apply_as_deletes: count(x) > 1", "apply_as_deletes has count(), which is an aggregate"),
+        ("", "apply_as_deletes: x IN (SELECT 1)", "apply_as_deletes has a sub-query"),
+        ("", "apply_as_deletes: lag(x) OVER (ORDER BY y) = 1", "apply_as_deletes has a window"),
+        ("", "apply_as_deletes: x < now()", "apply_as_deletes has now(), which is not the same each time"),
         ("", "apply_as_deletes: 1", "apply_as_deletes"),
         ("", "apply_as_delete: x = 1", "did you mean 'apply_as_deletes'?"),
     ],
@@ -67,9 +75,11 @@ def test_what_else_is_declared_beside_it_is_no_matter(tmp_path: Path) -> None:
         tmp_path,
         "hash_key: ${KEY}\nmask_before_bronze: {a.c: {hash: [x]}}\ntables:\n"
         "  a.b: {apply_as_deletes: x = 1, columns: {y: {type: int, generated: true}}}\n"
-        "  a.d: {apply_as_deletes: type = 'gone', outbox: router, columns: {payload: bytes}}\n",
+        "  a.d: {apply_as_deletes: type = 'gone', outbox: router, columns: {payload: bytes}}\n"
+        "  a.e: {apply_as_deletes: gone, columns: {gone: boolean}}\n",
     )
-    assert [each.transform and each.transform.as_deletes for each in told.tables] == ["x = 1", "type = 'gone'"]
+    conditions_of = [each.transform and each.transform.as_deletes for each in told.tables]
+    assert conditions_of == ["x = 1", "type = 'gone'", "gone"]
     assert declared(tmp_path, f"{SHARDED}tables: {{a.b: {{{SHARDS}}}}}").tables[0].shards == "(?i)s_[0-9]+[.]b"
     routed = "tables: {a.d: {apply_as_deletes: type = 'gone', columns: {payload: bytes}}}"
     assert declared(tmp_path, f"name: s\noutbox: router\n{routed}").tables[0].outbox is not None
@@ -97,11 +107,11 @@ def test_types_functions_and_fields_are_no_columns(tmp_path: Path, condition: st
 def test_names_are_told_from_texts_and_comments() -> None:
     """By the source's spelling, in back-quotes or without. What may be a column is none of the others by mistake."""
     sql = "a = 'b \\' c' AND `d` > \"e\" /* f */ OR first_x20_name IS NULL -- g"
-    assert conditions.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
-    assert conditions.mentioned("a RLIKE r'\\' OR b = 'c'") == ["a", "RLIKE", "OR", "b"]
-    assert conditions.mentioned("as OR b") == ["as", "b"]
+    assert sqlwords.mentioned(sql) == ["a", "AND", "d", "OR", "first name", "IS", "NULL"]
+    assert sqlwords.mentioned("a RLIKE r'\\' OR b = 'c'") == ["a", "RLIKE", "OR", "b"]
+    assert sqlwords.mentioned("as OR b") == ["as", "b"]
     sql = "a -- (\r = 1 AND x.b.`c` = (d) OR `f.g` IN (h, 1.5 * i, cast(j AS k), l /* ) */ (m), *) OR '.' <> n"
-    words = set(conditions.mentioned(sql)) - {"AND", "OR", "AS"}
+    words = set(sqlwords.mentioned(sql)) - {"AND", "OR", "AS"}
     assert words == {"a", "x", "d", "f.g", "h", "i", "j", "m", "*", "n"}
 
 

@@ -59,6 +59,14 @@ def test_every_step_is_declared_per_table(tmp_path: Path) -> None:
         ("{hash: [emial]}", "columns: {email: string}", "'emial' is no declared column; did you mean 'email'?"),
         ("{where: a > 1}", "columns: {a: int, b: {type: int, generated: true}}", "'b' is generated"),
         ("{column_list: [a]}", "schema_changes: freeze", "let column_list say"),
+        ("{where: status = 1 AND b = 1}", "columns: {stats: int, b: int}", "where of shop.people reads 'status'"),
+        ("{rename: {a: c}, where: c > 1}", "columns: {a: int}", "'c', which is no declared column"),
+        ("{derive: {d: a + e}}", "columns: {a: int}", "derive of 'd' of shop.people reads 'e'"),
+        ("{derive: {d: a, e: d}}", "columns: {a: int}", "derive of 'e' of shop.people reads 'd'"),
+        ("{where: a = max(a)}", "", "where has max(), which is an aggregate"),
+        ("{where: a IN (SELECT 1)}", "", "where has a sub-query"),
+        ("{derive: {d: row_number() OVER (ORDER BY a)}}", "", "derive of 'd' has a window"),
+        ("{where: rand() > 1}", "", "where has rand(), which is not the same each time"),
         ("{hsah: [a]}", "", "did you mean 'hash'?"),
     ],
 )
@@ -67,6 +75,22 @@ def test_what_cannot_be_meant_of_a_transform_is_refused(tmp_path: Path, transfor
     with pytest.raises(ConfigError) as caught:
         declared(tmp_path, transform, more=more)
     assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        "{derive: {d: a + 1}, where: d > 1 AND a > 1}",
+        "{function: 'm:f', where: made > 1}",
+        "{where: shard = 'x' AND a > 1}",
+        "{where: a}",
+        "{where: _source_ts_ms > 1}",
+    ],
+)
+def test_sql_may_read_what_the_steps_before_it_give(tmp_path: Path, transform: str) -> None:
+    """Derived columns, those of a function, the shard's, ours; a filter is cast, so that a number may be one."""
+    shards = "columns: {a: int}\n    shards: 's[.]p'\n    shard_column: shard\n    truncate: fail"
+    assert declared(tmp_path, transform, more=shards).tables[0].transform is not None
 
 
 @pytest.mark.parametrize(
