@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -19,11 +17,12 @@ from pyspark.sql import functions as F
 
 from replicator import gateway, names
 from replicator.spec import Transform
-from replicator.transforms import as_deletes, hashed, rowwise
+from replicator.transforms import as_deletes, hashed, rowwise, versions
 from replicator.transforms import casts as casts_of
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
+from replicator.transforms.versions import Versions
 
 PASSES = "_passes"
 """Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
@@ -46,7 +45,8 @@ class Making:
 
     ``keys`` are the key's columns before the last steps. ``columns`` are what it gives, by stored name: of which column
     before the last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by``
-    of which the filter is, ``deleted_by`` of which ``as_deletes`` is.
+    of which the filter is, ``deleted_by`` of which ``as_deletes`` is. ``over`` are columns of which ``as_deletes``
+    means the one that has a value, ``passes_over`` those of the filter.
     """
 
     transform: Transform
@@ -58,6 +58,8 @@ class Making:
     sources: Mapping[str, frozenset[str]]
     filtered_by: frozenset[str]
     deleted_by: frozenset[str]
+    over: Versions
+    passes_over: Versions
 
     @property
     def types(self) -> dict[str, str]:
@@ -81,15 +83,21 @@ def fitted(
         raise Unfit(f"the source has a column {transform.shard} already")
     probe = gateway.frame(changes.sparkSession, (), changes.schema)
     ended = as_deletes.read_by(transform.as_deletes, probe, _registers(probe)) if transform.as_deletes else frozenset()
+    over = versions.read_as_one(probe, F.expr(transform.as_deletes)) if transform.as_deletes else {}
     _refuse_unknown(transform, probe, keys, is_whole=function is None)
     try:
-        _refuse_careless(function, _cast(_marked(probe, transform), transform, keys, table), keys)
-        made = _computed(probe, transform, function, keys, table)
+        remade = _refuse_careless(function, _cast(_marked(probe, transform, over), transform, keys, table), keys)
+        rows = _stepped(probe, transform, function, keys, table, over)
+        whole = {*remade, *(stored_name(name) for name, _ in transform.derive)}
+        passes_over = versions.read_as_one(rows, F.expr(transform.where), whole) if transform.where else {}
+        made = _passing(rows, transform, passes_over)
         lineage = rowwise.lineage(probe, made).of
     except PySparkException as error:
         raise Unfit(gateway.shortened(error)) from error
     except rowwise.NotRowwise as error:
         raise Unfit(str(error)) from error
+    except versions.PartlyRead as error:
+        raise Unfit(f"`where` reads a column that has had several types: {error}") from error
     own = _registers(made)
     _refuse_unknown(transform, made, keys, is_whole=True)
     keys = [*keys, stored_name(transform.shard)] if transform.shard else keys
@@ -106,13 +114,16 @@ def fitted(
         {name: lineage[before] & known for name, (before, _) in columns.items()},
         lineage.get(PASSES, frozenset()) & known,
         ended,
+        over,
+        passes_over,
     )
 
 
 def made(changes: DataFrame, making: Making) -> DataFrame:
     """The changes, one for one, with the columns that the transform gives, and PASSES where some may not be in it."""
     told = making.transform
-    rows = _computed(changes, told, making.function, making.keys, making.table)
+    rows = _stepped(changes, told, making.function, making.keys, making.table, making.over)
+    rows = _passing(rows, told, making.passes_over)
     if told.hashed:
         rows = hashed.with_key(rows, making.key)
     kinds = dict(rows.dtypes)
@@ -149,11 +160,16 @@ def filtered(changes: DataFrame) -> DataFrame:
     return changes.select(*[replaced.get(name, F.col(names.spark(name))).alias(name) for name in kept])
 
 
-def _computed(
-    changes: DataFrame, transform: Transform, function: Function | None, keys: Sequence[str], table: str
+def _stepped(
+    changes: DataFrame,
+    transform: Transform,
+    function: Function | None,
+    keys: Sequence[str],
+    table: str,
+    over: Versions,
 ) -> DataFrame:
-    """What is computed of plain values: which are deletes, casts, the function, derived columns and the filter."""
-    rows = _cast(_marked(changes, transform), transform, keys, table)
+    """What is computed of plain values before the filter: which are deletes, casts, the function, derived columns."""
+    rows = _cast(_marked(changes, transform, over), transform, keys, table)
     if function is not None:
         before = set(rows.columns)
         rows = function(rows)
@@ -164,13 +180,20 @@ def _computed(
     rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in own], *ours)
     if transform.shard:
         rows = rows.select(*map(names.spark, own), _shard().alias(stored_name(transform.shard)), *ours)
-    passes = [F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))] if transform.where else []
-    passes += [~F.col(as_deletes.ENDS)] if transform.as_deletes else []
-    return rows.select("*", reduce(and_, passes).alias(PASSES)) if passes else rows
+    return rows
 
 
-def _marked(changes: DataFrame, transform: Transform) -> DataFrame:
-    return as_deletes.marked(changes, transform.as_deletes) if transform.as_deletes else changes
+def _passing(rows: DataFrame, transform: Transform, over: Versions) -> DataFrame:
+    """The rows with PASSES, where some may not be in the table."""
+    stays = ~F.col(as_deletes.ENDS) if transform.as_deletes else F.lit(True)
+    if transform.where:
+        passes = F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))
+        return versions.judged(rows, passes & stays if transform.as_deletes else passes, PASSES, over)
+    return rows.select("*", stays.alias(PASSES)) if transform.as_deletes else rows
+
+
+def _marked(changes: DataFrame, transform: Transform, over: Versions) -> DataFrame:
+    return as_deletes.marked(changes, transform.as_deletes, over) if transform.as_deletes else changes
 
 
 def _ends(transform: Transform) -> Column:
@@ -287,10 +310,12 @@ def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], 
         raise Unfit(f"{names.decode(key)} is of the key: it can be renamed, cast and hashed, and nothing else")
 
 
-def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[str]) -> None:
-    """A function gives each row it is given, and leaves its key and what is ours as it is."""
+def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[str]) -> frozenset[str]:
+    """A function gives each row it is given, and leaves its key and what is ours as it is. Gives the others that it
+    makes anew.
+    """
     if function is None:
-        return
+        return frozenset()
     probe = gateway.frame(rows.sparkSession, (), rows.schema)
     made = rowwise.lineage(probe, function(probe))
     needed = [name for name in rows.columns if name in keys or name in _OURS]
@@ -300,6 +325,7 @@ def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[
     new = next((name for name in made.of if name.casefold() in RESERVED and name not in needed), None)
     if new is not None:
         raise Unfit(f"the function may not give a column {new}")
+    return frozenset(name for name in made.of if made.same.get(name) != name)
 
 
 def _registers(rows: DataFrame) -> list[str]:

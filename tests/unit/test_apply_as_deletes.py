@@ -181,7 +181,7 @@ def test_a_row_may_be_deleted_or_brought_back_by_a_change_of_its_key(exact: Spar
         ("total > day(current_date())", "depends on when it is computed"),
         ("sum(total) OVER (PARTITION BY name) > 1", "Window"),
         ("total IN (SELECT 1)", "sub-query"),
-        ("email = 'x'", "has to read email__v2, too"),
+        ("email__v2 = 1", "has to read email, too"),
     ],
 )
 def test_what_cannot_be_asked_of_each_row_is_no_condition(exact: SparkSession, condition: str, sentence: str) -> None:
@@ -191,7 +191,8 @@ def test_what_cannot_be_asked_of_each_row_is_no_condition(exact: SparkSession, c
         transformed.fitted(Transform(as_deletes=condition), None, KEY, NAME, rows, ("id",))
     assert sentence in str(caught.value)
     columns = ("id", "name", "email", "email__v2", "total")
-    assert as_deletes.read_by("coalesce(email, email__v2) = 'x'", rows, columns) == {"email", "email__v2"}
+    for told in ("coalesce(email, email__v2) = 'x'", "email = 'x'"):
+        assert as_deletes.read_by(told, rows, columns) == {"email", "email__v2"}
 
 
 def test_another_condition_stops_the_table_until_it_is_rebuilt(exact: SparkSession, tmp_path: Path) -> None:
