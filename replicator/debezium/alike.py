@@ -6,6 +6,7 @@ A match costs a pass over the text; to describe a record by its own takes a doze
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,9 +25,9 @@ _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_number
 _LONGEST = 8 << 20
 """Bytes of a text beyond which a parser may refuse what JSON allows."""
 
-_AT_MOST, _AT_ONCE = 512, 4 << 20
-"""Kinds of records that are remembered, and characters of a batch's templates: they have each schema block twice or
-more, and go to the JVM with every batch, and from there to every task.
+_AT_MOST, _HELD, _AT_ONCE = 512, 64 << 20, 4 << 20
+"""Kinds of records that are remembered, bytes of what is remembered of them, and characters of a batch's templates:
+they have each schema block twice or more, and go to the JVM with every batch, and from there to every task.
 """
 
 _FIELDS = dict(field.split(" ") for field in position.SOURCE_FIELDS.split(", "))
@@ -77,20 +78,31 @@ def known(described: Mapping[str, Any], placeholder: Placeholder) -> list[Known]
 
 
 class Templates:
-    """What a process has learned of how the records of a source are written, while there are not too many forms."""
+    """What a process has learned of how the records of a source are written, while there are not too many forms, and
+    not too much text of them: others are described by their own words, each time.
+    """
 
     def __init__(self) -> None:
         self._learned: dict[tuple[Any, ...], list[Known]] = {}
         self._examples: dict[tuple[str, int], dict[str, Any]] = {}
+        self._held = 0
 
     def learn(self, described: Iterable[Mapping[str, Any]], placeholder: Placeholder) -> None:
         """Take records for examples that are the first of their kind."""
         for record in described:
             kind = tuple(record[name] for name in ("topic", "source_name", "table", "form", "rule", "reason"))
             if kind not in self._learned and len(self._learned) < _AT_MOST:
-                self._learned[kind] = known(record, placeholder)
-                if self._learned[kind]:
-                    self._examples.setdefault((record["topic"], record["form"]), _example(record))
+                self._learned[kind] = self._fitting(record, known(record, placeholder))
+
+    def _fitting(self, record: Mapping[str, Any], found: list[Known]) -> list[Known]:
+        """What was found, with an example beside it; nothing where that would be too much to hold."""
+        place, example = (record["topic"], record["form"]), _example(record) if found else {}
+        size = _size(example) + sum(each.template.size for each in found)
+        if not found or self._held + size > _HELD:
+            return []
+        self._held += size
+        self._examples.setdefault(place, example)
+        return found
 
     def example(self, topic: str, form: int) -> Mapping[str, Any]:
         """EXAMPLE of a record of the form, of one of which a template told some record; of its value the schema block
@@ -104,7 +116,9 @@ class Templates:
         return found if sum(len(each.template.spelled) for each in found) <= _AT_ONCE else []
 
     def unknown(self, topics: Iterable[str]) -> list[str]:
-        """Topics of which no record was seen."""
+        """Topics of which no record was seen, while more can be learned."""
+        if len(self._learned) >= _AT_MOST:
+            return []
         seen = {kind[0] for kind in self._learned}
         return [topic for topic in topics if topic not in seen]
 
@@ -113,6 +127,12 @@ def _example(record: Mapping[str, Any]) -> dict[str, Any]:
     block = slices(record["value"], ())["schema"] if record["wrapped"] else None
     value = None if block is None else f'{{"schema":{block},"payload":{{}}}}'
     return {**{name: record[name] for name in EXAMPLE}, "value": value}
+
+
+def _size(example: Mapping[str, Any]) -> int:
+    """Bytes of its texts."""
+    named = [name for each in ("key_names", "row_names") for name in example.get(each) or ()]
+    return sum(map(sys.getsizeof, (*named, *(example.get(each) or "" for each in ("value", "key")))))
 
 
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:

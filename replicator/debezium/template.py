@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -72,6 +73,12 @@ class Template:
     def __post_init__(self) -> None:
         for text in (*self.key, *self.value, *self.constants.values()):
             (text or "").encode()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its texts, and of the one that they are spelled as."""
+        texts = (*self.marks, *self.image, *self.key, *self.value, *(each or "" for each in self.constants.values()))
+        return 2 * sum(map(sys.getsizeof, texts))
 
     @cached_property
     def spelled(self) -> str:

@@ -238,3 +238,25 @@ def test_a_batch_whose_templates_are_very_long_is_parsed() -> None:
     templates.learn([{**said, "topic": topic, "table": topic} for topic in topics], Placeholder())
     assert len(templates.of(topics[:150])) == 300
     assert templates.of(topics) == []
+
+
+def test_what_is_held_of_kinds_of_records_has_a_bound() -> None:
+    """However large their schemas are: some are remembered, and smaller ones behind them. Nobody asks for the topics of
+    the others again.
+    """
+    nothing = ("rule", "reason", "shape", "flat", "bare", "source_name", "key_names", "row_names")
+    templates, topics = alike.Templates(), [f"s.shop.t{number}" for number in range(100)]
+
+    def said(topic: str, doc: int) -> dict[str, Any]:
+        value = wrapped(change("u", {"id": 1, "v": "a"}), {"type": "struct", "doc": "d" * doc})
+        told = {"key": '{"id":1}', "value": json.dumps(value), "wrapped": True, "key_wrapped": False, "form": 1}
+        return {**dict.fromkeys(nothing), **told, "topic": topic, "table": topic}
+
+    templates.learn((said(topic, 1_000_000) for topic in topics), Placeholder())
+    held = [topic for topic in topics if templates.of([topic])]
+    assert held == topics[: len(held)]
+    assert 1 < len(held) <= (64 << 20) // 5_000_000  # two templates, each of them twice, and an example
+    assert templates.unknown([*topics, "s.shop.small"]) == ["s.shop.small"]
+    templates.learn([said("s.shop.small", 10)], Placeholder())
+    assert len(templates.of(["s.shop.small"])) == 2
+    assert templates.unknown(topics) == []
