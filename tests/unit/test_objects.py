@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from infra import landing as stand_in
+from replicator import landed
 from replicator.debezium import headers
 from replicator.errors import BronzeReplaced, ObjectRefused, TopicsMissing
 from replicator.formats.control import MemoryControl
@@ -85,6 +86,14 @@ class Lander:
     def rows(self) -> DataFrame:
         return self.format.read(self.spark, self.intake.table)
 
+    def places(self) -> set[tuple[str, int]]:
+        """Object, below the folder, and line by the place of each record: of no two records the same one."""
+        rows = self.rows().select("topic", "partition", "offset", "headers").collect()
+        assert len({(row["topic"], row["partition"], row["offset"]) for row in rows}) == len(rows)
+        told = [{each["key"]: bytes(each["value"]).decode() for each in row["headers"]} for row in rows]
+        objects = [each["object"].removeprefix(f"file:{self.root}/") for each in told]
+        return {(o, row["offset"] & (landed.MOST_LINES - 1)) for o, row in zip(objects, rows, strict=True)}
+
 
 @pytest.fixture
 def lander(exact: SparkSession, tmp_path: Path) -> Lander:
@@ -126,6 +135,7 @@ def test_objects_end_in_the_same_silver_as_the_topic(exact: SparkSession, record
         assert [(a.residue, a.dead_lettered, a.error) for a in accounts] == [(0, 0, None)]
     again = lander.take(lander.another())
     assert again == Taken()
+    assert lander.places() == {(each.name, n) for each in every for n in range(each.text.count("\n"))}
     assert silver.refine(exact, lander.at) == []
 
     def rows(at: Refinement) -> dict[int, dict[str, Any]]:
@@ -151,6 +161,23 @@ def test_a_line_keeps_its_bytes_its_place_and_where_it_came_from(lander: Lander)
     told = {header["key"]: bytes(header["value"]).decode() for header in second["headers"]}
     assert told == {"object": f"file:{odd}", "line": "2", "size": str(odd.stat().st_size)}
     assert first["timestamp"].timestamp() == pytest.approx(OLD, abs=86_400)
+
+
+def test_of_one_row_in_one_object_the_last_line_decides(lander: Lander) -> None:
+    """Lines have places of their own, also where nothing else in them tells their order: no position, one time."""
+    customers = [*"QXBZAYC"]
+    for order in range(8):
+        turned = customers[order % 7 :] + customers[: order % 7]
+        lines = [line(order, 10, customer=each, __lsn=None) for each in turned]
+        lander.put(name(order, 100 + order), "\n".join(lines))
+    assert lander.take() == Taken(56)
+    assert lander.places() == {(name(order, 100 + order), n) for order in range(8) for n in range(7)}
+    [account] = silver.refine(lander.spark, lander.at)
+    assert (account.residue, account.dead_lettered, account.error) == (0, 0, None)
+    rows = lander.at.silver.read(lander.spark, lander.lake.silver("demo", TABLE)).collect()
+    assert {row["order_id"]: row["customer_id"] for row in rows} == {
+        order: customers[(order + 6) % 7] for order in range(8)
+    }
 
 
 def test_half_an_archive_keeps_nothing_else_out(lander: Lander) -> None:
