@@ -12,11 +12,11 @@ import pytest
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate import retry
+from replicator.operate import dead_letters, purge, retry
 from replicator.operate.dead_letters import Choice
 from replicator.operate.explain import explain
 from replicator.operate.history import find_table
-from replicator.operate.rebuild import REPLACED, How, rebuild
+from replicator.operate.rebuild import REPLACED, WRITTEN, How, rebuild
 from replicator.sinks.memory import MemorySink
 from replicator.spec import (
     INCREMENTAL,
@@ -321,3 +321,24 @@ def test_another_declaration_names_both_ways_out_and_a_rebuild_is_one(exact: Any
     assert "Declare `append_only` in conf/sources as it was" in str(account.error)
     assert rebuild(exact, log.at, TABLE, How()).verdict == REPLACED
     assert rows(log) == [0, 1, 2]
+
+
+def test_an_insert_that_comes_late_after_a_purge_is_a_letter_until_the_table_is_rebuilt(
+    exact: Any, tmp_path: Path
+) -> None:
+    """M9: each insert is a key of its own, so every one below the horizon looks like one of a row that went. Those that
+    were taken before it stay; a rebuild takes the late ones, and a retry removes their letters.
+    """
+    log = log_of(exact, tmp_path, purge_after=0)
+
+    def letters() -> list[tuple[int, str]]:
+        return [(row["offset"], row["reason"]) for row in dead_letters.letters(exact, log.at).collect()]
+
+    log.take(sent(0, "c", 1, 90))
+    log.take(read(1, 1, 100, 1000), read(2, 2, 100, 1000), sent(3, "c", 3, 150))
+    assert purge.purge(exact, log.at, TABLE, 0).purged == 1
+    log.take(sent(4, "c", 4, 80), sent(5, "c", 3, 150), sent(6, "c", 1, 90))
+    assert (rows(log), letters()) == ([1, 2, 3], [(4, "below_purge_horizon")])
+    assert rebuild(exact, log.at, TABLE, How()).verdict == WRITTEN
+    retry.retry(exact, log.at, Choice())
+    assert (rows(log), letters()) == ([1, 2, 3, 4], [])
