@@ -8,6 +8,7 @@ obeys the order of all changes (debezium.md D5, D6, Q5).
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -141,23 +142,41 @@ def _refuse_nameless(table: str, kind: str) -> None:
         raise ConfigError(f"{table!r} is no table", mend="Write <database or schema>.<table>.")
 
 
-def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
+def named(config: Mapping[str, str]) -> list[str]:
+    """The tables that the connector's list names one by one, by no expression, as silver calls them."""
+    listed = _each(config.get("table.include.list", ""))
+    return [re.sub(r"\\(\W)", r"\1", one) for one in listed if re.fullmatch(r"(?:[\w.\s-]|\\\W)+", one)]
+
+
+def left_out(table: str, config: Mapping[str, str]) -> str:
+    """The key of the list by which a table is not captured; '' for one that is."""
     parts = table.split(".")
     name = ".".join(parts[-2:])
     lists = (("table", name), ("schema", parts[-2]), ("database", parts[0]))
     for what, asked in lists:
         included, excluded = config.get(f"{what}.include.list"), config.get(f"{what}.exclude.list")
         if (included and not _matches(included, asked)) or (excluded and _matches(excluded, asked)):
-            key = f"{what}.include.list" if included else f"{what}.exclude.list"
-            mend = "Its file says which tables are captured; `replicator connect apply` makes it so."
-            raise ConfigError(f"{table} is not captured: {key} is {included or excluded}", mend=mend)
+            return f"{what}.include.list" if included else f"{what}.exclude.list"
+    return ""
+
+
+def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
+    key = left_out(table, config)
+    if key:
+        near = difflib.get_close_matches(".".join(table.split(".")[-2:]), named(config), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        mend = "Its file says which tables are captured; `replicator connect apply` makes it so."
+        raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", mend=mend)
+
+
+def _each(expressions: str) -> list[str]:
+    return [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions) if one.strip()]
 
 
 def _matches(expressions: str, name: str) -> bool:
     """Whether one of Debezium's regular expressions means a name; one that only Java reads is not second-guessed."""
     try:
-        each = [one.replace(r"\,", ",").strip() for one in re.split(r"(?<!\\),", expressions)]
-        return any(re.fullmatch(one, name, re.IGNORECASE) for one in each)
+        return any(re.fullmatch(one, name, re.IGNORECASE) for one in _each(expressions))
     except re.error:
         return True
 

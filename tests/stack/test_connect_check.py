@@ -13,8 +13,11 @@ import pytest
 import yaml
 
 from infra.sample_source import log_in
+from replicator.connect.configuration import CLASSES
+from replicator.errors import ConfigError
 from tests.builders import envelope
 from tests.cli import said
+from tests.stand_in_connect import running
 
 pytestmark = pytest.mark.stack
 
@@ -144,6 +147,26 @@ def test_seeded_faults_of_postgresql_are_found_and_mended_by_their_own_sql(
     [missing] = [each for each in found(tmp_path, 1) if each["what"] == "publication"]
     postgres.execute(missing["fix"])
     assert [each for each in found(tmp_path, 0) if each["level"] == "mend"] == []
+
+
+def test_a_snapshot_of_a_table_that_there_is_not_is_refused_by_its_name(
+    postgres: Any, serving: Any, tmp_path: Path
+) -> None:
+    """With the nearest one, and no signal is sent; of one that is there it is."""
+    admin = serving.postgres_admin
+    configure(tmp_path, "postgresql", admin, {"dbname": admin.database}, {"database": admin.database})
+    postgres.execute(FINE)
+    postgres.execute(f"CREATE TABLE {NAME}.signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))")
+    runs = {"table.include.list": f"{NAME}[.].*", "signal.data.collection": f"{NAME}.signals", "topic.prefix": NAME}
+    with running(NAME, {"connector.class": CLASSES["postgresql"], **runs}) as url:
+        (tmp_path / "dev.yaml").write_text(yaml.safe_dump({"connect": {"url": url}}), encoding="utf-8")
+        verb = ("connect", "snapshot", NAME, "--no-wait", "--conf", str(tmp_path), "--env", "dev")
+        with pytest.raises(ConfigError, match=f"sees no table {NAME}.fien at the source; did you mean '{NAME}.fine'"):
+            said(*verb, f"{NAME}.fien", code=2)
+        said(*verb, f"{NAME}.parts_eu")
+    postgres.execute(f"SELECT data FROM {NAME}.signals")
+    [(data,)] = postgres.fetchall()
+    assert json.loads(data)["data-collections"] == [rf"{NAME}\.parts_eu"]
 
 
 @pytest.fixture

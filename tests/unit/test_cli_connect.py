@@ -9,9 +9,11 @@ import yaml
 from typer.testing import CliRunner
 
 from replicator.cli import app
+from replicator.connect.configuration import CLASSES
 from replicator.databases import logins
 from replicator.errors import ConfigError, Unreachable
 from tests.cli import said
+from tests.stand_in_connect import running
 
 CONNECTOR = {"kind": "mariadb", "host": "127.0.0.1", "user": "u", "password": "${env:P}", "server_id": 1}
 
@@ -102,3 +104,23 @@ def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(conf, closed):
     flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
     with pytest.raises(ConfigError, match="--remove-missing needs to see the end"):
         said("connect", "snapshot", "shop", "a.b", "--remove-missing", "--no-wait", *flags, code=2)
+
+
+def test_where_nobody_can_tell_whether_a_table_is_there_that_is_told(conf, closed):
+    """On stderr, and the signal is sent; not of a table that the connector's list names by itself."""
+    place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}
+    runs = {"connector.class": CLASSES["mariadb"], "topic.prefix": "shop", "signal.data.collection": "a.signals"}
+    with running("shop", {**runs, "table.include.list": r"a\.b,a\.c.*"}) as url:
+        flags = conf(url, shop={"connector": CONNECTOR, "database": place})
+
+        def told(*tables):
+            done = CliRunner().invoke(app, ["connect", "snapshot", "shop", *tables, "--no-wait", *flags])
+            assert isinstance(done.exception, Unreachable)  # the signal table is where nobody listens
+            assert done.stdout == ""
+            return done.stderr
+
+        said_of = told("a.b", "a.cc")
+        assert said_of.startswith("warning: nothing tells whether there is a.cc: mariadb does not answer: ")
+        assert "nothing tells" not in told("a.b")
+        with pytest.raises(ConfigError, match=r"a.d is not captured: .*; did you mean 'a.b'\?"):
+            said("connect", "snapshot", "shop", "a.d", "--no-wait", *flags, code=2)

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from replicator.connect import notices, signals
+from replicator.connect import notices, present, signals
 from replicator.connect.configuration import CLASSES
 from replicator.connect.notices import Notice
 from replicator.connect.signals import Asked
@@ -88,6 +88,56 @@ def test_what_cannot_be_asked_is_refused_with_a_sentence(asked, more, said):
     """Before anything is sent, with the way out."""
     with pytest.raises(ConfigError, match=said):
         signals.signal(asked, config(**more))
+
+
+def test_a_list_that_names_tables_tells_which_one_may_be_meant():
+    """Whether its points are escaped or not; expressions name none."""
+    listed = config(table__include__list=r"sales\.orders, sales.lines,other\.x.*,a\.b\-c")
+    assert signals.named(listed) == ["sales.orders", "sales.lines", "a.b-c"]
+    with pytest.raises(ConfigError, match=r"sales.order is not captured: .*; did you mean 'sales.orders'\?"):
+        signals.signal(Asked(("sales.order",)), listed)
+
+
+SEEN = ["sales.orders", "sales.lines", "sales.signals", "hr.people"]
+EVERYTHING = {"table__include__list": None}
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "seen", "table", "said"),
+    [
+        (
+            "postgresql",
+            EVERYTHING,
+            SEEN,
+            "sales.order",
+            "u sees no table sales.order at the source; did you mean 'sales.or",
+        ),
+        ("postgresql", EVERYTHING, [], "sales.orders", "u sees no table"),
+        ("mariadb", EVERYTHING, SEEN, "sales.order", "did you mean 'sales.orders'"),
+        (
+            "mariadb",
+            {"table__include__list": "sales[.].*"},
+            SEEN,
+            "sales.qqqqqqqqq",
+            r"; known are sales.lines, sales.orders, s",
+        ),
+        ("sqlserver", {**EVERYTHING, "database__names": "db"}, SEEN, "db.sales.order", "sees no table db.sales.order"),
+    ],
+)
+def test_a_table_that_is_not_there_is_refused_with_the_nearest_captured_one(kind, more, seen, table, said):
+    """A connector would pass over it without a word."""
+    with pytest.raises(ConfigError, match=said):
+        present.unknown([table], config(kind, **more), seen, "u")
+
+
+def test_of_a_table_that_a_login_may_not_see_nobody_can_tell():
+    """PostgreSQL shows all names to everyone, others do not; what is there, or listed by name, needs nobody's word."""
+    listed = {"table__include__list": r"sales\.orders,sales\.l.*"}
+    for seen in (None, [], ["sales.signals"], ["hr.people"]):
+        found = present.unknown(["sales.orders", "sales.lines"], config("mariadb", **listed), seen, "u")
+        assert found == ["sales.lines"]
+    assert present.unknown(["sales.lines"], config(**listed), None, "") == ["sales.lines"]
+    assert present.unknown(["Sales.ORDERS", "sales.lines"], config(**listed), SEEN, "u") == []
 
 
 def test_captured_is_what_debezium_reads():

@@ -13,7 +13,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.cli.connect import reach
-from replicator.errors import ConfigError, ConnectorFailed
+from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
     from replicator.connect.notices import Notice
@@ -68,6 +68,7 @@ def snapshot(
     if remove_missing and not wait:
         raise ConfigError("--remove-missing needs to see the end of the snapshot", mend="Leave --no-wait out.")
     order = _order(reach.described(settings, [source]), connect, asked)
+    _must_be_there(order, asked.tables)
     answers = signals.notifications(order.name, order.config) if wait and not stop else ""
     finish = _removal(context, settings, order.source, asked.tables) if remove_missing else None
     jvm = _jvm(context, settings) if answers or signals.topic(order.config) else None
@@ -101,6 +102,38 @@ def _must_run(name: str, status: Status | None) -> None:
     if status is not None and status.held:
         mend = f"Let it go on: `replicator connect resume {name}`."
         raise ConfigError(f"the connector {name} is {status.connector} and reads no signals", mend=mend)
+
+
+def _must_be_there(order: _Order, tables: tuple[str, ...]) -> None:
+    """Raise ConfigError for a table that the source does not have: the connector passes over it without a word. Where
+    nobody can tell, that is told.
+    """
+    from replicator.connect import present
+
+    if not tables:
+        return
+    seen, why = _seen(order.source)
+    login = order.source.database
+    unknown = present.unknown(tables, order.config, seen, "" if login is None else login.user)
+    if unknown:
+        console.narrate(
+            f"warning: nothing tells whether there is {', '.join(unknown)}: {why}. A connector passes over a name that "
+            "it does not know",
+            style="yellow",
+        )
+
+
+def _seen(source: SourceSpec) -> tuple[list[str] | None, str]:
+    """The tables that the source's login sees; None where it cannot be asked. And why it does not tell of a table."""
+    from replicator.databases.readiness import asking
+
+    if source.database is None or source.connector is None:
+        return None, f"the file of {source.name} has no block `database`"
+    try:
+        found = asking.tables(source.database, source.connector)
+    except (ConfigError, Unreachable) as error:
+        return None, error.what.rstrip(".")
+    return found, f"{source.database.user} does not see the tables of the source"
 
 
 def _removal(

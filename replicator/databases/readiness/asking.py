@@ -27,6 +27,15 @@ def findings(login: Login, connector: Connector) -> list[Finding]:
     return _JUDGES[connector.kind](ask(login, questions(connector), values(login, connector)), connector)
 
 
+def tables(login: Login, connector: Connector) -> list[str] | None:
+    """The tables that a login sees at the source of a connector, called as in silver; None where it may not ask. Raises
+    Unreachable, ConfigError.
+    """
+    about = {name: sql for name, sql in questions(connector).items() if name.partition(" ")[0] == "tables"}
+    found = ask(login, about, values(login, connector)).values()
+    return None if None in found else [str(row["name"]) for rows in found for row in rows or ()]
+
+
 def questions(connector: Connector) -> Mapping[str, str]:
     """What is asked of the source of a connector, by name."""
     if connector.kind == "sqlserver":
