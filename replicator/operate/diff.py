@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +19,7 @@ from replicator.stages import tuning
 from replicator.transforms import compare, history
 from replicator.transforms.layout import key_of
 from replicator.transforms.live import live
+from replicator.yamlfile import nearest
 
 
 @dataclass(frozen=True)
@@ -80,21 +81,35 @@ def _compared(one: DataFrame, other: DataFrame, keys: tuple[str, ...], asked: Qu
 
 def keyed(rows: DataFrame, table: Table) -> Table:
     """The table with its key: silver and what lies beside it note their own. Raises ConfigError for one that does not,
-    and of which nobody has said it.
+    and of which nobody has said it; for a key of columns that there are not, and for another one than rows note.
     """
-    found = key_of(rows.schema)
-    if history.KEY in rows.columns:
-        found = (*found, history.KEY)
-    if found:
-        return replace(table, keys=found)
-    unknown = [key for key in table.keys if key not in rows.columns]
-    if unknown or not table.keys:
-        what = f"{table.name} has no column {unknown[0]!r}" if unknown else f"the key of {table.name} is not known here"
-        mend = f"Add --key COLUMN,...; there are: {', '.join(rows.columns)}."
-        raise ConfigError(
-            what, where=table.location, mend=mend if unknown else f"{mend} With --env NAME, its model tells."
+    noted = key_of(rows.schema)
+    asked = [key if key in rows.columns else names.encode(key) for key in table.keys if key]
+    unknown = next((key for key in asked if key not in rows.columns), None)
+    if unknown is not None:
+        hint = nearest(names.decode(unknown), map(names.decode, rows.columns))
+        mend = (
+            f"Leave --key out: its rows note {_told(noted)}." if noted else "Name columns of its key: --key COLUMN,..."
         )
-    return table
+        raise ConfigError(
+            f"{table.name} has no column {names.decode(unknown)!r}{hint}", where=table.location, mend=mend
+        )
+    if noted and asked and {*asked} - {history.KEY} != {*noted}:
+        raise ConfigError(
+            f"the key of {table.name} is {_told(noted)}, which its rows note",
+            where=table.location,
+            mend="Leave --key out: it is for gold tables that no model here describes.",
+        )
+    if noted or history.KEY in rows.columns:
+        return replace(table, keys=(*noted, history.KEY) if history.KEY in rows.columns else noted)
+    if not asked:
+        mend = f"Add --key COLUMN,...; there are: {_told(rows.columns)}. With --env NAME, its model tells."
+        raise ConfigError(f"the key of {table.name} is not known here", where=table.location, mend=mend)
+    return replace(table, keys=tuple(asked))
+
+
+def _told(columns: Iterable[str]) -> str:
+    return ", ".join(map(names.decode, columns))
 
 
 def refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
@@ -102,7 +117,7 @@ def refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
     noted = key_of(before.schema)
     lost = [key for key in table.keys if key not in before.columns]
     if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
-        now, was = (", ".join(map(names.decode, keys)) for keys in (table.keys, noted))
+        now, was = _told(table.keys), _told(noted)
         has = f"the key {was}" if was else f"no column {lost[0]!r}"
         raise ConfigError(
             f"the key of {table.name} is {now}, and version {at.version} has {has}",

@@ -113,10 +113,29 @@ def test_gold_needs_its_key(lake):
     assert [each["key"] for each in lines(*asked, "--key", "a, b")] == [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
     with pytest.raises(ConfigError, match=r"key of fact is not known here .* Add --key"):
         lines(*asked)
-    with pytest.raises(ConfigError, match="fact has no column 'c'"):
+    with pytest.raises(ConfigError, match="fact has no column 'c'; known are a, b, v"):
         lines(*asked, "--key", "c")
+    with pytest.raises(ConfigError, match="key of fact is not known here"):
+        lines(*asked, "--key", ",")
     with pytest.raises(ConfigError, match="There are: fact, orders, s__db__orders"):
         lines("nothing", "--from", "0", "--lake", lake.root)
+
+
+def test_a_key_that_the_rows_do_not_have_is_refused(lake):
+    """Rows of silver note their own: another one was passed over, and a misspelled one too. Exit code 2, with what to
+    write.
+    """
+    asked = ("diff", "orders", "--from", "0", "--lake", lake.root, "--key")
+    for key, what in {
+        "order kee": "s/db.orders has no column 'order kee'; did you mean 'order key'?",
+        "order key": "the key of s/db.orders is id, which its rows note",
+        "id,total": "the key of s/db.orders is id, which its rows note",
+    }.items():
+        with pytest.raises(ConfigError) as caught:
+            said(*asked, key, code=2)
+        assert what in str(caught.value)
+        assert "Leave --key out" in str(caught.value)
+    assert said(*asked, "id", "--json") == said(*asked[:-1], "--json")
 
 
 def test_columns_stand_in_the_order_of_the_table(spark, lake):
