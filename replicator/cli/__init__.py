@@ -72,6 +72,7 @@ def _main() -> None:
     arguments = sys.argv[1:]
     invocation = Invocation(debug="--debug" in arguments)
     try:
+        stdout.must_be_open()
         _arm(environment.failpoint())
         with stdout.that_may_close():
             app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)

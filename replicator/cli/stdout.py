@@ -11,8 +11,18 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from replicator.errors import ConfigError
+
 UNREAD = 141
 """The exit code that a shell tells of a program which SIGPIPE ended: 128 and its number."""
+
+
+def must_be_open() -> None:
+    """Raise ConfigError where the caller has closed it (``>&-``): what is printed would go nowhere, or into whatever
+    file is opened first, which has its number then.
+    """
+    if sys.__stdout__ is None:
+        raise ConfigError("stdout is closed", mend="Say `> /dev/null` where nobody wants what is printed.")
 
 
 @contextmanager

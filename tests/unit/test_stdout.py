@@ -42,3 +42,16 @@ def test_a_full_disk_is_an_error_in_one_sentence(tmp_path: Path) -> None:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, env=LITTLE, cwd=ROOT, check=False)
     assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
     assert done.stderr.startswith("error: OSError")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("config", "show"), ("--help",), (*MANY, "csv")], ids=["text", "table", "help", "csv"]
+)
+def test_a_closed_stdout_is_refused_before_anything_is_done(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """``>&-``: one sentence with the way out, and exit code 2; Python's own words said that None has no `write`."""
+    lake = ("--lake", str(tmp_path)) if "sql" in arguments else ()
+    program = [sys.executable, "-m", "replicator", *arguments, *lake]
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *program]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=LITTLE, cwd=ROOT, check=False)
+    told = "error: stdout is closed. Say `> /dev/null` where nobody wants what is printed.\n"
+    assert (done.returncode, done.stderr) == (2, told)
