@@ -39,6 +39,11 @@ _LITERALS = (str, int, bool, type(None))
 _MOST = 20_000
 """So many are kept: a batch has some that no other has, such as a version or a time."""
 
+_LONG = 16 << 10
+"""Characters of a text that is not kept: what is said of the templates of a batch's topics is as long as they are many,
+and another one for each choice of topics.
+"""
+
 _LISTED = 10
 """So many members `List.of` takes as they are."""
 
@@ -78,7 +83,11 @@ def struct(fields: Mapping[str, Column]) -> Column:
 
 
 def _literal(part: Any) -> tuple[type, Any] | None:
-    """As it is told from others; None for what is no literal, and for one that need not be the same as an equal one."""
+    """As it is told from others; None for what is no literal, for one that need not be the same as an equal one, and
+    for a text that is too long to be kept.
+    """
+    if type(part) is str and len(part) > _LONG:
+        return None
     if type(part) is dict:  # options of a function
         return dict, tuple(part.items())
     return (type(part), part) if type(part) in _LITERALS else None

@@ -118,3 +118,12 @@ def test_a_class_that_is_asked_for_with_every_read_is_looked_up_once(spark):
     assert jvm.SparkSession.getActiveSession is jvm.SparkSession.getActiveSession
     made = jvm.SparkSession(spark.sparkContext._jsc.sc(), jvm.java.util.HashMap())
     assert str(made.getClass().getSimpleName()) == "SparkSession"
+
+
+def test_a_very_long_text_is_not_kept(spark):
+    """Nor what is made of it: twenty thousand of them would be the driver's memory."""
+    long, short = "x" * (16 << 10), "y" * 100
+    assert java(F.coalesce(F.lit(short), F.col("a"))) is java(F.coalesce(F.lit(short), F.col("a")))
+    assert java(F.coalesce(F.lit(long), F.col("a"))) is java(F.coalesce(F.lit(long), F.col("a")))
+    assert java(F.lit(long + "x")) is not java(F.lit(long + "x"))
+    assert java(F.coalesce(F.lit(long + "x"), F.col("a"))) is not java(F.coalesce(F.lit(long + "x"), F.col("a")))
