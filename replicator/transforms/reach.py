@@ -11,6 +11,7 @@ from functools import cache
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from replicator import prepared
 from replicator.debezium import position
 
 MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
@@ -35,7 +36,11 @@ def reached(places: DataFrame, known: Column) -> DataFrame:
 
     ``known`` is the mark before these places, NULL where there is none.
     """
-    marked = places.select("*", _above(known).alias("top")).select("*", _fell(), _split())
+    return prepared.once(places.select("*", known.alias("known")), _reached)
+
+
+def _reached(places: DataFrame) -> DataFrame:
+    marked = places.select("*", _above(F.col("known")).alias("top")).select("*", _fell(), _split())
     return marked.groupBy("topic", "partition", "stream", "table").agg(*_greatest())
 
 
