@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_OFTEN = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "org", "java", "scala")
+_OFTEN = (
+    *("functions", "org.apache.spark.sql.functions", "PythonUtils", "SerDeUtil", "PythonRDD"),
+    *("org", "java", "scala", "py4j"),
+)
 _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
 """Asked for as often; not each line of Spark's pyspark has all of them by this name."""
 _LOCAL = re.compile("^file:/+")
