@@ -48,7 +48,7 @@ WITH_OWN_SERVERS = ("test_local_stack.py", "test_hudi_northwind.py", "test_readm
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 _SOME = ("SOME_RECORDS", "COMPILED_RECORDS")
-_MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS")
+_MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS", "FEW_KEYS")
 WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES")}
 """What of `replicator.stages.tuning` is nothing, so that all work goes the way of larger work."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -19,7 +19,7 @@ from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, moved_keys, transformed
+from replicator.transforms import changes, decode, evolve, moved_keys, tally, transformed
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, stored_name
@@ -92,40 +92,41 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
         if transform.making is None and not any(map(layout.misfit, forms)):
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
-        made, told = _made(lambda: transform.made(typed()), quick, kept)
+        conditions = tally.moved(_may_lack(needs, transform.layout)) if needs.key_changes else tally.plain()
+        made, told = _made(lambda: transform.made(typed()), quick, conditions, kept)
         replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
-        tally: Mapping[str, int] | None = told
         swaps = 0
         if needs.key_changes:
             reading = _Reading(ordered, forms, layout, known, transform)
             past = _past(share, reading, truncated, kept, is_new=stored is None)
-            done = kept.enter_context(moves.settled(made, share.name, past))
-            made, swaps, tally = kept.enter_context(tuning.kept(done.changes)), done.swaps, None
+            done = kept.enter_context(moves.settled(made, told, share.name, past))
+            made, told, swaps = done.changes, done.told, done.swaps
         passed = transformed.filtered(made)
-        tally = tally if passed is made else None
+        counts = told if passed is made else None
         other = overruled(forms, share.declaration) if stored is None else frozenset[str]()
         named = frozenset(guessed), other
-        yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, tally, replaced)
+        yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, counts, replaced)
 
 
 def _made(
-    changed: Callable[[], DataFrame], quick: DataFrame | None, kept: ExitStack
+    changed: Callable[[], DataFrame], quick: DataFrame | None, conditions: Mapping[str, Column], kept: ExitStack
 ) -> tuple[DataFrame, Mapping[str, int]]:
-    """The changes, computed, and their tally. Where one of the ``quick`` ones may not be applied they are decoded anew,
-    all, with reasons: it replaces nothing.
+    """The changes, computed, and for how many of them each condition holds. Where one of the ``quick`` ones may not be
+    applied they are decoded anew, all, with reasons: it replaces nothing.
     """
     if quick is not None:
         with ExitStack() as tried:
-            made, tally = tried.enter_context(tuning.tallied(quick, _tally()))
-            if not tally["rejected"]:
+            made, told = tried.enter_context(tuning.tallied(quick, conditions))
+            if not told["rejected"]:
                 kept.enter_context(tried.pop_all())
-                return made, tally
-    return kept.enter_context(tuning.tallied(changed(), _tally()))
+                return made, told
+    return kept.enter_context(tuning.tallied(changed(), conditions))
 
 
-def _tally() -> dict[str, Column]:
-    is_good = F.col("_reject").isNull()
-    return {"good": is_good, "partial": is_good & (F.size(decode.unsent()) > 0), "rejected": ~is_good}
+def _may_lack(needs: Needs, layout: Layout) -> list[str]:
+    """The columns that some change may not know."""
+    is_whole = needs.placeholder is None and not needs.generated
+    return [] if is_whole else [column for column in layout.types if column not in layout.keys]
 
 
 def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Needs) -> bool:
@@ -161,11 +162,19 @@ def _past(
     needs = replace(_needs(share), placeholder=held, key_changes=True, places=places)
     layout, transform = reading.layout, reading.transform
 
+    def made(
+        decoded: Callable[..., DataFrame], forms: Sequence[Form], conditions: Mapping[str, Column]
+    ) -> tuple[DataFrame, Mapping[str, int]]:
+        is_plain = transform.making is None and not any(map(layout.misfit, forms))
+        quick = decoded(reasons=False) if is_plain else None
+        return _made(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
+
     def images() -> DataFrame:
         deletes = reading.ordered.where(F.col("op") == "d")
-        return transform.made(decode.befores(deletes, reading.forms, layout, share.name, needs))
+        decoded = partial(decode.befores, deletes, reading.forms, layout, share.name, needs)
+        return made(decoded, reading.forms, tally.plain())[0]
 
-    def history(keys: DataFrame) -> DataFrame | None:
+    def history(keys: DataFrame, wanted: Collection[str]) -> tuple[DataFrame, Mapping[str, int]] | None:
         at = share.at
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
@@ -179,13 +188,14 @@ def _past(
         noted = partial(schema_change.noted, share)
         past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
-        decoded = transform.made(decode.decode(in_order.where(F.col("op") != "t"), past, layout, share.name, needs))
-        return decoded.where(F.col("_reject").isNull())
+        of_rows = in_order.where(F.col("op") != "t")
+        decoded = partial(decode.decode, of_rows, past, layout, share.name, needs)
+        every, told = made(decoded, past, tally.moved(wanted))
+        return every.where(F.col("_reject").isNull()), told
 
-    is_part = any(moved_keys.is_part(form, layout) for form in reading.forms)
     evolution = transform.schema.plan.evolution
     present = None if is_new else reshaped(share.at.silver.read(share.spark, share.table), evolution)
-    return moves.Past(transform.layout.keys, present, images, history, truncated, is_part)
+    return moves.Past(transform.layout.keys, present, images, history, truncated)
 
 
 def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:

@@ -1,10 +1,14 @@
-"""What a table does about rows that changed their key, where its batch has some (debezium.md C5, M7)."""
+"""What a table does about rows that changed their key, where its batch has some (debezium.md C5, M7).
+
+Such rows are few, and what is asked of them costs its planning: so what has to be known is counted while rows are
+computed, silver is read once, for the keys that are concerned, and only columns that some row lacks are looked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,69 +17,107 @@ from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
 from replicator.stages.truncates import Truncated
-from replicator.transforms import decode, key_changes, occupants, truncate
+from replicator.transforms import key_changes, occupants, tally, truncate
+from replicator.transforms.key_changes import Known
 from replicator.transforms.letters import letter
 from replicator.transforms.transformed import PASSES
 
 _CHAIN = 10
 """How many keys a row is followed back through, beyond the batch."""
 
+Told = Mapping[str, int]
+"""What was counted of changes: see ``tally.moved``."""
+
 
 @dataclass(frozen=True)
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
-    deletes of the batch took away, ``history`` the changes in bronze of keys (``_old_text``, ``_old``), None if there
-    are none, ``truncated`` the truncates that are known, those of the batch included. ``is_part``: the table's key is a
-    part of Kafka's.
+    deletes of the batch took away, ``history`` the good changes in bronze of keys (``_old_text``, ``_old``), with what
+    was counted of them and of these columns, None if there are none. Both are kept while the batch is. ``truncated``
+    are the truncates that are known, those of the batch included.
     """
 
     keys: Sequence[str]
     stored: DataFrame | None
     images: Callable[[], DataFrame]
-    history: Callable[[DataFrame], DataFrame | None]
+    history: Callable[[DataFrame, Collection[str]], tuple[DataFrame, Told] | None]
     truncated: Callable[[], Truncated]
-    is_part: bool
 
 
 @dataclass(frozen=True)
 class Settled:
-    """Changes as the fold takes them, without MOVE_COLUMNS, and how many were ignored as ``key_swap``."""
+    """Changes as the fold takes them, without MOVE_COLUMNS, what was counted of them, and how many were ignored as
+    ``key_swap``.
+    """
 
     changes: DataFrame
+    told: Told
     swaps: int
 
 
 @contextmanager
-def settled(changes: DataFrame, table: str, past: Past) -> Iterator[Settled]:
-    """Changes with MOVE_COLUMNS -> changes in which swaps are undone and moved rows have what they inherit."""
+def settled(changes: DataFrame, told: Told, table: str, past: Past) -> Iterator[Settled]:
+    """Changes with MOVE_COLUMNS, which are kept -> changes in which swaps are undone and moved rows have what they
+    inherit, for the time of the block. ``told`` is what was counted of them, and of all columns.
+    """
     with ExitStack() as kept:
-        stay = changes.where("_stays").count() if past.is_part else 0
-        gone = changes.where(~F.col("_stays")) if stay else changes
-        judged, swaps = _judged(gone, table, past, kept)
+        past = replace(past, stored=_concerned(changes, told, past, kept))
+        gone = changes.where(~F.col("_stays")) if told["stays"] else changes
+        judged, now, swaps = _judged(gone, told, table, past, kept)
         left = key_changes.departures(changes, past.keys)
-        yield Settled(key_changes.plain(_inherited(judged, left, past, kept)), stay + swaps)
+        done, now = _inherited(judged, now, left, past, kept)
+        yield Settled(key_changes.plain(done), now, told["stays"] + swaps)
 
 
-def _judged(changes: DataFrame, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, int]:
-    good = changes.where(F.col("_reject").isNull())
-    known = good
-    unclear = _unclear(good, past)
-    earlier = None if unclear is None or unclear.isEmpty() else past.history(unclear)
-    if earlier is not None:
-        known = good.unionByName(kept.enter_context(tuning.kept(earlier))).where(~F.col("_stays"))
-    keys = kept.enter_context(tuning.kept(key_changes.contested(known, past.keys)))
-    if keys.isEmpty():
-        return changes, 0
-    verdicts = kept.enter_context(tuning.kept(_verdicts(known.join(keys, list(past.keys)), earlier, past)))
-    marked = changes.join(F.broadcast(verdicts), [*past.keys, "_seq"], how="left")
-    swapped = letter(table, F.col("_verdict"), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
-    ambiguous = F.col("_verdict") == occupants.AMBIGUOUS
-    rejected = F.coalesce("_reject", F.when(ambiguous, swapped)).alias("_reject")
-    stays = F.col("_verdict").isNull() | ambiguous
-    columns = [rejected if c == "_reject" else F.col(names.spark(c)) for c in changes.columns]
-    judged = kept.enter_context(tuning.kept(marked.where(stays).select(*columns)))
-    swaps = good.join(verdicts.where(F.col("_verdict") == occupants.SWAP), [*past.keys, "_seq"], how="left_semi")
-    return judged, swaps.count()
+def _concerned(changes: DataFrame, told: Told, past: Past, kept: ExitStack) -> DataFrame | None:
+    """Silver, and where rows that moved are few only what it has under their keys."""
+    if past.stored is None or told["moved"] > tuning.FEW_KEYS:
+        return past.stored
+    keys = F.broadcast(key_changes.concerned(changes, past.keys))
+    found = past.stored.join(keys, list(past.keys), how="left_semi")
+    return kept.enter_context(tuning.kept(found)) if tally.lacking(told) else found
+
+
+def _judged(changes: DataFrame, told: Told, table: str, past: Past, kept: ExitStack) -> tuple[DataFrame, Told, int]:
+    """Changes without the deletes that are not to be applied, what was counted of them, and how many those are."""
+    known = _contested(changes, past, kept) if told["took"] else None
+    if known is None:
+        return changes, told, 0
+    verdicts = kept.enter_context(tuning.kept(_verdicts(*known, past)))
+    marked = _marked(changes, verdicts, table, past.keys)
+    counted = tuning.tallied(marked, tally.moved(tally.lacking(told)), ~F.col("_stays"))
+    judged, now = kept.enter_context(counted)
+    return judged, now, now["stays"]
+
+
+def _contested(changes: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, DataFrame | None] | None:
+    """What is known of contested keys, and all that bronze has told, where it was asked; None where no key is one."""
+    known, is_unclear = changes.where(F.col("_reject").isNull()), F.col("_old_text").isNotNull()
+    conditions = {"contested": ~is_unclear, "unclear": is_unclear}
+    asked, counts = kept.enter_context(tuning.tallied(_asked(known, past), conditions))
+    keys, told = asked.where(~is_unclear).select(*map(names.spark, past.keys)), None
+    if counts["unclear"]:
+        nowhere = F.lit(None).cast(changes.schema["_old"].dataType).alias("_old")
+        told = past.history(asked.where(is_unclear).select("_old_text", nowhere), ())
+    if told is not None:
+        known = known.unionByName(told[0]).where(~F.col("_stays"))
+        anew = key_changes.contested(known, past.keys)
+        keys, counts = kept.enter_context(tuning.tallied(anew, {"contested": F.lit(True)}))
+    if not counts["contested"]:
+        return None
+    return known.join(keys, list(past.keys)), None if told is None else told[0]
+
+
+def _marked(changes: DataFrame, verdicts: DataFrame, table: str, keys: Sequence[str]) -> DataFrame:
+    """Changes of which those that swap stay, and ambiguous ones are rejected."""
+    marked = changes.join(F.broadcast(verdicts), [*keys, "_seq"], how="left")
+    is_swap, is_ambiguous = (F.col("_action") == each for each in (occupants.SWAP, occupants.AMBIGUOUS))
+    swapped = letter(table, F.col("_action"), detail=F.lit(None), seq=F.col("_seq"), at="_at.")
+    replaced = {
+        "_stays": F.coalesce(is_swap, F.lit(False)),
+        "_reject": F.coalesce("_reject", F.when(is_ambiguous, swapped)),
+    }
+    return marked.select(*[replaced.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
 
 
 def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFrame:
@@ -98,82 +140,87 @@ def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFr
 
 def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     """Without what a row of silver is, or was before: a redelivery."""
-    there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_is_at"))
+    there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_there"))
     joined = changes.join(there, list(past.keys), how="left")
-    newer = (F.col("_seq") > F.col("_is_at")) & ~position.is_copy(F.col("_seq"), F.col("_is_at"))
-    return joined.where(F.coalesce(newer, F.lit(True))).drop("_is_at")
+    newer = (F.col("_seq") > F.col("_there")) & ~position.is_copy(F.col("_seq"), F.col("_there"))
+    return joined.where(F.coalesce(newer, F.lit(True))).drop("_there")
 
 
-def _unclear(changes: DataFrame, past: Past) -> DataFrame | None:
-    """Keys of departures of which bronze has to tell more: their row in silver came earlier in what may be the same
+def _asked(changes: DataFrame, past: Past) -> DataFrame:
+    """Keys that are contested among these changes, and in other rows ``_old_text`` of departures of which bronze has to
+    tell more: one query for both.
+    """
+    contested = key_changes.contested(changes, past.keys).withColumn("_old_text", F.lit(None).cast("string"))
+    if past.stored is None:
+        return contested
+    return contested.unionByName(_unclear(changes, past.stored, past.keys), allowMissingColumns=True)
+
+
+def _unclear(changes: DataFrame, stored: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Departures of which bronze has to tell more: their row in silver came earlier in what may be the same
     transaction, or silver has none, where a condition (`where`, `apply_as_deletes`) may have taken out of the table
     what held its key at the source.
     """
-    if past.stored is None:
-        return None
-    left = changes.where("_left").select(*map(names.spark, past.keys), F.col("_seq").alias("_q"), "_old_text")
-    here = past.stored.select(*map(names.spark, past.keys), "_seq", F.col("_deleted").alias("_gone"))
+    left = changes.where("_left").select(*map(names.spark, keys), F.col("_seq").alias("_q"), "_old_text")
+    here = stored.select(*map(names.spark, keys), "_seq", F.col("_deleted").alias("_gone"))
     same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
     gone = F.coalesce("_gone", F.lit(True))
     older = F.coalesce(F.col("_seq") < F.col("_q"), F.lit(True))
     hidden = gone if PASSES in changes.columns else F.lit(False)
-    asked = left.join(here, list(past.keys), "left").where(older & (hidden | (~gone & same))).select("_old_text")
-    return asked.distinct().withColumn("_old", F.lit(None).cast(changes.schema["_old"].dataType))
+    return left.join(here, list(keys), "left").where(older & (hidden | (~gone & same))).select("_old_text").distinct()
 
 
-def _inherited(changes: DataFrame, left: DataFrame, past: Past, kept: ExitStack) -> DataFrame:
+def _inherited(changes: DataFrame, told: Told, left: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, Told]:
     """From the batch and from silver; what is still missing then from bronze. The rows that ``left`` are all of the
     batch's.
     """
-    changes, missing = _adopted(changes, left, past, past.stored, kept)
-    if not missing:
-        return changes
-    history = _whole_history(changes, past, kept)
+    truncates = past.truncated().places
+    batch, told = _adopted(Known(changes, left, truncates, past.stored), told, past.keys, kept)
+    wanted = tally.lacking(told)
+    history = _whole_history(batch.changes, wanted, past, kept) if wanted else None
     if history is None:
-        return changes
-    links = key_changes.orphans(changes, past.keys)
-    known = key_changes.followed(links, key_changes.departures(history, past.keys), None, past.keys)
-    found = key_changes.inherited(known, history, None, past.keys, past.truncated().places)
-    return key_changes.adopt(changes, found, past.keys)
+        return batch.changes, told
+    return _filled(batch.changes, history, wanted, past.keys, kept)
 
 
-def _adopted(
-    changes: DataFrame, left: DataFrame, past: Past, stored: DataFrame | None, kept: ExitStack
-) -> tuple[DataFrame, int]:
-    """Values handed on from row to row until nothing more is found; how many stay missing."""
-    missing = _missing(changes)
-    while missing:
-        links = key_changes.followed(key_changes.orphans(changes, past.keys), left, stored, past.keys)
-        good = changes.where(F.col("_reject").isNull())
-        found = key_changes.inherited(links, good, stored, past.keys, past.truncated().places)
-        filled = kept.enter_context(tuning.kept(key_changes.adopt(changes, found, past.keys)))
-        before, missing = missing, _missing(filled)
-        if missing == before:
+def _adopted(known: Known, told: Told, keys: Sequence[str], kept: ExitStack) -> tuple[Known, Told]:
+    """Values handed on from row to row until nothing more is found, and what is counted then."""
+    while wanted := tally.lacking(told):
+        filled, now = _filled(known.changes, known, wanted, keys, kept)
+        if tally.lacking(now) == wanted:
             break
-        changes = filled
-    return changes, missing
+        known, told = replace(known, changes=filled), now
+    return known, told
 
 
-def _whole_history(changes: DataFrame, past: Past, kept: ExitStack) -> DataFrame | None:
+def _filled(
+    changes: DataFrame, known: Known, wanted: Collection[str], keys: Sequence[str], kept: ExitStack
+) -> tuple[DataFrame, Told]:
+    """Changes with what is known of the wanted columns, and what is counted then."""
+    found = key_changes.inherited(changes, known, keys, wanted)
+    adopted = key_changes.adopt(changes, found, keys, wanted)
+    return kept.enter_context(tuning.tallied(adopted, tally.moved(wanted)))
+
+
+def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, kept: ExitStack) -> Known | None:
     """Every change in bronze of the keys that rows without a value came from, and of those before them."""
-    wanted = key_changes.orphans(changes, past.keys).select("_old_text", "_old").distinct()
-    history: DataFrame | None = None
-    for _ in range(_CHAIN):
-        found = past.history(wanted)
-        if found is None:
-            return None
-        history = kept.enter_context(tuning.kept(found))
-        more = key_changes.orphans(history, past.keys).select("_old_text", "_old").distinct().subtract(wanted)
+    keys = _origins(changes, past)
+    found = past.history(keys, wanted)
+    for _ in range(1, _CHAIN):
+        if found is None or not tally.lacking(found[1]):
+            break
+        more = _origins(found[0], past).subtract(keys)
         if more.isEmpty():
             break
-        wanted = wanted.union(more)
-    return (
-        None if history is None else _adopted(history, key_changes.departures(history, past.keys), past, None, kept)[0]
-    )
+        keys = keys.union(more)
+        found = past.history(keys, wanted)
+    if found is None:
+        return None
+    history, told = found
+    left = key_changes.departures(history, past.keys)
+    return _adopted(Known(history, left, past.truncated().places), told, past.keys, kept)[0]
 
 
-def _missing(changes: DataFrame) -> int:
-    """How many values of moved rows are not known."""
-    moved = changes.where(F.col("_old").isNotNull() & F.col("_reject").isNull())
-    row = moved.agg(F.sum(F.size(decode.unsent())).alias("missing")).first()
-    return 0 if row is None or row["missing"] is None else int(row["missing"])
+def _origins(changes: DataFrame, past: Past) -> DataFrame:
+    """The keys that rows without a value came from."""
+    return key_changes.orphans(changes, past.keys).select("_old_text", "_old").distinct()

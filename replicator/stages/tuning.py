@@ -25,6 +25,9 @@ of it with an executor is described again (decision 0065).
 FEW_OF_A_TOPIC = 2 << 20
 """Beyond so many bytes of each topic, on the average, records are worth compiling for (decision 0058)."""
 
+FEW_KEYS = 10_000
+"""Of so many rows that changed their key, at most, each task may have the keys, to find what a table has under them."""
+
 SOME_RECORDS = 1 << 20
 """From so many bytes of bronze on, some ten thousand records, all cores describe small work, too, by what the first
 records of each topic tell (decision 0060).

@@ -74,7 +74,9 @@ def unsent() -> Column:
     return F.coalesce("_unavailable", F.array().cast("array<string>"))
 
 
-def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs) -> DataFrame:
+def befores(
+    records: DataFrame, forms: Sequence[Form], layout: Layout, table: str, needs: Needs, *, reasons: bool = True
+) -> DataFrame:
     """Envelopes decoded as if ``before`` were what the row became: the image that a delete took away (E9). A flattened
     delete is that image itself (F3); other flattened records have none.
     """
@@ -84,7 +86,7 @@ def befores(records: DataFrame, forms: Sequence[Form], layout: Layout, table: st
     ]
     flat = [form.id for form in forms if form.is_flat]
     as_rows = records.where(~F.col("form").isin(*flat) | (F.col("op") == "d")).withColumn("op", F.lit("u"))
-    return decode(as_rows, turned, layout, table, Needs(needs.placeholder, places=needs.places))
+    return decode(as_rows, turned, layout, table, Needs(needs.placeholder, places=needs.places), reasons=reasons)
 
 
 def _decode_form(

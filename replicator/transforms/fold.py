@@ -26,7 +26,7 @@ def fold(changes: DataFrame, keys: Sequence[str], partial: bool) -> DataFrame:
 def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
     newest_first = Window.partitionBy(*map(names.spark, keys)).orderBy(F.col("_seq").desc())
     ranked = changes.withColumn("_rank", F.row_number().over(newest_first))
-    registers = [_cleared(column, keys).alias(column) for column in columns]
+    registers = [cleared(column, keys).alias(column) for column in columns]
     nothing = F.lit(None).cast("map<string,string>").alias("_column_seq")
     return ranked.where(F.col("_rank") == 1).select(*registers, "_seq", "_deleted", nothing, "_source_ts_ms")
 
@@ -34,35 +34,35 @@ def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> 
 def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
     """Each register takes the value at its greatest position."""
     registers = [column for column in columns if column not in keys]
-    place = {column: f"_at_{index}" for index, column in enumerate(registers)}
+    at = {column: f"_at_{index}" for index, column in enumerate(registers)}
     placed = changes.select(
-        *[_cleared(column, keys).alias(column) for column in columns],
+        *[cleared(column, keys).alias(column) for column in columns],
         "_seq",
         "_deleted",
         "_source_ts_ms",
-        *[_place(column).alias(place[column]) for column in registers],
+        *[place(column).alias(at[column]) for column in registers],
     )
     folded = placed.groupBy(*map(names.spark, keys)).agg(
-        *[F.max_by(names.spark(column), place[column]).alias(column) for column in registers],
-        *[F.max(place[column]).alias(place[column]) for column in registers],
+        *[F.max_by(names.spark(column), at[column]).alias(column) for column in registers],
+        *[F.max(at[column]).alias(at[column]) for column in registers],
         F.max_by("_deleted", "_seq").alias("_deleted"),
         F.max_by("_source_ts_ms", "_seq").alias("_source_ts_ms"),
         F.max("_seq").alias("_seq"),
     )
-    positions = {column: F.col(place[column]) for column in registers}
+    positions = {column: F.col(at[column]) for column in registers}
     column_seq = merge.column_positions(positions, F.col("_seq"), F.col("_deleted"))
     return folded.select(
         *map(names.spark, columns), "_seq", "_deleted", column_seq.alias("_column_seq"), "_source_ts_ms"
     )
 
 
-def _cleared(column: str, keys: Sequence[str]) -> Column:
+def cleared(column: str, keys: Sequence[str]) -> Column:
     """A deleted row keeps its key and nothing else (M1)."""
     value = F.col(names.spark(column))
     return value if column in keys else F.when(~F.col("_deleted"), value)
 
 
-def _place(column: str) -> Column:
-    """The register's position in one change: its ``_seq``, ``_seq-`` under a delete, or '' where it is not known."""
+def place(column: str) -> Column:
+    """A register's position in one change: its ``_seq``, ``_seq-`` under a delete, or '' where it is not known."""
     unknown = F.coalesce(F.array_contains("_unavailable", column), F.lit(False)) & ~F.col("_deleted")
     return F.when(unknown, F.lit("")).otherwise(merge.default_position(F.col("_seq"), F.col("_deleted")))

@@ -6,12 +6,14 @@ under the old one. A key change is rare, and nothing of this is planned for a ba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import MapType, StringType
+from pyspark.sql.types import MapType, StringType, StructType
 
 from replicator import names
 from replicator.debezium import position
@@ -38,59 +40,59 @@ def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     return changes.where("_left").select(*map(names.spark, keys), "_seq")
 
 
-def followed(links: DataFrame, left: DataFrame, stored: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-    """The links whose row is known to the end under its old key: its departure was seen, among those that ``left`` or
-    as what silver has of that key. Partitions may be read at different speeds, and what the row became in one that
-    lags behind is still to come (C3). Offsets alone order one partition only.
+def concerned(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The keys that rows which moved came from, came to and left; a key may occur again."""
+    moved = changes.where(F.col("_left") | F.col("_old").isNotNull())
+    both = moved.select(F.explode(F.array(F.struct(*map(names.spark, keys)), "_old")).alias("_key"))
+    return both.where(F.col("_key").isNotNull()).select("_key.*")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What tells what a row held under its old key: ``changes``, those of them or others that :func:`departures` has
+    ``left``, and silver (``stored``), if it is asked. ``truncates`` (``_seq``) took away what came before each.
     """
-    by_offset = position.is_by_offset(F.col("_q"))
-    gone = links.join(left, _is_old(keys, left) & position.is_copy(left["_seq"], F.col("_q"))).select("_link")
-    found = links.where(by_offset).select("_link").unionByName(gone)
-    if stored is not None:
-        is_gone = stored["_deleted"] & position.is_copy(stored["_seq"], F.col("_q"))
-        later = is_gone | (stored["_seq"] > F.col("_q"))
-        found = found.unionByName(links.join(stored, _is_old(keys, stored) & later).select("_link"))
-    return links.join(found, "_link", "left_semi")
+
+    changes: DataFrame
+    left: DataFrame
+    truncates: Sequence[str]
+    stored: DataFrame | None = None
 
 
-def inherited(
-    links: DataFrame, history: DataFrame, stored: DataFrame | None, keys: Sequence[str], truncates: Sequence[str]
-) -> DataFrame:
-    """What the rows of ``links`` held under their old keys, one row per link that is known in some column.
+def inherited(changes: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """What :func:`orphans` held under their old keys, one row for each of which some of these columns is known:
+    ``_there`` (which arrival), and ``_was STRUCT<values, known>`` of the columns and the names of those whose value is
+    known: the newest register below the arrival, but for the departure that belongs to it (M7), and above the last
+    truncate below it (T2).
 
-    ``history`` are changes, ``stored`` is silver; the links are :func:`followed` ones. Columns: ``_link``, the
-    registers, and ``_known`` with the names of those whose value is known: the newest register below the arrival, but
-    for the departure that belongs to it (M7), and above the last of the ``truncates`` (``_seq``) below it (T2).
+    Only of rows that are known to the end under their old key: their departure was seen. Partitions may be read at
+    different speeds, and what the row became in one that lags behind is still to come (C3).
     """
-    columns = registers(history, keys)
-    links = links.withColumn("_cut", truncate.last_below(F.col("_q"), truncates))
-    folded = fold.fold(_below(links, history, keys, columns), ["_link"], partial=True)
-    if stored is not None:
-        present = [column for column in columns if column in stored.columns]
-        between = (stored["_seq"] > links["_cut"]) & (stored["_seq"] < links["_q"])
-        before = links.join(stored, _is_old(keys, stored) & between)
-        before = before.withColumn("_column_seq", truncate.places_cleared(F.col("_cut")))
-        nothing = [F.lit(None).cast(history.schema[c].dataType).alias(c) for c in columns if c not in present]
-        before = before.select("_link", *map(names.spark, present), *nothing, *merge.SYSTEM_COLUMNS)
-        folded = merge.join_rows(before.select(folded.columns), folded, ["_link"])
-    known = F.array_compact(F.array(*[F.when(_is_known(column), F.lit(column)) for column in columns]))
-    return folded.select("_link", *map(names.spark, columns), known.alias("_known")).where(F.size("_known") > 0)
-
-
-def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Changes whose missing values were found enter with them, as known at the arrival's own place."""
-    columns = registers(changes, keys)
-    renamed = values.select(
-        F.col("_link").alias("_of"), F.struct(*map(names.spark, columns)).alias("_found"), F.col("_known")
+    place = [F.when(F.col("_counts"), F.col(f"_p{i}")) for i, _ in enumerate(columns)]
+    of_links = _under_old_keys(orphans(changes, keys), known, keys, columns).groupBy("_link")
+    newest = of_links.agg(
+        F.max("_seen").alias("_seen"),
+        *[F.max_by(f"_v{i}", at).alias(f"_v{i}") for i, at in enumerate(place)],
+        *[F.max(at).alias(f"_p{i}") for i, at in enumerate(place)],
     )
-    joined = changes.withColumn("_link", _link(keys)).join(renamed, F.col("_link") == F.col("_of"), how="left")
+    values = F.struct(*[F.col(f"_v{i}").alias(column) for i, column in enumerate(columns)])
+    told = [F.when(~merge.is_unknown(F.col(f"_p{i}")), F.lit(column)) for i, column in enumerate(columns)]
+    was = F.struct(values.alias("values"), F.array_compact(F.array(*told)).alias("known"))
+    found = newest.where("_seen").select(F.col("_link").alias("_there"), was.alias("_was"))
+    return found.where(F.size("_was.known") > 0)
+
+
+def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """Changes whose missing values in these columns were found enter with them, as known at the arrival's own place."""
+    joined = changes.join(values, _link(keys) == F.col("_there"), how="left")
+    known = F.col("_was.known")
 
     def value(column: str) -> Column:
-        missing = F.array_contains("_unavailable", column) & F.array_contains("_known", column)
+        missing = F.array_contains("_unavailable", column) & F.array_contains(known, column)
         own = F.col(names.spark(column))
-        return F.when(missing, F.col("_found").getField(column)).otherwise(own).alias(column)
+        return F.when(missing, F.col("_was.values").getField(column)).otherwise(own).alias(column)
 
-    left = F.when(F.col("_known").isNull(), F.col("_unavailable")).otherwise(F.array_except("_unavailable", "_known"))
+    left = F.when(known.isNull(), F.col("_unavailable")).otherwise(F.array_except(F.col("_unavailable"), known))
     filled = {column: value(column) for column in columns} | {"_unavailable": left.alias("_unavailable")}
     return joined.select(*[filled.get(column, F.col(names.spark(column))) for column in changes.columns])
 
@@ -111,14 +113,14 @@ def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 
 def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
-    """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_verdict`` (see `occupants`).
+    """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_action`` (see `occupants`).
 
     ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.befores``, ``held``
     the rows of silver that were there before.
     """
     columns = registers(images, keys)
     at = [*map(names.spark, keys), "_seq"]
-    was = images.select(*at, _image(columns).alias("_was"), _is_whole(columns).alias("_whole"))
+    was = F.struct(_image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
     kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
     image = F.when(F.size(decode.unsent()) == 0, _image(columns))
     event = F.struct(
@@ -126,10 +128,10 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
         F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
         "_tx",
         F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
-        F.when(F.col("_deleted"), F.col("_was")).otherwise(image).alias("image"),
-        F.coalesce("_whole", F.lit(False)).alias("whole"),
+        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image).alias("image"),
+        F.coalesce("_was.whole", F.lit(False)).alias("whole"),
     )
-    events = changes.join(was, [*keys, "_seq"], how="left").groupBy(*map(names.spark, keys))
+    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(*map(names.spark, keys))
     by_key = events.agg(F.collect_list(event).alias("_events"))
     rows = F.lit(None).cast("array<string>")
     if held is not None:
@@ -137,7 +139,7 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
         before = held.select(*map(names.spark, keys), F.array(whole).alias("_held"))
         by_key, rows = by_key.join(before, list(keys), how="left"), F.col("_held")
     found = F.explode(_verdicts(F.col("_events"), rows))
-    return by_key.select(*map(names.spark, keys), found.alias("_seq", "_verdict"))
+    return by_key.select(*map(names.spark, keys), found.alias("_seq", "_action"))
 
 
 def plain(changes: DataFrame) -> DataFrame:
@@ -149,27 +151,59 @@ def _link(keys: Sequence[str]) -> Column:
     return F.concat(F.to_json(F.struct(*map(names.spark, keys)), JSON), F.lit("@"), F.col("_seq"))
 
 
-def _is_old(keys: Sequence[str], rows: DataFrame) -> Column:
-    return reduce(lambda a, b: a & b, [F.col("_old").getField(key) == rows[names.spark(key)] for key in keys])
+def _under_old_keys(links: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """All that is known of the old key of each link: registers (see `_of_changes`), whether they count for it, and
+    whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only: nothing is missing.
+    """
+    left = _keyed(known.left, keys, F.lit(True).alias("_gone"), F.lit(False).alias("_is_held"))
+    rows = _of_changes(known.changes, keys, columns).unionByName(left, allowMissingColumns=True)
+    if known.stored is not None:
+        held = _of_silver(known.stored, known.changes.schema, keys, columns)
+        rows = rows.unionByName(held, allowMissingColumns=True)
+    is_old = reduce(and_, [F.col("_old").getField(key) == F.col(f"_k{i}") for i, key in enumerate(keys)])
+    is_left, was, q = F.coalesce("_left", F.lit(False)), F.col("_was"), F.col("_q")
+    by_offset, is_copy = position.is_by_offset(q), position.is_copy(was, q)
+    newest = F.max(F.when(is_left & (was < q), was)).over(Window.partitionBy("_link"))
+    own = is_left & (is_copy | (by_offset & (was == newest)))
+    seen = by_offset | (F.col("_gone") & is_copy) | (F.col("_is_held") & (was > q))
+    joined = links.withColumn("_cut", truncate.last_below(q, known.truncates)).join(rows, is_old)
+    counts = (was > F.col("_cut")) & (was < q) & ~own
+    return joined.withColumns({"_counts": counts, "_seen": seen, **_since_cut(len(columns))})
 
 
-def _below(links: DataFrame, history: DataFrame, keys: Sequence[str], columns: Sequence[str]) -> DataFrame:
-    """The changes of each link's old key below it, and above its cut, without the departure that belongs to it."""
-    past = history.where(~F.col("_stays")).drop("_old", "_old_text", "_stays", "_tx", "_inserted")
-    between = (past["_seq"] > F.col("_cut")) & (past["_seq"] < F.col("_q"))
-    below = links.select("_link", "_q", "_cut", "_old").join(past, _is_old(keys, past) & between)
-    newest = F.max(F.when(F.col("_left"), F.col("_seq"))).over(Window.partitionBy("_link"))
-    below = below.withColumn("_newest", newest)
-    nearest = position.is_by_offset(F.col("_q")) & (F.col("_seq") == F.col("_newest"))
-    own = F.col("_left") & (position.is_copy(F.col("_seq"), F.col("_q")) | nearest)
-    return below.where(~F.coalesce(own, F.lit(False))).select(
-        "_link", *map(names.spark, columns), "_seq", "_deleted", "_source_ts_ms", "_unavailable"
-    )
+def _since_cut(columns: int) -> dict[str, Column]:
+    """Places ``_p``: a row of silver may be newer than a truncate, and some of its values older."""
+
+    def since(place: Column) -> Column:
+        return F.when(F.col("_is_held"), truncate.place_cleared(place, F.col("_cut"))).otherwise(place)
+
+    return {f"_p{i}": since(F.col(f"_p{i}")) for i in range(columns)}
 
 
-def _is_known(column: str) -> Column:
-    place = F.coalesce(F.col("_column_seq")[F.lit(column)], merge.default_position(F.col("_seq"), F.col("_deleted")))
-    return ~merge.is_unknown(place)
+def _keyed(rows: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
+    """The key of each row and its ``_seq``, by names that no column has, and more."""
+    own = [F.col(names.spark(key)).alias(f"_k{i}") for i, key in enumerate(keys)]
+    return rows.select(*own, F.col("_seq").alias("_was"), *more)
+
+
+def _of_changes(changes: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """What good changes say of these columns: values ``_v`` and their places ``_p``."""
+    good = changes.where(F.col("_reject").isNull() & ~F.col("_stays"))
+    values = [fold.cleared(column, keys).alias(f"_v{i}") for i, column in enumerate(columns)]
+    places = [fold.place(column).alias(f"_p{i}") for i, column in enumerate(columns)]
+    return _keyed(good, keys, F.col("_left"), *values, *places)
+
+
+def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """The same of silver, which may not have all of them yet."""
+    default = merge.default_position(F.col("_seq"), F.col("_deleted"))
+    values = [
+        (F.col(names.spark(c)) if c in stored.columns else F.lit(None).cast(as_in[c].dataType)).alias(f"_v{i}")
+        for i, c in enumerate(columns)
+    ]
+    places = [F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(f"_p{i}") for i, c in enumerate(columns)]
+    own = F.col("_deleted").alias("_gone"), F.lit(True).alias("_is_held")
+    return _keyed(stored, keys, *own, *values, *places)
 
 
 @F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)

@@ -24,13 +24,16 @@ def survivors(changes: DataFrame, mark: str) -> DataFrame:
 
 def cleared(rows: DataFrame, mark: str) -> DataFrame:
     """Folded rows above the truncate at ``mark``: what nobody knows of them went with it (T2)."""
-    own = {"_column_seq": places_cleared(F.lit(mark)).alias("_column_seq")}
+    places = F.transform_values("_column_seq", lambda _, place: place_cleared(place, F.lit(mark)))
+    own = {"_column_seq": places.alias("_column_seq")}
     return rows.select(*[own.get(column, F.col(names.spark(column))) for column in rows.columns])
 
 
-def places_cleared(mark: Column) -> Column:
-    """``_column_seq`` of a row above the truncate at ``mark``; '' is below all."""
-    return F.transform_values("_column_seq", lambda _, place: F.greatest(place, F.concat(mark, F.lit("-"))))
+def place_cleared(place: Column, mark: Column) -> Column:
+    """Where a value stands of a row above the truncate at ``mark``, which took it along if it is older; '' is below
+    all.
+    """
+    return F.greatest(place, F.concat(mark, F.lit("-")))
 
 
 def last_below(seq: Column, marks: Sequence[str]) -> Column:

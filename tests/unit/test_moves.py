@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replicator.spec import Transform
+from replicator.spec import Column, Transform
 from tests.builders import UNSENT, Record, envelope, record
-from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row
+from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, swapped
 from tests.unit.test_silver_stage import ORDERS, silver_of
 
 pytestmark = pytest.mark.spark
@@ -133,3 +133,63 @@ def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(
         ignored += sum(each.ignored.get("key_swap", 0) for each in accounts.values())
     assert lake.rows() == {1: (2, False), 2: (2, False)}
     assert ignored == 2
+
+
+OURS = ("_known", "_link", "_of", "_verdict", "_whole", "_is_at", "_seen", "_v0")
+
+
+def test_columns_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path: Path) -> None:
+    """C5, M7, G5: no column of the source is taken for one of ours: a value that is inherited, and a swap."""
+
+    def wide(told: Record) -> Record:
+        value = json.loads(told.value or "")
+        for image in filter(None, (value["before"], value["after"])):
+            image.update(dict.fromkeys(OURS, image["b"]))
+        return replace(told, value=json.dumps(value))
+
+    every = []
+    for number, write in enumerate((moved, swapped)):
+        write(events := History(number))
+        every.append(batches([wide(each) for each in events.records], (2,)))
+    table = Table(exact, tmp_path)
+    told = table.at.source.tables[0]
+    told = replace(told, columns=(*told.columns, *(Column(name, "string") for name in OURS)))
+    table.at = replace(table.at, source=replace(table.at.source, tables=(told,)))
+    for at in range(2):
+        table.take([each for own in every for each in own[at]])
+    assert (table.live(0), table.live(1)) == ({7: (2, "large")}, {1: (20, "two"), 2: (10, "one")})
+    rows = [row for number in (0, 1) for row in table.rows(number).values() if not row["_deleted"]]
+    assert [[row[name] for name in OURS] for row in rows] == [[row["b"]] * len(OURS) for row in rows]
+
+
+def known_whole(events: History) -> None:
+    """A key change of which the new row was sent whole."""
+    events.add("c", 1, None, row(1, 1, "one"))
+    events.tx = 2
+    events.move(1, 7, (2, "two"))
+
+
+@pytest.mark.parametrize(
+    ("write", "cut", "more"),
+    [(known_whole, 1, 2), (moved, 1, 4), (moved, 2, 7), (swapped, 2, 7)],
+    ids=["whole", "from silver", "from bronze", "swap"],
+)
+def test_a_row_that_moves_takes_few_jobs(
+    exact: Any, tmp_path: Path, write: Callable[[History], None], cut: int, more: int
+) -> None:
+    """Decision 0081: what is asked of moved rows costs a few jobs more than a batch without them."""
+    scheduler = exact.sparkContext._jsc.sc().dagScheduler()
+
+    def jobs(events: History, cut: int) -> int:
+        table = Table(exact, tmp_path)
+        first, last = batches(events.records, (cut,))
+        table.take(first)
+        before = int(scheduler.numTotalJobs())
+        table.take(last)
+        return int(scheduler.numTotalJobs()) - before
+
+    plain = History()
+    for number in (1, 2):
+        plain.add("c" if number == 1 else "u", 1, None, row(1, number, "one"))
+    write(events := History())
+    assert jobs(events, cut) - jobs(plain, 1) == more
