@@ -64,13 +64,13 @@ def _named(rows: DataFrame) -> DataFrame:
 
 def _way(built: DataFrame) -> _Way:
     *nodes, naming, _ = _down(built._jdf.queryExecution().analyzed())  # noqa: SLF001
-    return _Way(tuple(nodes), tuple(_each(naming.projectList())))
+    return _Way(tuple(nodes), tuple(gateway.each(naming.projectList())))
 
 
 def _down(node: Any) -> Iterator[Any]:
     """A node and what is below it. Raises ValueError where that is not one node below the other."""
     yield node
-    below = list(_each(node.children()))
+    below = list(gateway.each(node.children()))
     if len(below) > 1:
         raise ValueError(f"{node.nodeName()} has several inputs")
     for child in below:
@@ -82,20 +82,14 @@ def _over(rows: DataFrame, way: _Way) -> DataFrame:
     jvm = gateway.of(spark)
     plan: Any = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     named = [
-        name.withNewChildren(_seq(jvm, column)) for name, column in zip(way.names, _each(plan.output()), strict=True)
+        name.withNewChildren(_seq(jvm, column))
+        for name, column in zip(way.names, gateway.each(plan.output()), strict=True)
     ]
     plan = jvm.org.apache.spark.sql.catalyst.plans.logical.Project(_seq(jvm, *named), plan)
     for node in reversed(way.nodes):
         plan = node.withNewChildren(_seq(jvm, plan))
     plan.setAnalyzed()
     return gateway.of_plan(plan, spark)
-
-
-def _each(seq: Any) -> Iterator[Any]:
-    """The members of a sequence of Scala's."""
-    found = seq.iterator()
-    while found.hasNext():
-        yield found.next()
 
 
 def _seq(jvm: Any, *members: Any) -> Any:

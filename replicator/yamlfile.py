@@ -137,10 +137,13 @@ def files(folder: Path, problems: Problems) -> list[Path]:
 def nearest(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` when some known word is close, else what there is to choose from."""
     choices = sorted(known)
-    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean {close[0]!r}?"
-    return f"; known are {', '.join(choices)}" if choices else ""
+    return meant(word, choices) or (f"; known are {', '.join(choices)}" if choices else "")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` when some known word is close."""
+    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -8,7 +8,6 @@ obeys the order of all changes (debezium.md D5, D6, Q5).
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from uuid import uuid4
 from replicator.connect.configuration import CLASSES
 from replicator.errors import ConfigError
 from replicator.names import postgres, spark
+from replicator.yamlfile import meant
 
 EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"
@@ -163,8 +163,7 @@ def left_out(table: str, config: Mapping[str, str]) -> str:
 def _refuse_uncaptured(table: str, config: Mapping[str, str]) -> None:
     key = left_out(table, config)
     if key:
-        near = difflib.get_close_matches(".".join(table.split(".")[-2:]), named(config), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = meant(".".join(table.split(".")[-2:]), named(config))
         mend = "Its file says which tables are captured; `replicator connect apply` makes it so."
         raise ConfigError(f"{table} is not captured: {key} is {config[key]}{hint}", mend=mend)
 

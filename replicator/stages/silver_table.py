@@ -210,18 +210,10 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         _mark(share, batch)
         return _settled_with(share, batch, account, 0)
     at, table = share.at, share.target(batch.layout)
-    if batch.stored is None and batch.good and share.is_begun:
-        raise ReadAnew("its first row came", where=share.table.name)
     if batch.stored is None:
-        at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not
+        _begin(share)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
-    if share.again is not None and batch.stored is None and batch.good:
-        raise TableMissing(
-            "the table was never written",
-            where=share.table.name,
-            mend="`replicator run silver` builds it from bronze, these records included.",
-        )
     _evolve(share, table, batch)
     _mark(share, batch)
     if share.declaration.has_history and batch.good + batch.truncated.count:
@@ -243,6 +235,19 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         failpoints.hit("silver.merged")
         applied = min(batch.good, max(0, result.written - removed))
     return _settled_with(share, batch, account, applied)
+
+
+def _begin(share: Share) -> None:
+    """The batch has a table's first row. Raises ReadAnew where it is not to begin with this batch, and TableMissing."""
+    if share.is_begun:
+        raise ReadAnew("its first row came", where=share.table.name)
+    share.at.reached.removed.pop(share.name, None)  # what a table before this one had done, it has not
+    if share.again is not None:
+        raise TableMissing(
+            "the table was never written",
+            where=share.table.name,
+            mend="`replicator run silver` builds it from bronze, these records included.",
+        )
 
 
 def _mark(share: Share, batch: Batch) -> None:

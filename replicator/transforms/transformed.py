@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -185,11 +187,9 @@ def _stepped(
 
 def _passing(rows: DataFrame, transform: Transform, over: Versions) -> DataFrame:
     """The rows with PASSES, where some may not be in the table."""
-    stays = ~F.col(as_deletes.ENDS) if transform.as_deletes else F.lit(True)
-    if transform.where:
-        passes = F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))
-        return versions.judged(rows, passes & stays if transform.as_deletes else passes, PASSES, over)
-    return rows.select("*", stays.alias(PASSES)) if transform.as_deletes else rows
+    passes = [F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))] if transform.where else []
+    passes += [~F.col(as_deletes.ENDS)] if transform.as_deletes else []
+    return versions.judged(rows, reduce(and_, passes), PASSES, over) if passes else rows
 
 
 def _marked(changes: DataFrame, transform: Transform, over: Versions) -> DataFrame:
