@@ -36,6 +36,8 @@ def status(
         console.print_table(_COLUMNS, [_row(standing) for standing in found])
     elif not troubles:
         console.narrate(f"There are no tables in {settings.lake.root} yet.")
+    for lacking in (each for each in found if each.unknown):
+        console.narrate(_lacks(lacking), style="yellow")
     for trouble in troubles:
         console.narrate(f"{trouble.table} cannot be read: {trouble.why}", style="red")
     if troubles:
@@ -66,3 +68,12 @@ def _row(standing: Standing) -> list[str | None]:
     cells = (standing.layer, table, standing.rows, standing.position, standing.lag_events)
     seconds = None if standing.lag_seconds is None else f"{standing.lag_seconds:.1f}"
     return [*(None if cell is None else str(cell) for cell in cells), seconds]
+
+
+def _lacks(standing: Standing) -> str:
+    rows = "1 row lacks" if standing.unknown == 1 else f"{standing.unknown} rows lack"
+    name = standing.table.partition("/")[2]
+    return (
+        f"{standing.table}: {rows} a value that no record has told (NULL, and named in _column_seq) until one does; "
+        f"`replicator rebuild {name}` looks for it in all of bronze."
+    )

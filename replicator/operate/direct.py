@@ -23,6 +23,7 @@ from replicator.operate import standing
 from replicator.operate.standing import Standing, Tally
 from replicator.protocols import Facts, Sink
 from replicator.spec import Model, Progress, SourceSpec, Table
+from replicator.transforms import registers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,8 +90,8 @@ class DirectSurvey:
         return self._newest(table, "timestamp")
 
     def rows(self, table: Table) -> Tally:
-        """By three columns."""
-        return self._tally(table, ("_deleted", "_seq", "_source_ts_ms"), _silver)
+        """By four columns."""
+        return self._tally(table, ("_deleted", "_seq", "_column_seq", "_source_ts_ms"), _silver)
 
     def intervals(self, table: Table) -> Tally:
         """By four columns."""
@@ -218,7 +219,16 @@ def _silver(_: DataFile, rows: pa.Table) -> Tally:
 
     hidden = pc.sum(rows["_deleted"]).as_py() or 0
     shown = rows.num_rows - hidden - rows["_deleted"].null_count
-    return Tally(shown, hidden, pc.max(rows["_seq"]).as_py() or "", pc.max(rows["_source_ts_ms"]).as_py())
+    newest = pc.max(rows["_source_ts_ms"]).as_py()
+    return Tally(shown, hidden, pc.max(rows["_seq"]).as_py() or "", newest, _unknown(rows))
+
+
+def _unknown(rows: pa.Table) -> int:
+    """Of rows that are not deleted, which have no positions of columns (M3), those that lack a value. Nearly all have
+    none: the others are looked at one by one.
+    """
+    every = (dict(entries).values() for entries in rows["_column_seq"].drop_null().to_pylist())
+    return sum(any(registers.is_unknown(place) for place in places) for places in every)
 
 
 def _history(_: DataFile, rows: pa.Table) -> Tally:

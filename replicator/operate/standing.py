@@ -32,10 +32,11 @@ class Standing:
 
     ``lag_events`` counts records that are in the layer before and not here, for gold and publish its commits (None:
     not known); ``lag_seconds`` is the age of the newest change that is here while there are such records, else 0.
-    ``deleted`` counts rows of silver that the source deleted. ``newest_ms`` is the time of the newest change that is
-    here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in gold by the column
-    ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects, ``lag_events`` counts
-    these: nobody knows their lines. ``paused``: silver leaves the table as it is.
+    ``deleted`` counts rows of silver that the source deleted, ``unknown`` those of its others that lack a value which
+    no record has told: it is NULL, and named in ``_column_seq`` (debezium.md M4). ``newest_ms`` is the time of the
+    newest change that is here, epoch milliseconds UTC: by Kafka's clock in bronze, by the source's in silver, and in
+    gold by the column ``updated_at`` where a model has one. Before bronze, of a source whose records lie in objects,
+    ``lag_events`` counts these: nobody knows their lines. ``paused``: silver leaves the table as it is.
 
     In the layer ``waiting`` a source is told of which records wait until transactions are whole: how many (``rows``),
     what for (``position``), their transactions (``lag_events``) and how long the oldest does. They are in the
@@ -55,6 +56,7 @@ class Standing:
     deleted: int | None = None
     newest_ms: int | None = None
     paused: bool = False
+    unknown: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,18 +73,21 @@ class Look:
 @dataclass(frozen=True)
 class Tally:
     """What the rows of a table come to: how many users see and how many they do not, the greatest ``_seq`` (''
-    where there is none), and the time of the newest change, epoch milliseconds UTC.
+    where there is none), the time of the newest change, epoch milliseconds UTC, and how many of those that users see
+    lack a value which nobody knows.
     """
 
     rows: int
     hidden: int = 0
     seq: str = ""
     newest_ms: int | None = None
+    unknown: int = 0
 
     def with_(self, other: Tally) -> Tally:
         """Of these rows and others."""
         newest = max((ms for ms in (self.newest_ms, other.newest_ms) if ms is not None), default=None)
-        return Tally(self.rows + other.rows, self.hidden + other.hidden, max(self.seq, other.seq), newest)
+        rows, hidden, unknown = self.rows + other.rows, self.hidden + other.hidden, self.unknown + other.unknown
+        return Tally(rows, hidden, max(self.seq, other.seq), newest, unknown)
 
 
 class Survey(Protocol):
@@ -228,8 +233,8 @@ def _standing(layer: str, table: Table, tally: Tally, behind: int | None) -> Sta
     """One table of silver, or a history: its rows that users see, and how far it is behind bronze."""
     late = 0.0 if tally.newest_ms is None else _age(tally.newest_ms)
     seconds = None if behind is None else late if behind else 0.0
-    deleted = tally.hidden if layer == "silver" else None
-    return Standing(layer, table.name, tally.rows, tally.seq, behind, seconds, deleted, tally.newest_ms)
+    found = Standing(layer, table.name, tally.rows, tally.seq, behind, seconds, newest_ms=tally.newest_ms)
+    return replace(found, deleted=tally.hidden, unknown=tally.unknown) if layer == "silver" else found
 
 
 def _behind(of: Survey, at: _Source, name: str, table: Table) -> int | None:

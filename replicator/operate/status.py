@@ -20,7 +20,7 @@ from replicator.spec import Model, Progress, Table
 from replicator.stages import cut, landing
 from replicator.stages.landing import Intake
 from replicator.stages.refinement import Refinement
-from replicator.transforms import history
+from replicator.transforms import history, merge
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class SparkSurvey:
 
     def rows(self, table: Table) -> Tally:
         """By one job."""
-        return self._tally(table, ~F.col("_deleted"), F.max("_seq"), F.max("_source_ts_ms"))
+        lacks = F.exists(F.map_values("_column_seq"), merge.is_unknown)
+        return self._tally(table, ~F.col("_deleted"), F.max("_seq"), F.max("_source_ts_ms"), lacks)
 
     def intervals(self, table: Table) -> Tally:
         """By one job."""
@@ -132,7 +133,12 @@ class SparkSurvey:
         return (found if waits is None else cut.before(found, waits.cut)).count()
 
     def _tally(
-        self, table: Table, is_shown: Column | None = None, seq: Column | None = None, newest: Column | None = None
+        self,
+        table: Table,
+        is_shown: Column | None = None,
+        seq: Column | None = None,
+        newest: Column | None = None,
+        lacks: Column | None = None,
     ) -> Tally:
         shown = F.lit(True) if is_shown is None else is_shown
         nothing = F.lit(None)
@@ -143,10 +149,11 @@ class SparkSurvey:
                 F.coalesce(F.sum((~shown).cast("int")), F.lit(0)).alias("hidden"),
                 (nothing if seq is None else seq).alias("seq"),
                 (nothing if newest is None else newest).alias("newest"),
+                F.count(F.when(shown & (F.lit(False) if lacks is None else lacks), 1)).alias("unknown"),
             )
             .collect()
         )
-        return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"])
+        return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"], row["unknown"])
 
     def _unlanded(self, intake: Intake) -> int | None:
         """Objects that bronze lacks; None when nobody can say."""

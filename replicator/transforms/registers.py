@@ -29,3 +29,8 @@ def join(one: State, other: State) -> State:
     newer = max(one, other, key=lambda each: each.seq)
     places = {column: max(place, other.places[column]) for column, place in one.places.items()}
     return State(newer.seq, newer.deleted, places)
+
+
+def is_unknown(place: str) -> bool:
+    """Whether the value at a position is not known: it was never seen, or went with a deleted row."""
+    return not place or place.endswith("-")

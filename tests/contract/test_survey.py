@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+UNSENT = "__debezium_unavailable_value"
 ORDERS, PARTS = "s.shop.orders", "s.shop.parts ö"
 DECLARED = (
     Declaration("shop.orders", (Column("id", "int"), Column("v", "int")), stored_as_scd_type=2),
@@ -115,6 +116,45 @@ def test_a_lake_is_told_of_in_the_same_words_without_spark(at: Refinement, exact
     root = f"s3a://{BUCKET}/lake"
     store = Store(root, s3.endpoint, access, secret, s3.keys.region, path_style=True)
     assert same(standings(direct(root, store)), by_spark)
+
+
+def test_rows_that_lack_a_value_are_told_until_a_record_has_it(exact: SparkSession, tmp_path: Path) -> None:
+    """A large value that was not sent, and one that went with a row that came back, are not known; a known NULL is, and
+    so is a value that is older than its row (debezium.md M4 examples 1, 3 and 6).
+    """
+    delta, declared = DeltaFormat(), Declaration("shop.orders", (Column("id", "int"), Column("v", "string")))
+    made = Refinement(
+        SourceSpec("s", ".*", tables=(declared,)), delta, delta, JsonControl(exact), Lake(str(tmp_path)), 1.0
+    )
+
+    def take(*rows: tuple[int, str, int, str | None]) -> list[int | None]:
+        """What both looks tell behind these changes: offset, operation, key and value of each."""
+        images = [
+            {"before": {"id": key, "v": None}} if op == "d" else {"after": {"id": key, "v": v}}
+            for _, op, key, v in rows
+        ]
+        made.bronze.append(
+            bronze(
+                exact,
+                [
+                    record(ORDERS, offset, {"id": key}, envelope(op, pos=10 * offset + 4, table="shop.orders", **image))
+                    for (offset, op, key, _), image in zip(rows, images, strict=True)
+                ],
+            ),
+            made.lake.bronze("s"),
+            None,
+        )
+        silver.refine(exact, made)
+        by_spark = status.standings(
+            exact, Surroundings(made.lake, made.silver, made.control, {}, {}, (), {}, {"s": made})
+        )
+        assert same(standings(replace(direct(made.lake.root, Store(made.lake.root)), models=())), by_spark)
+        return [each.unknown for each in by_spark]
+
+    known = [(1, "c", 1, "a"), (2, "u", 1, UNSENT), (3, "c", 2, None)]
+    lacking = [(4, "u", 3, UNSENT), (5, "c", 4, "b"), (6, "d", 4, None), (7, "u", 4, UNSENT)]
+    assert take(*known, *lacking) == [None, 2]
+    assert take((8, "u", 3, "c")) == [None, 1]
 
 
 def test_bronze_ends_where_spark_says(at: Refinement, exact: SparkSession) -> None:

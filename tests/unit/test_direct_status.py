@@ -39,6 +39,7 @@ SILVER = pa.table(
         "id": [1, 2, 3],
         "_seq": ["10", "12", "11"],
         "_deleted": [False, False, True],
+        "_column_seq": pa.array([[("v", ""), ("w", "09")], [("v", "05")], None], pa.map_(pa.string(), pa.string())),
         "_source_ts_ms": pa.array([5, 6, 7], pa.int64()),
     }
 )
@@ -63,11 +64,13 @@ def put(path: str, value: Any) -> None:
 
 
 def test_rows_positions_and_lags_are_told(tmp_path: Path) -> None:
-    """Records of other topics are not what a table lacks, and a file of several partitions is looked into."""
+    """Records of other topics are not what a table lacks, and a file of several partitions is looked into. A value that
+    is older than its row is known, one without a position is not.
+    """
     at = written(tmp_path)
     milliseconds = int(AT.timestamp() * 1000)
     bronze = Standing("bronze", "s", 3, "version 0", newest_ms=milliseconds)
-    silver = Standing("silver", "s/d.t", 2, "12", 0, 0.0, 1, 7)
+    silver = Standing("silver", "s/d.t", 2, "12", 0, 0.0, 1, 7, unknown=1)
     assert standings(at) == [bronze, silver]
     assert at.reached(at.lake.bronze("s")) == {("s.d.t", 0): 5, ("s.d.t", 1): 10, ("s.d.u", 0): 8}
     for _ in range(2):
@@ -144,7 +147,9 @@ def test_control_rows_are_read_as_their_writer_left_them(tmp_path: Path) -> None
 
 
 def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
-    """Neither pyspark nor what else takes its time to load is there when it is over."""
+    """Neither pyspark nor what else takes its time to load is there when it is over. Rows that lack a value are told of
+    beside the data, with what may find it.
+    """
     written(tmp_path)
     code = (
         f"import sys\nsys.argv = ['replicator', 'status', '--lake', {str(tmp_path)!r}, '--json']\n"
@@ -154,4 +159,7 @@ def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert [each["rows"] for each in json.loads(done.stdout)] == [3, 2]
-    assert done.stderr == "[]\n"
+    told, slow = done.stderr.splitlines()
+    assert told.startswith("s/d.t: 1 row lacks a value that no record has told")
+    assert told.endswith("`replicator rebuild d.t` looks for it in all of bronze.")
+    assert slow == "[]"

@@ -66,7 +66,7 @@ STAR = Star(
 HEALTH = Health(
     (
         Standing("bronze", "shop", 5, "version 1", 7, 31.0, newest_ms=1_700_000_000_000),
-        Standing("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000),
+        Standing("silver", "shop/sales.orders", 4, "0", None, None, 1, 1_700_000_000_000, unknown=2),
         Standing("silver", HOSTILE, 3, "0", 2, 60.0, 0, 1_700_000_061_000),
         Standing("publish", "star.orders", None, "out of reach"),
     ),

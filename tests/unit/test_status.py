@@ -45,7 +45,15 @@ def test_gold_is_behind_by_the_commits_of_its_inputs_that_it_has_not_read(spark)
     assert [(each.table, each.rows, each.lag_events) for each in standings(spark, unknown)] == [("m", 1, None)]
 
 
-SILVER = pa.table({"id": [1], "_seq": ["10"], "_deleted": [False], "_source_ts_ms": pa.array([5], pa.int64())})
+SILVER = pa.table(
+    {
+        "id": [1],
+        "_seq": ["10"],
+        "_deleted": [False],
+        "_column_seq": pa.array([None], pa.map_(pa.string(), pa.string())),
+        "_source_ts_ms": pa.array([5], pa.int64()),
+    }
+)
 
 
 def written(lake: Lake, *tables: str) -> dict[str, Path]:
