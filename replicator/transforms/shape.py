@@ -56,7 +56,9 @@ class Probe:
         self._inputs = {name: _never_null(rows) for name, rows in views.items()}
         self._plan = _plan(query(self._inputs))
         self._common = _common(self._plan)
-        self._origins = dict(_origins(self._plan, self._common))
+        self._origins: dict[int, list[Any]] = {}
+        for number, expression in _origins(self._plan, self._common):
+            self._origins.setdefault(number, []).append(expression)
         self._top = _top(self._plan)
         listed = () if self._top is None else gateway.each(self._top.projectList())
         self._selected = {str(each.name()): each for each in listed}
@@ -116,7 +118,7 @@ class Probe:
         return _kind(expression) in _STRICT and all(map(self._is_null_with_its_parts, parts))
 
     def _made_of(self, attributes: Iterable[Any]) -> list[Any]:
-        return [self._origins[number] for number in map(_number, attributes) if number in self._origins]
+        return [made for number in map(_number, attributes) for made in self._origins.get(number, ())]
 
 
 def _never_null(rows: DataFrame) -> DataFrame:
@@ -126,7 +128,9 @@ def _never_null(rows: DataFrame) -> DataFrame:
 
 
 def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
-    """The expression that each column is made of which an operator makes, by the number of its attribute."""
+    """The expressions that each column is made of which an operator makes, by the number of its attribute: one, or
+    several where columns become rows.
+    """
     for node in _nodes(plan):
         name = str(node.nodeName())
         if name == "Project":
@@ -135,10 +139,19 @@ def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
             )
         elif name == "Generate":
             yield from ((_number(each), node.generator()) for each in gateway.each(node.generatorOutput()))
+        elif name == "Expand":
+            made = [_number(each) for each in gateway.each(node.output())]
+            for projection in gateway.each(node.projections()):
+                pairs = zip(made, gateway.each(projection), strict=True)
+                yield from ((own, each) for own, each in pairs if not _is_attribute(each, own))
         elif name == "CTERelationRef":
             pairs = zip(gateway.each(node.output()), gateway.each(common[int(node.cteId())].output()), strict=True)
             # a reference may have the very columns of what it refers to
             yield from ((_number(own), other) for own, other in pairs if _number(own) != _number(other))
+
+
+def _is_attribute(expression: Any, number: int) -> bool:
+    return _kind(expression) == "AttributeReference" and _number(expression) == number
 
 
 def _number(attribute: Any) -> int:

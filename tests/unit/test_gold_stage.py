@@ -36,12 +36,14 @@ SQL = """
 SELECT d.id, d.product AS product, p.name, d.pieces FROM {lines} d LEFT JOIN {products} p ON p.code = d.product
 """
 LOST, LEFT = "SELECT d.id, p.code AS product", "FROM {lines} d LEFT JOIN {products} p ON p.code = d.product"
+TURNED = "UNPIVOT INCLUDE NULLS (n FOR x IN (a))"
 LOSSES = (
     f"SELECT id, product FROM (SELECT d.id, coalesce(p.code, -1) AS product, p.gone {LEFT}) WHERE gone IS NULL",
     f"WITH x AS ({LOST}, if(p.gone, NULL, 1) AS shown {LEFT}) SELECT id, product FROM x WHERE shown = 1",
     f"{LOST} {LEFT} WHERE CASE WHEN p.gone THEN NULL ELSE 1 END IS NOT NULL",
     f"SELECT x.id, product FROM ({LOST}, if(p.gone, NULL, 3) AS n {LEFT}) x JOIN (SELECT 3 AS m) q ON q.m = x.n",
     f"SELECT p.code AS id, p.code AS product {LEFT}",
+    f"SELECT id, product FROM ({LOST}, if(p.gone, NULL, 1) AS a {LEFT}) {TURNED} WHERE n = 1",
 )
 """A left join finds nothing any more, and a row comes in, leads elsewhere or has no key."""
 
@@ -256,6 +258,17 @@ def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> 
     monkeypatch.setattr(Probe, "loses_track", lambda *_: False)
     assert shop.why(wrong)[0] == "incremental"
     assert len(shop.rows(wrong)) == 1
+
+
+def test_columns_that_become_rows_keep_what_they_are_made_of(shop) -> None:
+    """A value of UNPIVOT is NULL as its column is: what a left join takes away by it comes in as it would anew."""
+    shop.take("products", (10, "ten", True))
+    turned = replace(FACT, sql=LOSSES[-1])
+    shop.refresh(turned)
+    assert [row[0] for row in shop.rows(turned)] == [3]
+    shop.take("products", (10,))
+    shop.refresh(turned)
+    assert [row[0] for row in shop.rows(turned)] == [1, 2, 3]
 
 
 MULTIPLE = replace(
