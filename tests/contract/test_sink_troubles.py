@@ -187,6 +187,31 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     assert western.rows(other) == [(1, "Zoë")]
 
 
+def test_words_about_a_table_that_a_database_cannot_write_are_said(
+    spark, postgres: Served, admin: Served, western: Served
+) -> None:
+    """A description, or a name, with a character that the server's encoding lacks stops its model by name, and no
+    other; what the encoding has is written.
+    """
+    _alone(admin, f"GRANT TEMPORARY ON DATABASE {western.connection.database} TO {western.connection.user}")
+    good = model(western.schema, "plain", {"größe": "integer"}, key=("größe",), description="Größe: außen")
+    bad = model(western.schema, "dashed", {"id": "integer"}, description="a table — of somebody")
+    named = model(western.schema, "named", {"id": "integer", "名": "integer"})
+    batch = [
+        difference(spark, good, [(1, "upsert")], "`größe` INT, _op STRING", 1, complete=True),
+        difference(spark, bad, [(1, "upsert")], "id INT, _op STRING", 1, complete=True),
+        difference(spark, named, [(1, 2, "upsert")], "id INT, `名` INT, _op STRING", 1, complete=True),
+    ]
+    with pytest.raises(TargetRefused, match="22P05") as caught:
+        western.sink.publish(batch)
+    assert set(caught.value.refused) == {"dashed", "named"}
+    assert caught.value.applied == {"plain": Applied(1, 0, 0, 1)}
+    assert western.rows(good) == [(1,)]
+    assert western.run(sql.SQL("SELECT obj_description('{}.plain'::regclass)").format(sql.SQL(western.schema))) == [
+        ("Größe: außen",)
+    ]
+
+
 def test_a_target_that_comes_back_is_published_to(spark, postgres: Served, caplog) -> None:
     """Down at first, then there: the same call ends well (F-P1)."""
     of = customers(postgres.schema)

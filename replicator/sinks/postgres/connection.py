@@ -123,6 +123,7 @@ class PostgresConnection:
             "user": self.user,
             "password": self.password or None,
             "sslmode": self.sslmode,
+            "client_encoding": "UTF8",
             "options": " ".join([_SESSION, *(f"-c {name}={value}" for name, value in limits.items())]),
         }
         try:
