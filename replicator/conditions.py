@@ -1,5 +1,5 @@
-"""What can be told of a table's SQL before Spark has read it (``apply_as_deletes``; ``where`` and ``derive`` of a
-``transform``), by the words in it. Spark finds the rest.
+"""What can be told of SQL over a table's rows before Spark has read it (``apply_as_deletes``; ``where`` and ``derive``
+of a ``transform``; ``where`` and ``select`` of a feed), by the words in it. Spark finds the rest.
 """
 
 from __future__ import annotations

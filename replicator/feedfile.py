@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from replicator import kafka_options
+from replicator import conditions, kafka_options
 from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import Strict, Text, check
 from replicator.tablekeys import single_names
@@ -58,6 +58,15 @@ class FeedKeys(Strict):
         single_names(list(self.select), "select")
         if self.every_change and "/" not in self.table:
             raise ValueError("every_change is of a source's table: a model has no records")
+        return self
+
+    @model_validator(mode="after")
+    def _each_alone(self) -> FeedKeys:
+        asked = {f"select of {name!r}": sql for name, sql in self.select.items()}
+        if self.where is not None:
+            asked["where"] = self.where
+        for what, sql in asked.items():
+            conditions.refuse_across(what, sql)
         return self
 
 
