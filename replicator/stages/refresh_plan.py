@@ -167,7 +167,9 @@ def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Wo
     parents = model_parents.parents(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
     rows = partial(rows_of, spark, model)
     made = Work(spark, rows, views, stored, control, known.number, rekeyed, parents, known.size)
-    refresh_reasons.refuse_other_types(model, views, made.whole())
+    misfit = refresh_reasons.of_lineage(model, views, made.whole())
+    if misfit is not None:
+        refresh_reasons.refuse_new_lineage(model, known.last, control, misfit)
     return made
 
 

@@ -4,7 +4,7 @@ sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,6 +115,9 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     yield from _of_inputs(found)
     if dict(found.whole.dtypes) != dict(found.stored.dtypes):
         yield Reason("columns changed", "its columns changed")
+    misfit = of_lineage(model, found.views, found.whole)
+    if misfit is not None:
+        yield misfit
     reason = of_sql(model, found.whole, found.probe)
     if reason is not None:
         yield reason
@@ -132,24 +135,34 @@ def _of_inputs(found: Found) -> Iterator[Reason]:
             yield Reason("no key", f"{each.given} has no key")
 
 
-def refuse_other_types(model: Model, views: Mapping[str, View], whole: DataFrame) -> None:
-    """Raise ConfigError for a lineage that cannot hold any key of its input: of each key column the same type, or a
-    wider one. Of a model that is always computed in full nobody asks it.
+def of_lineage(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
+    """Why the lineage cannot hold any key of its inputs: of each key column it takes the same type, or a wider one;
+    None where it can. Of a model that is always computed in full nobody asks it.
     """
-    if model.refresh == FULL:
-        return
+    lineage = model.lineage if model.refresh != FULL else {}
     given = dict(whole.dtypes)
-    for name, columns in model.lineage.items():
+    for name, columns in lineage.items():
         view = views[name]
-        kinds = dict(view.rows.select(*map(names.spark, view.keys)).dtypes)
-        if kinds and len(columns) != len(kinds):
-            raise _no_lineage(model, name, f"the key is {', '.join(kinds)}: one column each")
-        for column, (key, kind) in zip(columns, kinds.items(), strict=False):
-            wide = widen(given[column], kind)
-            if wide is None or normal(wide) != normal(given[column]):
-                raise _no_lineage(model, name, f"{column} is {given[column]}, and {key} is {kind}")
+        why = _misfit(given, columns, dict(view.rows.select(*map(names.spark, view.keys)).dtypes))
+        if why:
+            return Reason("lineage types", f"the lineage of {name} does not hold its key: {why}")
+    return None
 
 
-def _no_lineage(model: Model, name: str, why: str) -> ConfigError:
-    mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."
-    return ConfigError(f"the lineage of {name} does not hold its key: {why}", where=model.name, mend=mend)
+def _misfit(given: Mapping[str, str], columns: Sequence[str], key: Mapping[str, str]) -> str:
+    if key and len(columns) != len(key):
+        return f"the key is {', '.join(key)}: one column each"
+    for column, (name, kind) in zip(columns, key.items(), strict=False):
+        wide = widen(given[column], kind)
+        if wide is None or normal(wide) != normal(given[column]):
+            return f"{column} is {given[column]}, and {name} is {kind}"
+    return ""
+
+
+def refuse_new_lineage(model: Model, last: Mapping[str, Any] | None, control: Mapping[str, Any], why: Reason) -> None:
+    """Raise ConfigError where the model says a lineage, or gives its columns, otherwise than in its last refresh. One
+    that held until its inputs changed is computed in full: nobody has made a mistake.
+    """
+    if last is None or any(last.get(part) != control[part] for part in ("sql", "lineage")):
+        mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."
+        raise ConfigError(why.sentence, where=model.name, mend=mend)

@@ -8,7 +8,7 @@ import pytest
 
 from replicator.errors import ConfigError
 from replicator.rules import Check, Expression
-from replicator.spec import FULL, INCREMENTAL, Model, ModelColumn
+from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn
 from replicator.stages import tuning
 from tests.unit.test_gold_stage import FACT, Shop
 
@@ -85,6 +85,25 @@ def test_a_lineage_of_another_type_does_not_stop_a_model_that_is_computed_in_ful
     of = replace(FACT, lineage={"lines": ("id",), "products": ("name",)})
     assert [type(each.error) for each in shop.refresh(of)] == [ConfigError]
     assert [each.error for each in shop.refresh(replace(of, refresh=FULL))] == [None]
+
+
+def test_a_key_that_outgrows_a_lineage_has_its_model_computed_in_full(shop: Shop) -> None:
+    """The source altered one table and not, or not yet, the other; the model is as it was and needs no mending. A
+    lineage that is new is refused: it never held.
+    """
+    wider = {"code": "bigint", "name": "string", "gone": "boolean"}
+    shop.refresh()
+    table = shop.at.lake.silver("s", "db.products", ("code",))
+    shop.at.silver.evolve(shop.spark, table, Evolution(widened=(("code", "bigint"),)))
+    shop.take("products", (10, "TEN", False), columns=wider)
+    assert shop.why()[:2] == ("full", "the columns of s/db.products changed")
+    shop.take("products", (20, "TWENTY", False), columns=wider)
+    told = "the lineage of products does not hold its key: product is int, and code is bigint"
+    assert shop.why()[:2] == ("full", told)
+    assert [row[2] for row in shop.rows()] == ["TEN", "TEN", "TWENTY"]
+    [built] = shop.refresh(replace(FACT, sql=f"{FACT.sql} WHERE d.id > 0"))
+    assert isinstance(built.error, ConfigError)
+    assert told in str(built.error)
 
 
 def test_what_spark_cannot_parse_is_said_with_its_place(shop: Shop) -> None:
