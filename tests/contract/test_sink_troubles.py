@@ -18,7 +18,18 @@ from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.sinks.postgres import Backoff, PostgresSink
 from replicator.spec import Applied
 from tests.contract.commit_proxy import CommitProxy
-from tests.contract.serving import CUSTOMERS, QUICK, Served, ann, customers, difference, execute, model
+from tests.contract.serving import (
+    CUSTOMERS,
+    ORDERS,
+    QUICK,
+    Served,
+    ann,
+    customers,
+    difference,
+    execute,
+    model,
+    orders,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.stack]
 
@@ -251,6 +262,43 @@ def test_values_that_change_places_meet_a_unique_column(spark, postgres: Served,
         assert caplog.text.count("target_constraints model=dim_customers checked_row_by_row=only_one") == 1
     names = ["Bob", "Ann"] if deferrable else ["Ann", "Bob"]
     assert [row[1] for row in postgres.rows(of)] == names
+
+
+@pytest.mark.parametrize("kind", ["", "DEFERRABLE"])
+@pytest.mark.parametrize("is_written", [False, True], ids=["of another table", "of a table in the batch"])
+def test_a_row_that_others_refer_to_stops_its_model_and_no_other(
+    spark, postgres: Served, kind: str, is_written: bool
+) -> None:
+    """Whose table refers to it, and when that is checked, makes no difference: what has nothing to do with it is
+    published.
+    """
+    of, fact, other = (
+        customers(postgres.schema),
+        orders(postgres.schema),
+        model(postgres.schema, "other", {"id": "int"}),
+    )
+    numbers = "id INT, _op STRING"
+    postgres.sink.publish(
+        [
+            difference(spark, of, [ann()], CUSTOMERS, 1, complete=True),
+            difference(spark, fact, [(7, 1, "upsert")], ORDERS, 1, complete=True),
+            difference(spark, other, [(1, "upsert")], numbers, 1, complete=True),
+        ]
+    )
+    table = fact.name if is_written else "visits"
+    execute(postgres, "CREATE TABLE $.visits (customer integer); INSERT INTO $.visits VALUES (1)")
+    execute(postgres, f"ALTER TABLE $.{table} ADD FOREIGN KEY (customer) REFERENCES $.dim_customers {kind}")
+    batch = [
+        difference(spark, of, [ann(op="delete")], CUSTOMERS, 2),
+        difference(spark, other, [(2, "upsert")], numbers, 2),
+    ]
+    if is_written:
+        batch.append(difference(spark, fact, [(8, None, "upsert")], ORDERS, 2))
+    with pytest.raises(TargetRefused, match=f"23503 - constraint {table}_customer_fkey") as caught:
+        postgres.sink.publish(batch)
+    assert set(caught.value.refused) == ({of.name, fact.name} if is_written else {of.name})
+    assert caught.value.applied == {"other": Applied(1, 0, 0, 2)}
+    assert len(postgres.rows(of)) == 1
 
 
 def test_two_runs_at_once_publish_each_batch_once(spark, postgres: Served) -> None:

@@ -13,7 +13,7 @@ from replicator import failpoints
 from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import ddl, evolve, ledger, rights, wakeful
+from replicator.sinks.postgres import blame, ddl, evolve, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.retry import Backoff, translated, verdict
 from replicator.sinks.refusals import Refusals
@@ -239,11 +239,12 @@ class PostgresSink:
         """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
         ledger.
         """
-        by_table = {ddl.target_of(each.difference.model).table: each.model for each in written}
         try:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         except psycopg2.Error as error:
-            with self._translated(by_table.get(error.diag.table_name or "", "the batch")):
+            targets = {each.model: ddl.target_of(each.difference.model) for each in written}
+            places: dict[blame.Place, str] = {(to.schema, to.table): name for name, to in targets.items()}
+            with self._translated(blame.model(cursor, error.diag, places) or "the batch"):
                 raise
         for each in written:
             target = ddl.target_of(each.difference.model)
