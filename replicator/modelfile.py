@@ -42,8 +42,15 @@ _POSTGRES_TYPES = frozenset(
     }
 )  # fmt: skip
 _POSTGRES_TYPE = re.compile(
-    r"([a-z]+[248]?(?: [a-z]+)*)(?: ?\(\d+(?:, ?\d+)?\))?((?<=\)) with(?:out)? time zone)?(?:\[\])?"
+    r"([a-z]+[248]?(?: [a-z]+)*)(?: ?\((\d+(?:, ?\d+)?)\))?((?<=\)) with(?:out)? time zone)?(?:\[\])?"
 )
+_LENGTH, _DIGITS, _OF_A_SECOND = ((1, 10_485_760),), ((1, 1000), (0, 1000)), ((0, 6),)
+_NUMBERS = {
+    **dict.fromkeys(("varchar", "character varying", "char", "character"), _LENGTH),
+    **dict.fromkeys(("numeric", "decimal"), _DIGITS),
+    **dict.fromkeys(("time", "timetz", "timestamp", "timestamptz"), _OF_A_SECOND),
+}
+"""The numbers that may stand in a type's brackets: the least and the greatest of each. Others take none."""
 _POSTGRES_NAME_BYTES = 63
 _SPARKS_OWN = ("self", "sqlQuery", "args")
 """What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
@@ -51,9 +58,16 @@ _SPARKS_OWN = ("self", "sqlQuery", "args")
 
 def _postgres_type(text: str) -> str:
     match = _POSTGRES_TYPE.fullmatch(text)
-    if match is None or match.group(1) + (match.group(2) or "") not in _POSTGRES_TYPES:
+    if match is None or match.group(1) + (match.group(3) or "") not in _POSTGRES_TYPES:
         word = re.split(r"[(\[]", text, maxsplit=1)[0]
         raise ValueError(f"{text!r} is no Postgres type that is known here{nearest(word, _POSTGRES_TYPES)}")
+    word = match.group(1).partition(" with")[0]
+    given, bounds = [int(each) for each in (match.group(2) or "").split(",") if each], _NUMBERS.get(word, ())
+    if len(given) > len(bounds):
+        raise ValueError(f"{text!r} is no Postgres type: {word} takes {len(bounds) or 'no'} number in brackets")
+    for number, (least, most) in zip(given, bounds, strict=False):
+        if not least <= number <= most:
+            raise ValueError(f"{text!r} is no Postgres type: {number} is not between {least} and {most:,}")
     return text
 
 

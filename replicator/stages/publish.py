@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import ReplicatorError, StaleWriter, TableMissing, TargetRefused
+from replicator.errors import ConfigError, ReplicatorError, StaleWriter, TableMissing, TargetRefused
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table, waiting
@@ -88,7 +88,7 @@ def _found(
 ) -> _Pending | ReplicatorError | None:
     try:
         return _pending(spark, model, place, sink, kept)
-    except (TableMissing, StaleWriter, TargetRefused) as error:
+    except (ConfigError, TableMissing, StaleWriter, TargetRefused) as error:
         return error
     except engine.FAILURES as error:
         return engine.failure(error, model.name)

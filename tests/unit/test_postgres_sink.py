@@ -181,7 +181,12 @@ def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
     assert all(str(parse_type(kind)).endswith(ending) for kind in kinds)
 
 
-@pytest.mark.parametrize("kind", ["timestamp with time", "time zone", "integer with time zone", "int16", "varchar()"])
+@pytest.mark.parametrize(
+    "kind",
+    ["timestamp with time", "time zone", "integer with time zone", "int16", "varchar()", "int(11)", "text(5)",
+     "varchar(10,2)", "boolean(1)[]", "varchar(0)", "char(0)", "timestamp(9)", "time(7) with time zone",
+     "numeric(1001)"],
+)  # fmt: skip
 def test_a_type_that_postgres_lacks_is_refused_before_anything_runs(kind: str) -> None:
     """By ``validate``, and not by the first publication."""
     with pytest.raises(ValueError, match="no Postgres type"):

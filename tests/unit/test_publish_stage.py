@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replicator.errors import StaleWriter, TableMissing, TableStopped, TargetRefused, Unreachable
+from replicator.errors import ConfigError, StaleWriter, TableMissing, TableStopped, TargetRefused, Unreachable
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
@@ -158,6 +158,23 @@ def test_rows_travel_in_as_many_tasks_as_the_drivers_memory_wants(
     """By their count, and where they are wide by their bytes; a few rows stay in one."""
     rows = world.spark.range(10).coalesce(1)
     assert _parted(rows, count, size).rdd.getNumPartitions() == tasks
+
+
+def test_a_model_that_no_target_can_have_stops_alone(world: World) -> None:
+    """Its names and types are asked with its ledger row; those of others have nothing to do with it."""
+
+    class Strict(MemorySink):
+        def progress(self, model: Model) -> Progress | None:
+            if model.name == "odd":
+                raise ConfigError("a table called _replicator_ledger is for publishing itself")
+            return super().progress(model)
+
+    dim, odd, world.sink = model(), model("odd"), Strict()
+    for each in (dim, odd):
+        world.put(each, (1, "a", "Ann", "upsert"))
+    told = {each.model: each for each in world.publish(odd, dim)}
+    assert isinstance(told["odd"].error, ConfigError)
+    assert told["dim"].applied == Applied(1, 0, 0, 0)
 
 
 def test_a_target_out_of_reach_comes_out(world: World) -> None:
