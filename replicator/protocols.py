@@ -264,13 +264,21 @@ class Difference:
     """What one target must change to equal its model at ``progress``.
 
     ``rows`` holds the model's columns and ``_op`` (``upsert`` or ``delete``; of a delete only the key counts), one
-    row per key. ``complete`` says that ``rows`` are the whole model: keys that are not in it must go.
+    row per key. ``complete`` says that ``rows`` are the whole model: keys that are not in it must go. Else they are
+    what changed ``since`` a progress that the ledger had (None: whatever it has of the same input).
     """
 
     model: Model
     rows: DataFrame
     progress: Progress
     complete: bool = False
+    since: Progress | None = None
+
+    def has_footing(self, recorded: Progress | None) -> bool:
+        """Whether they make a target equal to the model whose ledger has this recorded."""
+        if recorded is None or self.complete:
+            return self.complete
+        return recorded.input == self.progress.input and (self.since is None or recorded.covers(self.since))
 
 
 class Sink(Protocol):

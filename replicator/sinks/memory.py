@@ -75,10 +75,9 @@ class MemorySink:
 
     def _is_new(self, difference: Difference) -> bool:
         recorded, wanted = self.progress(difference.model), difference.progress
-        same_input = recorded is not None and recorded.input == wanted.input
-        if not same_input and not difference.complete:
+        if not difference.has_footing(recorded):
             what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
-            raise TargetRefused(what, where=difference.model.name, mend="Publish the whole model.")
+            raise TargetRefused(what, where=difference.model.name, mend="Publish again: all that is missing.")
         return recorded is None or not recorded.covers(wanted)
 
     def _after(self, difference: Difference) -> Rows:

@@ -121,7 +121,10 @@ def _pending(
         raise StaleWriter(what, where=table.location, mend="Delete the model's ledger row to publish it as it is.")
     then = Place(recorded.input, recorded.version, recorded.commit)
     keys = places.changed_keys(spark, gold, table, then, here)
-    return _whole(model, rows, progress, size) if keys is None else _changed(model, rows, keys, progress, size, kept)
+    if keys is None:
+        return _whole(model, rows, progress, size)
+    difference, count = _changed(model, rows, keys, size, kept)
+    return _Pending(Difference(model, difference, progress, since=recorded), count)
 
 
 def _whole(model: Model, rows: DataFrame, progress: Progress, size: int) -> _Pending:
@@ -129,10 +132,8 @@ def _whole(model: Model, rows: DataFrame, progress: Progress, size: int) -> _Pen
     return _Pending(Difference(model, _parted(upserts, count, size), progress, complete=True), count)
 
 
-def _changed(
-    model: Model, rows: DataFrame, keys: DataFrame, progress: Progress, size: int, kept: ExitStack
-) -> _Pending:
-    """Changed keys with their row: to upsert when gold has one, else to delete. One row per key."""
+def _changed(model: Model, rows: DataFrame, keys: DataFrame, size: int, kept: ExitStack) -> tuple[DataFrame, int]:
+    """Changed keys with their row: to upsert when gold has one, else to delete. One row per key, and how many."""
     key = [names.spark(name) for name in model.key]
     changed, tally = kept.enter_context(tuning.tallied(keys.select(*key), {"all": F.lit(True)}))
     count = tally["all"]
@@ -141,7 +142,7 @@ def _changed(
     operation = F.coalesce(F.col("_op"), F.lit("delete")).alias("_op")
     difference = _parted(joined.select(*_columns(model), operation), count, size)
     # an empty relation costs no Spark job, and the ledger still moves on
-    return _Pending(Difference(model, difference if count else difference.limit(0), progress), count)
+    return difference if count else difference.limit(0), count
 
 
 def _parted(rows: DataFrame, count: int, size: int) -> DataFrame:

@@ -140,6 +140,22 @@ def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark, served: S
     assert served.rows(of) == [(1, "Ann", Decimal("1.50"))]
 
 
+def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark, served: Served) -> None:
+    """A standby that takes over may lack what was committed last, rows and ledger alike: what changed since then does
+    not tell of it.
+    """
+    of = customers(served.schema)
+    served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
+    lost = difference(spark, of, [ann("Zoë", key=3)], CUSTOMERS, 3, since=Progress("gold-1", 2))
+    with pytest.raises(TargetRefused, match="dim_customers"):
+        served.sink.publish([lost])
+    assert served.sink.progress(of) == Progress("gold-1", 1)
+    assert len(served.rows(of)) == 1
+    told = [ann("Bob", key=2), ann("Zoë", key=3)]
+    served.sink.publish([difference(spark, of, told, CUSTOMERS, 3, since=Progress("gold-1", 1))])
+    assert [row[1] for row in served.rows(of)] == ["Ann", "Bob", "Zoë"]
+
+
 def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark, served: Served) -> None:
     """The ledger speaks of tables: one that rests is not taken for as new as the one that took its place."""
     one = customers(served.schema)

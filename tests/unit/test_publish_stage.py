@@ -83,6 +83,31 @@ def test_later_only_changed_keys_travel_and_deletes_with_them(world: World) -> N
     assert world.served(dim) == [(1, "a", "Ann"), (2, "a", "Bea"), (4, "a", "Dan")]
 
 
+def test_a_target_that_loses_its_newest_batch_meanwhile_gets_it_again(world: World) -> None:
+    """As behind a standby that takes over between the question how far the target is and the rows since then."""
+
+    class TakesOver(MemorySink):
+        older: tuple[Any, ...] | None = None
+
+        def publish(self, differences: Any) -> dict[str, Applied]:
+            if self.older is not None:
+                (self.tables, self.ledger), self.older = self.older, None
+            return super().publish(differences)
+
+    dim, world.sink = model(), TakesOver()
+    world.put(dim, (1, "a", "Ann", "upsert"))
+    world.publish(dim)
+    older = (world.sink.tables, world.sink.ledger)
+    world.put(dim, (2, "a", "Bob", "upsert"))
+    world.publish(dim)
+    world.put(dim, (3, "a", "Zoë", "upsert"))
+    world.sink.older = older
+    (report,) = world.publish(dim)
+    assert isinstance(report.error, TargetRefused)
+    world.publish(dim)
+    assert [row[0] for row in world.served(dim)] == [1, 2, 3]
+
+
 def test_a_version_without_changes_moves_the_ledger(world: World) -> None:
     """So that the range of the next run starts after it."""
     dim = model()

@@ -90,7 +90,7 @@ class PostgresSink:
         5. COMMIT, and when its answer is lost, the ledger decides. Losing the connection anywhere starts again at 1.
 
         A refused model leaves the transaction, and so do the models that reference it; the others are committed,
-        then TargetRefused names it. A difference that is not complete needs a ledger row of the same input.
+        then TargetRefused names it. A difference that is not complete needs a ledger row that it can stand on.
         """
         ordered = referenced_first(differences)
         for difference in ordered:
@@ -334,8 +334,8 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     ledger.create(cursor, target.schema)
     behind = ddl.prepare_target(cursor, model, complete=difference.complete)
     recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model.name}).get(model.name)
-    if not difference.complete and (recorded is None or recorded.input != difference.progress.input):
-        there = "another input" if recorded else "nothing"
+    if not difference.has_footing(recorded):
+        there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
-        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends the whole model then.")
+        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends all that is missing then.")
     return recorded
