@@ -13,21 +13,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import key_spans, names
-from replicator.errors import ConfigError, first_line
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import model_checks, model_inputs, model_parents, places, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
+from replicator.stages.model_rows import rows_of
 from replicator.stages.refresh_reasons import Found, Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
 from replicator.transforms.affected import Query, Use
-from replicator.transforms.model import RESERVED
 from replicator.transforms.shape import Probe
 from replicator.transforms.spans import Keys as Asked
 from replicator.transforms.spans import Spans
@@ -238,34 +236,6 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
     row = touched.select(*key).distinct().agg(F.count("*"), F.count(F.when(incomplete, 1))).first()
     count, broken = (0, 0) if row is None else tuple(row)
     return replace(task, affected=count, broken=broken, touched=touched)
-
-
-def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
-    """The model's SQL over these rows of its inputs."""
-    sql = model.sql if inputs else model.sql.format()
-    try:
-        rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
-    except AnalysisException as error:
-        what = f"the SQL of model {model.name} is refused: {first_line(error)}"
-        raise ConfigError(what, mend=f"Mend {model.name}.sql.") from error
-    _refuse_reserved(model, rows)
-    wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
-    missing = [name for name in wanted if name not in rows.columns]
-    if missing:
-        raise ConfigError(
-            f"the SQL of model {model.name} does not give its columns {', '.join(missing)}",
-            mend=f"Mend {model.name}.sql, or {model.name}.yaml.",
-        )
-    return rows
-
-
-def _refuse_reserved(model: Model, rows: DataFrame) -> None:
-    ours = [name for name in rows.columns if name.casefold() in RESERVED]
-    if ours:
-        raise ConfigError(
-            f"the SQL of model {model.name} gives a column {ours[0]}, which is a name of ours",
-            mend=f"Call it something else in {model.name}.sql.",
-        )
 
 
 def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from replicator.errors import TableMissing, TableStopped
 from replicator.spec import Model, Table
 from replicator.stages import model_inputs, refresh_plan
+from replicator.stages.model_rows import rows_of
 from replicator.stages.refresh_plan import Keys
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms.model import complete
@@ -47,7 +48,7 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     then = {name: replace(each, version=of_then[name][1]) for name, each in inputs.items()}
     views = {name: model_inputs.view(spark, each).rows for name, each in then.items()}
     behind = sum(each.version - then[name].version for name, each in inputs.items())
-    fresh = complete(refresh_plan.rows_of(spark, model, views), model.unknown_member)
+    fresh = complete(rows_of(spark, model, views), model.unknown_member)
     return Reviewed(at.gold.read(spark, table, version), fresh, version, behind)
 
 

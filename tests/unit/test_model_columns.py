@@ -55,6 +55,15 @@ def test_a_column_with_a_name_that_a_difference_needs_is_refused(shop: Shop, nam
     assert shop.at.gold.version(shop.spark, shop.at.lake.gold("dim")) is None
 
 
+@pytest.mark.parametrize("value", ["NULL", "array()", "named_struct('a', 1, 'b', map('x', NULL))"])
+def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
+    """A NULL says nothing of what it is instead of: Delta would make a table that nobody can read, or write, again."""
+    [built] = shop.refresh(replace(FACT, sql=FACT.sql.replace("d.pieces", f"{value} AS nothing")))
+    assert isinstance(built.error, ConfigError)
+    assert "a column nothing without a type" in str(built.error)
+    assert built.error.mend == "Cast it in fact.sql: CAST(NULL AS STRING)."
+
+
 @pytest.mark.parametrize(
     "value",
     [
