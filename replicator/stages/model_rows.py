@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 from replicator.errors import ConfigError, first_line
 from replicator.spec import Model
 from replicator.transforms.model import RESERVED
+from replicator.transforms.untyped import is_untyped
 
 
 def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
@@ -34,19 +35,9 @@ def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str
     for field in given:
         if field.name.casefold() in RESERVED:
             yield f"gives a column {field.name}, which is a name of ours", f"Call it something else in {place}."
-        if _has_no_type(field.dataType):  # Delta would make a table that nobody can read, or write, again
+        if is_untyped(field.dataType):
             yield f"gives a column {field.name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
     wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
     missing = [name for name in wanted if name not in given.names]
     if missing:
         yield f"does not give its columns {', '.join(missing)}", f"Mend {place}, or {model.name}.yaml."
-
-
-def _has_no_type(kind: T.DataType) -> bool:
-    if isinstance(kind, T.ArrayType):
-        return _has_no_type(kind.elementType)
-    if isinstance(kind, T.MapType):
-        return _has_no_type(kind.keyType) or _has_no_type(kind.valueType)
-    if isinstance(kind, T.StructType):
-        return any(_has_no_type(field.dataType) for field in kind)
-    return isinstance(kind, T.NullType)

@@ -24,6 +24,7 @@ from replicator.transforms import casts as casts_of
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
+from replicator.transforms.untyped import is_untyped
 from replicator.transforms.versions import Versions
 
 PASSES = "_passes"
@@ -101,6 +102,9 @@ def fitted(
     except versions.PartlyRead as error:
         raise Unfit(f"`where` reads a column that has had several types: {error}") from error
     own = _registers(made)
+    untyped = next((field.name for field in made.schema if field.name in own and is_untyped(field.dataType)), None)
+    if untyped is not None:
+        raise Unfit(f"{untyped} has no type: give it one, as in CAST(NULL AS STRING)")
     _refuse_unknown(transform, made, keys, is_whole=True)
     keys = [*keys, stored_name(transform.shard)] if transform.shard else keys
     columns = _given(transform, {name: kind for name, kind in made.dtypes if name in own}, keys)

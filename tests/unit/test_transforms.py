@@ -232,6 +232,7 @@ def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSessi
         (Transform(function="tests.user_functions:forgetful"), "must leave _seq as it is"),
         (Transform(derive=(("x", "emial"),)), "emial"),
         (Transform(derive=(("x", "uuid()"),)), "x is not the same each time"),
+        (Transform(derive=(("x", "NULL"),)), "x has no type"),
         (Transform(derive=(("x", "sum(total)"),)), "GROUP BY"),
         (Transform(derive=(("id", "id + 1"),)), "id is of the key"),
         (Transform(where="name >"), "Syntax error"),
