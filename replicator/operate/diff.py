@@ -17,7 +17,7 @@ from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
 from replicator.stages import tuning
 from replicator.transforms import compare, history
-from replicator.transforms.layout import key_of
+from replicator.transforms.layout import own_key
 from replicator.transforms.live import live
 from replicator.yamlfile import nearest
 
@@ -83,7 +83,7 @@ def keyed(rows: DataFrame, table: Table) -> Table:
     """The table with its key: silver and what lies beside it note their own. Raises ConfigError for one that does not,
     and of which nobody has said it; for a key of columns that there are not, and for another one than rows note.
     """
-    noted = key_of(rows.schema)
+    noted = own_key(rows.schema)
     asked = [key if key in rows.columns else names.encode(key) for key in table.keys if key]
     unknown = next((key for key in asked if key not in rows.columns), None)
     if unknown is not None:
@@ -114,7 +114,7 @@ def _told(columns: Iterable[str]) -> str:
 
 def refuse_other_key(before: DataFrame, table: Table, at: Moment) -> None:
     """Raise ConfigError where a rebuild has given the table another key: its rows are not the same ones then."""
-    noted = key_of(before.schema)
+    noted = own_key(before.schema)
     lost = [key for key in table.keys if key not in before.columns]
     if lost or (noted and {*noted} != {*table.keys} - {history.KEY}):
         now, was = _told(table.keys), _told(noted)

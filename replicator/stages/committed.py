@@ -19,7 +19,7 @@ from replicator.protocols import TableFormat
 from replicator.spec import Feed, Table
 from replicator.stages import tuning
 from replicator.transforms import events
-from replicator.transforms.layout import key_of
+from replicator.transforms.layout import own_key
 
 MEND = (
     "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
@@ -57,7 +57,7 @@ def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
     after = kept.read(session, table, version)
     table = replace(table, keys=_keys(after, table))
     stored = kept.read(session, table, version - 1)
-    if (key_of(stored.schema) or table.keys) != table.keys:
+    if (own_key(stored.schema) or table.keys) != table.keys:
         what = f"version {version} of {table.name} has another key than the one before: no row is the same"
         raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
     before = events.aligned(stored, after)
@@ -114,4 +114,4 @@ def kinds(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
 
 def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
     """The key as silver's own columns note it, or as the model says."""
-    return key_of(stored.schema) or table.keys
+    return own_key(stored.schema) or table.keys

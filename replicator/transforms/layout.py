@@ -111,6 +111,13 @@ def key_of(schema: StructType | None) -> tuple[str, ...]:
     return tuple(name for _, name in sorted(found))
 
 
+def own_key(schema: StructType) -> tuple[str, ...]:
+    """:func:`key_of` a table of silver, or beside it. None of gold: its columns come with what was noted of them where
+    they are from.
+    """
+    return key_of(schema) if "_deleted" in schema.names else ()
+
+
 def normal(kind: str) -> str:
     """A Spark type as ``DataFrame.dtypes`` spells it."""
     return kind.lower().replace(": ", ":").replace(", ", ",")

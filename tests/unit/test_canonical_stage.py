@@ -136,6 +136,19 @@ def test_gold_is_told_commit_by_commit(spark) -> None:
     }  # fmt: skip
 
 
+def test_the_key_of_a_model_is_that_of_its_file(spark) -> None:
+    """Its columns come with what tables of silver have noted of them: one that is a key there is none here."""
+    world = World(spark)
+    for version, name in enumerate(("Ann", "Anna")):
+        rows = made(spark, [(1, name, None, "lineage", "upsert")], GOLD).withMetadata("name", {"name": "n", "key": 0})
+        world.tables.put(rows, world.lake.gold("dim_people", ("id",)), Progress("in", version))
+        world.deliver()
+    assert [brief(event, "name") for event in world.told] == [
+        ("read", 1, None, ("Ann",)),
+        ("update", 1, ("Ann",), ("Anna",)),
+    ]
+
+
 @pytest.mark.parametrize("point", ["canonical.begun", "canonical.sent"])
 def test_what_is_sent_again_has_the_ids_that_it_had(spark, point: str) -> None:
     """A run that dies between Kafka and the lake, or before its first event, with the table moving on meanwhile: the

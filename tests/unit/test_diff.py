@@ -121,6 +121,20 @@ def test_gold_needs_its_key(lake):
         lines("nothing", "--from", "0", "--lake", lake.root)
 
 
+def test_gold_has_the_key_of_its_model_whatever_its_columns_came_with(spark, tmp_path):
+    """Its SQL gives them with what tables of silver have noted of them: their names there, and their places in keys
+    that are none of the model's.
+    """
+    lake = Lake(str(tmp_path))
+    for version, value in enumerate("xy"):
+        rows = made(spark, [(1, 7, value, "upsert")], "line_key INT, product INT, v STRING, _op STRING")
+        rows = rows.withMetadata("line_key", {"name": "lineNo", "key": 0})
+        rows = rows.withMetadata("product", {"name": "code", "key": 0})
+        DeltaFormat().put(rows, lake.gold("noted", ("line_key",)), Progress("noted", version))
+    asked = ("noted", "--from", "0", "--key", "line_key", "--lake", lake.root)
+    assert lines(*asked) == [{"change": "changed", "key": {"line_key": 1}, "before": {"v": "x"}, "after": {"v": "y"}}]
+
+
 def test_a_key_that_the_rows_do_not_have_is_refused(lake):
     """Rows of silver note their own: another one was passed over, and a misspelled one too. Exit code 2, with what to
     write.
