@@ -122,7 +122,8 @@ def _refuse_moved(model: Model, at: Warehouse, shown: Mapping[str, Standing | No
 def _whole(model: Model, at: Warehouse, work: Work) -> Built:
     fresh = transform.complete(work.whole(), model.unknown_member)
     growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
-    stored = None if work.stored is None or growth is None else reshaped(work.stored, growth)
+    before = work.stored if work.stored is not None and _has_key(model, work.stored) else None
+    stored = None if before is None or growth is None else reshaped(before, growth)
     with _differing(model, stored, fresh) as difference:
         return _commit(model, at, work, stored, difference, fresh if growth else None)
 
@@ -272,9 +273,14 @@ def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Ev
             where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
-    if work.rekeyed:
+    if work.rekeyed and _has_key(model, stored):
         _refuse_twins(model, stored)
     return evolution
+
+
+def _has_key(model: Model, stored: DataFrame) -> bool:
+    """Whether the table has the columns of the model's key."""
+    return set(model.key) <= set(stored.columns)
 
 
 def _refuse_twins(model: Model, stored: DataFrame) -> None:

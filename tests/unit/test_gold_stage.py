@@ -17,6 +17,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import plan
+from replicator.rules import Check, Unique
 from replicator.sinks.memory import MemorySink
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Table, Target
 from replicator.stages import gold, refresh_reasons, tuning
@@ -349,6 +350,18 @@ def test_what_a_table_cannot_follow_is_refused(shop) -> None:
     narrow = error(replace(FACT, name="narrow", sql=SQL.replace("d.product AS", "cast(d.product AS smallint) AS")))
     assert isinstance(narrow, ConfigError)
     assert "product is smallint, and code is int" in str(narrow)
+
+
+def test_a_key_of_a_column_that_comes_with_it_is_followed(shop) -> None:
+    """No row of the table has a key then: all rows take their place, and are held to the checks as if they were new."""
+    once = Check("once", Unique(("id",)))
+    shop.refresh(replace(FACT, checks=(once,)))
+    parted = replace(FACT, sql=SQL.replace("d.pieces", "d.pieces, d.pieces % 2 AS part"), key=("id", "part"))
+    assert shop.why(replace(parted, checks=(once,)))[:2] == ("full", "its SQL changed")
+    assert [(row[0], row[4]) for row in shop.rows()] == [(1, 1), (2, 0), (3, 1)]
+    shop.take("lines", (3,), (4, 10, 2))
+    assert shop.why(replace(parted, checks=(once,)))[0] == "incremental"
+    assert [(row[0], row[4]) for row in shop.rows()] == [(1, 1), (2, 0), (4, 0)]
 
 
 def test_columns_come_with_their_values_wherever_a_run_dies(shop) -> None:
