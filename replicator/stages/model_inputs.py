@@ -19,7 +19,7 @@ from replicator.spec import Model, Table
 from replicator.stages import places
 from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms.layout import key_of
+from replicator.transforms.layout import own_key
 from replicator.transforms.live import live, shown_name
 
 _EXTRA = "_source_ts_ms"
@@ -76,7 +76,7 @@ def view(spark: SparkSession, given: ModelInput) -> View:
     rows = given.format.read(spark, given.table, given.version)
     if given.table.keys:
         return View(live(rows), given.table.keys, given.table.keys)
-    stored = key_of(rows.schema)
+    stored = own_key(rows.schema)
     return View(live(rows, _EXTRA), stored, tuple(shown_name(rows.schema[column]) for column in stored))
 
 
