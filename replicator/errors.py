@@ -33,6 +33,7 @@
         ├── ChecksFailed                        a model breaks its own rule
         ├── CatalogRefused                      the catalog cannot have this table, or has another of its name
         └── TargetRefused                       the serving database said no, for good
+            └── TargetMoved        exit 3   it is not what the rows were made for any more; other rows will do
 
 An error says what happened, where, and how to mend it. It carries no row values.
 """
@@ -313,6 +314,16 @@ class TargetRefused(TableStopped):
         """The error of a model that references one that was refused."""
         what = f"model {model} references {cause}, which was refused, and waits for it."
         return cls(what, where=model, mend=f"Mend {cause} first.")
+
+
+class TargetMoved(TargetRefused):
+    """The target is not any more what the rows were made for, as behind a standby that took over: the next publication
+    makes others.
+    """
+
+    code = "TARGET_MOVED"
+    exit_code = 3
+    retry = True
 
 
 def first_line(error: BaseException) -> str:

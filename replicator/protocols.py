@@ -305,7 +305,7 @@ class Sink(Protocol):
         is already in the ledger is skipped, unless :meth:`progress` says None. After a lost answer to COMMIT the
         ledger decides. Creates the schema and tables that are missing, adds columns and widens types, in the
         transaction of the rows that have them. Returns what was written, per model name. Raises Unreachable when
-        a retry can help, TargetRefused (naming the model) when it cannot.
+        a retry can help, TargetRefused (naming the model) when it cannot, or not with these rows (TargetMoved).
 
         With a fence: its token is in the same transaction. StaleWriter where a later writer of the same lake has
         published there, LeaseLost where the lease is gone; nothing of the batch is visible then.

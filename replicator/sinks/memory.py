@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from replicator.errors import StaleWriter, TargetRefused
+from replicator.errors import StaleWriter, TargetMoved, TargetRefused
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.refusals import Refusals, computing
@@ -77,7 +77,7 @@ class MemorySink:
         recorded, wanted = self.progress(difference.model), difference.progress
         if not difference.has_footing(recorded):
             what = f"the ledger has no such input for model {difference.model.name}: a part of its rows is not enough."
-            raise TargetRefused(what, where=difference.model.name, mend="Publish again: all that is missing.")
+            raise TargetMoved(what, where=difference.model.name, mend="Publish again: all that is missing.")
         return recorded is None or not recorded.covers(wanted)
 
     def _after(self, difference: Difference) -> Rows:

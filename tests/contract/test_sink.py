@@ -16,7 +16,7 @@ from psycopg2 import OperationalError, sql
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
+from replicator.errors import ConfigError, StaleWriter, TargetMoved, TargetRefused, Unreachable
 from replicator.protocols import Difference, Unfenced
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
@@ -147,8 +147,9 @@ def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark, served
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
     lost = difference(spark, of, [ann("Zoë", key=3)], CUSTOMERS, 3, since=Progress("gold-1", 2))
-    with pytest.raises(TargetRefused, match="dim_customers"):
+    with pytest.raises(TargetRefused, match="dim_customers") as caught:
         served.sink.publish([lost])
+    assert isinstance(caught.value.refused[of.name], TargetMoved)
     assert served.sink.progress(of) == Progress("gold-1", 1)
     assert len(served.rows(of)) == 1
     told = [ann("Bob", key=2), ann("Zoë", key=3)]

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from replicator.errors import ConfigError, StaleWriter, TableMissing, TableStopped, TargetRefused, Unreachable
+from replicator.errors import (
+    ConfigError,
+    StaleWriter,
+    TableMissing,
+    TableStopped,
+    TargetMoved,
+    TargetRefused,
+    Unreachable,
+)
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
@@ -103,7 +111,8 @@ def test_a_target_that_loses_its_newest_batch_meanwhile_gets_it_again(world: Wor
     world.put(dim, (3, "a", "Zoë", "upsert"))
     world.sink.older = older
     (report,) = world.publish(dim)
-    assert isinstance(report.error, TargetRefused)
+    assert isinstance(report.error, TargetMoved)
+    assert report.error.retry
     world.publish(dim)
     assert [row[0] for row in world.served(dim)] == [1, 2, 3]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from psycopg2 import sql
 
-from replicator.errors import ConfigError, TargetRefused
+from replicator.errors import ConfigError, TargetMoved, TargetRefused
 from replicator.sinks.postgres import ledger
 from replicator.sinks.postgres.evolve import apply, changes, describe, strict_beside_key
 from replicator.sinks.postgres.present import look
@@ -68,14 +68,15 @@ def prepare_target(cursor: Cursor, model: Model, *, complete: bool) -> bool:
     """Make the model's table if it is missing; what the ledger knew of an earlier one goes in the same moment. Returns
     whether every row is needed.
 
-    Raises TargetRefused when the table that is there can never be the model's, or lacks what only all rows can fill.
+    Raises TargetRefused when the table that is there can never be the model's, TargetMoved when it lacks what only all
+    rows can fill.
     """
     target = target_of(model)
     present = look(cursor, target)
     behind = present is None or changes(model, target, present).need_every_row
     if behind and not complete:
         what = f"table {target.schema}.{target.table} is not yet as model {model.name} has it: a part is not enough."
-        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends the whole model then.")
+        raise TargetMoved(what, where=model.name, mend="Run publish again: it sends the whole model then.")
     if present is None:
         made, forgotten = _create_target(model, target), ledger.forgetting(target)
         cursor.execute(made + sql.SQL("; ") + forgotten)  # at once: one transaction
@@ -101,7 +102,7 @@ def evolve_target(cursor: Cursor, model: Model) -> tuple[str, ...]:
     present = look(cursor, target)
     if present is None:
         what = f"table {target.schema}.{target.table} was dropped meanwhile."
-        raise TargetRefused(what, where=model.name, mend="Run publish again.")
+        raise TargetMoved(what, where=model.name, mend="Run publish again.")
     new = apply(cursor, model, target, present)
     describe(cursor, model, target, present)
     return new

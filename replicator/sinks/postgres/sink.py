@@ -10,7 +10,7 @@ import psycopg2
 from psycopg2 import errors
 
 from replicator import failpoints
-from replicator.errors import ConfigError, StaleWriter, TargetRefused, Unreachable
+from replicator.errors import ConfigError, StaleWriter, TargetMoved, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
 from replicator.sinks.postgres import blame, ddl, evolve, ledger, rights, wakeful
@@ -337,5 +337,5 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     if not difference.has_footing(recorded):
         there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
-        raise TargetRefused(what, where=model.name, mend="Run publish again: it sends all that is missing then.")
+        raise TargetMoved(what, where=model.name, mend="Run publish again: it sends all that is missing then.")
     return recorded
