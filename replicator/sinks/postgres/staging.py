@@ -202,9 +202,10 @@ class Staged:
 
 def _compared(row: str, column: Carried) -> sql.Composed:
     """A column of the old or the new row, in a form that is equal only where it reads the same: json has no equality,
-    an interval of a month equals one of 30 days, and a collation may find texts alike.
+    an interval of a month equals one of 30 days, a number of no declared digits (jsonb has such, too) one with more
+    zeros, and a collation may find texts alike.
     """
     value, element = sql.SQL(f"{row}.{{}}").format(sql.Identifier(column.name)), column.type.element
-    if element.name in ("json", "interval"):
+    if element.name in ("json", "jsonb", "interval") or str(element) == "numeric":
         return value + sql.SQL("::text")
     return value + sql.SQL(' COLLATE "C"') if element.is_text else value
