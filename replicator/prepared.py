@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _ANALYSED_BY = ("spark.sql.caseSensitive", "spark.sql.ansi.enabled", "spark.sql.session.timeZone")
 """Settings that tell what names, casts and times mean."""
 
+_DATASETS = "dataset_id"
+"""A note of Spark's at a plan: the numbers of its datasets."""
+
 _MOST = 64
 """So many are kept: rows come with few schemas."""
 
@@ -63,7 +66,10 @@ def _named(rows: DataFrame) -> DataFrame:
 
 
 def _way(built: DataFrame) -> _Way:
-    *nodes, naming, _ = _down(built._jdf.queryExecution().analyzed())  # noqa: SLF001
+    plan: Any = built._jdf.queryExecution().analyzed()  # noqa: SLF001
+    trees = gateway.of(built.sparkSession).org.apache.spark.sql.catalyst.trees
+    plan.unsetTagValue(trees.TreeNodeTag(_DATASETS))  # else all that is made of it shares one, which grows
+    *nodes, naming, _ = _down(plan)
     return _Way(tuple(nodes), tuple(gateway.each(naming.projectList())))
 
 

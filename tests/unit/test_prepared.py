@@ -76,6 +76,15 @@ def test_what_was_made_of_two_can_be_joined_and_put_together(exact) -> None:
         one.join(other, one["id"] == other["next"])
 
 
+def test_what_was_made_leaves_nothing_behind(exact) -> None:
+    """Spark notes at a plan which datasets it is of: of each batch there is one, and a process may live for months."""
+    way = Way()
+    tag = exact.sparkContext._jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("dataset_id")
+    every = [prepared.once(some(exact, each), way.of, 1) for each in range(3)]
+    noted = [rows._jdf.queryExecution().analyzed().getTagValue(tag).get().size() for rows in every]
+    assert noted == [1, 1, 1]
+
+
 def test_a_way_that_joins_is_refused(exact) -> None:
     def joined(rows: DataFrame) -> DataFrame:
         return rows.unionByName(rows)
