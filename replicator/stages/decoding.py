@@ -73,7 +73,8 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     rows = share.changes_in(records)
     stored = share.stored()
     known = origins.known(share, stored)
-    forms, guessed = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
+    found, guessed = forms_of.read(share.rows, rows, share.declaration, known, partial(schema_change.noted, share))
+    forms = _with_declared(share, found) if stored is None else found
     ordered = ordering.ordered(share, rows)
     schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
@@ -82,7 +83,8 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
-    transform = transforming.begun(share, schema, stored, typed) if has_rows else Transforming(schema)
+    is_made = has_rows or stored is not None  # a TRUNCATE alone tells no columns, and those of a table are known
+    transform = transforming.begun(share, schema, stored, typed) if is_made else Transforming(schema)
     truncated = cache(lambda: truncates.read(share, ordered))
     with ExitStack() as kept:
         quick, newest = None, None
@@ -92,7 +94,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
         if transform.making is None and not any(map(layout.misfit, forms)):
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
-        conditions = tally.moved(_may_lack(needs, transform.layout)) if needs.key_changes else tally.plain()
+        conditions = tally.moved(_may_lack(needs, transform)) if needs.key_changes else tally.plain()
         made, told = _made(lambda: transform.made(typed()), quick, conditions, kept)
         replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
         swaps = 0
@@ -123,10 +125,23 @@ def _made(
     return kept.enter_context(tuning.tallied(changed(), conditions))
 
 
-def _may_lack(needs: Needs, layout: Layout) -> list[str]:
-    """The columns that some change may not know."""
+def _with_declared(share: Share, forms: Sequence[Form]) -> Sequence[Form]:
+    """Forms of a first batch that may have nothing but deletes, which tell no columns: a transform is over those that
+    are declared.
+    """
+    if share.declaration.transform is None or any(form.fields for form in forms):
+        return forms
+    return [replace(form, fields=form.image_fields) for form in forms]
+
+
+def _may_lack(needs: Needs, transform: Transforming) -> list[str]:
+    """The columns that some change may not know, and a row may have from under its old key: not what is made of the
+    key, too.
+    """
     is_whole = needs.placeholder is None and not needs.generated
-    return [] if is_whole else [column for column in layout.types if column not in layout.keys]
+    layout, making = transform.layout, transform.making
+    own = set() if making is None else {name for name, of in making.sources.items() if of.intersection(making.keys)}
+    return [] if is_whole else [column for column in layout.types if column not in {*layout.keys, *own}]
 
 
 def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Needs) -> bool:

@@ -77,6 +77,10 @@ class World:
         row = None if op == "d" else {"id": key, **ROW, **values}
         return record(TOPIC, self.offset, {"id": key}, envelope(op, row, table=NAME, pos=pos))
 
+    def truncate(self, pos: int) -> Record:
+        self.offset += 1
+        return record(TOPIC, self.offset, None, envelope("t", table=NAME, pos=pos))
+
     def take(self, *records: Record) -> Account:
         """One batch."""
         self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
@@ -202,6 +206,50 @@ def test_a_column_that_is_made_of_one_that_was_not_sent_keeps_its_value(exact: S
     world.applied(world.change("u", 1, 11, ssn=UNSENT, name="Bob", phone="none"))
     [row] = world.rows()
     assert (row["name"], row["phone"], row["number"], row["both"]) == ("Bob", "none", digest("078-05"), " Ann 078-05")
+
+
+@pytest.mark.parametrize(
+    ("told", "policy", "scd_type"),
+    [
+        (Transform(as_deletes="ssn = 'gone'"), "apply", 2),
+        (Transform(rename=(("id", "nr"),), except_column_list=("ssn",)), "apply", 1),
+        (Transform(shard="shard"), "ignore", 1),
+    ],
+    ids=["apply_as_deletes", "another key", "shards"],
+)
+def test_a_truncate_that_comes_alone_leaves_the_table_its_transform(
+    exact: SparkSession, tmp_path: Path, told: Transform, policy: str, scd_type: int
+) -> None:
+    """T2: in a batch without a row, before the first one and behind it, whatever it is to do to the table."""
+    world = World(exact, tmp_path, told, truncate=policy, stored_as_scd_type=scd_type)
+    world.applied(world.truncate(5))
+    world.applied(world.change("c", 1, 10))
+    columns = set(world.rows()[0])
+    world.applied(world.truncate(20))
+    assert len(world.rows()) == (0 if policy == "apply" else 1)
+    world.applied(world.change("c", 2, 30), world.change("u", 1, 15))
+    assert [set(row) for row in world.rows()] == [columns] * (1 if policy == "apply" else 2)
+
+
+def test_a_table_may_begin_with_deletes_alone(exact: SparkSession, tmp_path: Path) -> None:
+    """B4: they tell no columns; the transform is over those that are declared, and what is older stays deleted."""
+    world = World(exact, tmp_path, replace(EVERY_STEP, hashed=("email",)))
+    late = world.change("u", 1, 5, total="7")
+    world.applied(world.change("d", 1, 10))
+    world.applied(late, world.change("c", 2, 11, total="7"))
+    assert [(row["id"], row["total"]) for row in world.rows()] == [(2, 7)]
+
+
+def test_what_is_made_of_the_key_too_is_not_had_from_under_the_old_one(exact: SparkSession, tmp_path: Path) -> None:
+    """M7, E5: such a value is another one under the new key, and not known."""
+    world = World(exact, tmp_path, Transform(derive=(("code", "concat(id, '-', ssn)"), ("last", "right(ssn, 2)"))))
+    world.applied(world.change("c", 1, 10))
+    left = replace(world.change("d", 1, 20), headers=(("__debezium.newkey", b'{"id":7}'),))
+    came = replace(world.change("c", 7, 20, ssn=UNSENT), headers=(("__debezium.oldkey", b'{"id":1}'),))
+    world.applied(left, came)
+    found = world.format.read(exact, world.at.lake.silver("s", NAME)).where("id = 7").collect()
+    assert [(row["code"], row["ssn"], row["last"]) for row in found] == [(None, "078-05", "05")]
+    assert [set(row["_column_seq"]) for row in found] == [{"code"}]
 
 
 def test_another_transform_stops_the_table_until_it_is_rebuilt(exact: SparkSession, tmp_path: Path) -> None:
