@@ -161,13 +161,13 @@ def _unclear(changes: DataFrame, stored: DataFrame, keys: Sequence[str]) -> Data
     transaction, or silver has none, where a condition (`where`, `apply_as_deletes`) may have taken out of the table
     what held its key at the source.
     """
-    left = changes.where("_left").select(*map(names.spark, keys), F.col("_seq").alias("_q"), "_old_text")
-    here = stored.select(*map(names.spark, keys), "_seq", F.col("_deleted").alias("_gone"))
+    left = changes.where("_left").select(key_changes.as_one(keys), F.col("_seq").alias("_q"), "_old_text")
+    here = stored.select(key_changes.as_one(keys), "_seq", F.col("_deleted").alias("_gone"))
     same = ~position.is_by_offset(F.col("_q")) & (position.major(F.col("_seq")) == position.major(F.col("_q")))
     gone = F.coalesce("_gone", F.lit(True))
     older = F.coalesce(F.col("_seq") < F.col("_q"), F.lit(True))
     hidden = gone if PASSES in changes.columns else F.lit(False)
-    return left.join(here, list(keys), "left").where(older & (hidden | (~gone & same))).select("_old_text").distinct()
+    return left.join(here, "_key", "left").where(older & (hidden | (~gone & same))).select("_old_text").distinct()
 
 
 def _inherited(changes: DataFrame, told: Told, left: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, Told]:

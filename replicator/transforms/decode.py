@@ -130,18 +130,18 @@ def _explained(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs
     """The changes, each with the reason why it cannot be applied."""
     columns, key_problem = _columns(row, layout, needs)
     judged = decoded.select(
-        *[F.col(name).alias(f"_at_{name}") for name in _CARRIED],
+        F.struct(*_CARRIED).alias("_record"),
         *columns,
         "_source_ts_ms",
         _unavailable(row, layout, needs).alias("_unavailable"),
         _verdict(row, key_problem, layout.misfit(row.form)).alias("_verdict"),
         *needs.columns,
     )
-    why = letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_at__seq"), at="_at_")
+    why = letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_record._seq"), at="_record.")
     return judged.select(
         *map(names.spark, layout.types),
-        F.col("_at__seq").alias("_seq"),
-        (F.col("_at_op") == "d").alias("_deleted"),
+        F.col("_record._seq").alias("_seq"),
+        (F.col("_record.op") == "d").alias("_deleted"),
         "_source_ts_ms",
         "_unavailable",
         F.when(F.col("_verdict.reason").isNotNull(), why).alias("_reject"),

@@ -34,7 +34,7 @@ def _newest(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> 
 def _registers(changes: DataFrame, columns: Sequence[str], keys: Sequence[str]) -> DataFrame:
     """Each register takes the value at its greatest position."""
     registers = [column for column in columns if column not in keys]
-    at = {column: f"_at_{index}" for index, column in enumerate(registers)}
+    at = {column: f"@{index}" for index, column in enumerate(registers)}  # no column can have such a name
     placed = changes.select(
         *[cleared(column, keys).alias(column) for column in columns],
         "_seq",

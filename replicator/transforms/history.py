@@ -141,7 +141,7 @@ def _newest(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataF
 def _joined(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
     """Each register takes the value at its greatest position up to the place; a truncate in between clears it (T2)."""
     registers = _registers(rows, keys)
-    at = {column: f"_at_{index}" for index, column in enumerate(registers)}
+    at = {column: f"@{index}" for index, column in enumerate(registers)}  # no column can have such a name
     default = merge.default_position(F.col("_seq"), F.col("_deleted"))
     placed = rows.select(
         "*", *[F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(place) for c, place in at.items()]

@@ -29,6 +29,11 @@ def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
     return [column for column in changes.columns if column not in keys and column not in ours]
 
 
+def as_one(keys: Sequence[str]) -> Column:
+    """``_key STRUCT`` of a key's columns: beside it columns of ours may have any names."""
+    return F.struct(*map(names.spark, keys)).alias("_key")
+
+
 def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_old`` and ``_old_text``."""
     lacking = changes.where(F.col("_old").isNotNull() & (F.size("_unavailable") > 0))
@@ -43,7 +48,7 @@ def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
 def concerned(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The keys that rows which moved came from, came to and left; a key may occur again."""
     moved = changes.where(F.col("_left") | F.col("_old").isNotNull())
-    both = moved.select(F.explode(F.array(F.struct(*map(names.spark, keys)), "_old")).alias("_key"))
+    both = moved.select(F.explode(F.array(as_one(keys), "_old")).alias("_key"))
     return both.where(F.col("_key").isNotNull()).select("_key.*")
 
 
@@ -102,14 +107,14 @@ def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     is_move = F.col("_left") | F.col("_old").isNotNull()
     of_transaction = (
         changes.where(F.col("_tx").isNotNull())
-        .groupBy(*map(names.spark, keys), "_tx")
+        .groupBy(as_one(keys), "_tx")
         .agg(
             F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
             F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
             F.max(is_move).alias("_moved"),
         )
     )
-    return of_transaction.where("_came < _went AND _moved").select(*map(names.spark, keys)).distinct()
+    return of_transaction.where("_came < _went AND _moved").select("_key.*").distinct()
 
 
 def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
@@ -131,15 +136,15 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
         F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image).alias("image"),
         F.coalesce("_was.whole", F.lit(False)).alias("whole"),
     )
-    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(*map(names.spark, keys))
+    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(as_one(keys))
     by_key = events.agg(F.collect_list(event).alias("_events"))
     rows = F.lit(None).cast("array<string>")
     if held is not None:
         whole = F.when(F.col("_column_seq").isNull(), _image(columns))
-        before = held.select(*map(names.spark, keys), F.array(whole).alias("_held"))
-        by_key, rows = by_key.join(before, list(keys), how="left"), F.col("_held")
+        before = held.select(as_one(keys), F.array(whole).alias("_held"))
+        by_key, rows = by_key.join(before, "_key", how="left"), F.col("_held")
     found = F.explode(_verdicts(F.col("_events"), rows))
-    return by_key.select(*map(names.spark, keys), found.alias("_seq", "_action"))
+    return by_key.select("_key.*", found.alias("_seq", "_action"))
 
 
 def plain(changes: DataFrame) -> DataFrame:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from replicator.spec import Column, Transform
+from replicator.transforms.layout import stored_name
 from tests.builders import UNSENT, Record, envelope, record
 from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, swapped
 from tests.unit.test_silver_stage import ORDERS, silver_of
@@ -136,6 +137,7 @@ def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(
 
 
 OURS = ("_known", "_link", "_of", "_verdict", "_whole", "_is_at", "_seen", "_v0")
+OURS += ("_inserted", "_stays", "_at_op", "_at_0", "_record")
 
 
 def test_columns_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path: Path) -> None:
@@ -151,6 +153,10 @@ def test_columns_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_pat
     for number, write in enumerate((moved, swapped)):
         write(events := History(number))
         every.append(batches([wide(each) for each in events.records], (2,)))
+    history = History(2)
+    for op, a in (("c", 1), ("c", "no number"), ("u", 2)):  # with a reason, and then joined with what was not sent
+        history.add(op, 1, None, row(1, a, UNSENT if op == "u" else "one"))
+    every.append(batches([wide(each) for each in history.records], (2,)))
     table = Table(exact, tmp_path)
     told = table.at.source.tables[0]
     told = replace(told, columns=(*told.columns, *(Column(name, "string") for name in OURS)))
@@ -158,8 +164,36 @@ def test_columns_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_pat
     for at in range(2):
         table.take([each for own in every for each in own[at]])
     assert (table.live(0), table.live(1)) == ({7: (2, "large")}, {1: (20, "two"), 2: (10, "one")})
-    rows = [row for number in (0, 1) for row in table.rows(number).values() if not row["_deleted"]]
-    assert [[row[name] for name in OURS] for row in rows] == [[row["b"]] * len(OURS) for row in rows]
+    assert (table.live(2), table.reasons(2)) == ({1: (2, "one")}, ["type_mismatch"])
+    rows = [row for number in range(3) for row in table.rows(number).values() if not row["_deleted"]]
+    stored = list(map(stored_name, OURS))
+    assert [[row[name] for name in stored] for row in rows] == [[row["b"]] * len(OURS) for row in rows]
+
+
+@pytest.mark.parametrize("name", ["_came", "_went", "_moved", "_gone", "_q", "_events", "_held", "_key", "_inserted"])
+def test_a_key_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path: Path, name: str) -> None:
+    """C5, M7, G5: a swap that is cut in its midst, and a value that is inherited."""
+
+    def renamed(image: Any) -> Any:
+        return image and {name if column == "id" else column: value for column, value in image.items()}
+
+    def told(each: Record) -> Record:
+        value, key = json.loads(each.value or ""), json.loads(each.key or "")
+        value |= {image: renamed(value[image]) for image in ("before", "after")}
+        headers = tuple((of, json.dumps(renamed(json.loads(text))).encode()) for of, text in each.headers)
+        return replace(each, key=json.dumps(renamed(key)), value=json.dumps(value), headers=headers)
+
+    swapped(events := History())
+    events.tx = 3
+    events.move(1, 5, (20, UNSENT), before=(20, "two"))
+    table = Table(exact, tmp_path)
+    declared = table.at.source.tables[0]
+    declared = replace(declared, columns=(Column(name, "int"), *declared.columns[1:]))
+    table.at = replace(table.at, source=replace(table.at.source, tables=(declared,)))
+    for batch in batches([told(each) for each in events.records], (5,)):
+        table.take(batch)
+    rows = table.at.silver.read(exact, table.at.lake.silver("p", "public.t")).where("NOT _deleted").collect()
+    assert sorted((row[stored_name(name)], row["a"], row["b"]) for row in rows) == [(2, 10, "one"), (5, 20, "two")]
 
 
 def known_whole(events: History) -> None:
