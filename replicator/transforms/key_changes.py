@@ -35,14 +35,17 @@ def as_one(keys: Sequence[str]) -> Column:
 
 
 def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_old`` and ``_old_text``."""
+    """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
+    ``_old`` and ``_old_text``.
+    """
     lacking = changes.where(F.col("_old").isNotNull() & (F.size("_unavailable") > 0))
-    return lacking.select(_link(keys).alias("_link"), F.col("_seq").alias("_q"), "_old", "_old_text")
+    told = F.col("_seq").alias("_q"), F.col("_at").alias("_from")
+    return lacking.select(_link(keys).alias("_link"), *told, "_old", "_old_text")
 
 
 def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Where rows left a key: the key and ``_seq``, whatever becomes of the delete."""
-    return changes.where("_left").select(*map(names.spark, keys), "_seq")
+    """Where rows left a key: the key, ``_seq`` and ``_at``, whatever becomes of the delete."""
+    return changes.where("_left").select(*map(names.spark, keys), "_seq", "_at")
 
 
 def concerned(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -158,19 +161,23 @@ def _link(keys: Sequence[str]) -> Column:
 
 def _under_old_keys(links: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
     """All that is known of the old key of each link: registers (see `_of_changes`), whether they count for it, and
-    whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only: nothing is missing.
+    whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only (Q8): what is known
+    of a key whose row left in another one than it came to tells nothing.
     """
-    left = _keyed(known.left, keys, F.lit(True).alias("_gone"), F.lit(False).alias("_is_held"))
+    left = _keyed(known.left, keys, F.lit(True).alias("_gone"), F.lit(False).alias("_is_held"), F.col("_at"))
     rows = _of_changes(known.changes, keys, columns).unionByName(left, allowMissingColumns=True)
     if known.stored is not None:
         held = _of_silver(known.stored, known.changes.schema, keys, columns)
         rows = rows.unionByName(held, allowMissingColumns=True)
     is_old = reduce(and_, [F.col("_old").getField(key) == F.col(f"_k{i}") for i, key in enumerate(keys)])
-    is_left, was, q = F.coalesce("_left", F.lit(False)), F.col("_was"), F.col("_q")
+    is_left, is_there = (F.coalesce(each, F.lit(False)) for each in (F.col("_left"), ~F.col("_left")))
+    was, q = F.col("_was"), F.col("_q")
     by_offset, is_copy = position.is_by_offset(q), position.is_copy(was, q)
-    newest = F.max(F.when(is_left & (was < q), was)).over(Window.partitionBy("_link"))
-    own = is_left & (is_copy | (by_offset & (was == newest)))
-    seen = by_offset | (F.col("_gone") & is_copy) | (F.col("_is_held") & (was > q))
+    here = [F.col(f"_at.{part}") == F.col(f"_from.{part}") for part in ("topic", "partition")]
+    last = F.max(F.when(is_there & (was < q), was)).over(Window.partitionBy("_link"))
+    own = is_left & (is_copy | (by_offset & (was > F.coalesce(last, F.lit("")))))  # its tombstone may be a delete, too
+    has_left = F.when(by_offset, reduce(and_, here, was < q)).otherwise(is_copy)
+    seen = (F.col("_gone") & has_left) | (F.col("_is_held") & (was > q) & ~by_offset)
     joined = links.withColumn("_cut", truncate.last_below(q, known.truncates)).join(rows, is_old)
     counts = (was > F.col("_cut")) & (was < q) & ~own
     return joined.withColumns({"_counts": counts, "_seen": seen, **_since_cut(len(columns))})

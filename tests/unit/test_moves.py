@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from replicator.spec import Column, Transform
+from replicator.spec import Column, Declaration, Transform
 from replicator.transforms.layout import stored_name
 from tests.builders import UNSENT, Record, envelope, record
 from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, swapped
@@ -134,6 +134,38 @@ def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(
         ignored += sum(each.ignored.get("key_swap", 0) for each in accounts.values())
     assert lake.rows() == {1: (2, False), 2: (2, False)}
     assert ignored == 2
+
+
+def test_offsets_tell_nothing_of_what_lies_in_another_partition(exact: Any, tmp_path: Path) -> None:
+    """M7, Q8, E5: which of the old key's values was the last is not known where the row left in another partition than
+    it came to; where it is the same one, it is, wherever the batches are cut.
+    """
+
+    def moved_to(old: int, place: tuple[int, int], at: int) -> list[Record]:
+        def there(key: int, b: str) -> dict[str, Any]:
+            return {"id": key, "v": 1, "b": b}
+
+        one, other = {"id": old}, {"id": 10 * old}
+        partition, offset = place
+        return [
+            record(ORDERS, at, one, there(old, "first")),
+            record(ORDERS, at + 5, one, there(old, "last")),
+            record(ORDERS, at + 6, one, None, headers=header("newkey", other)),
+            record(ORDERS, offset, other, there(10 * old, UNSENT), headers=header("oldkey", one), partition=partition),
+        ]
+
+    ways = [moved_to(1, (1, 12), 10), moved_to(2, (0, 27), 20), moved_to(3, (1, 90), 30), moved_to(4, (0, 48), 40)]
+    ways[3].insert(3, replace(ways[3][2], offset=47))  # older connectors send the delete as a null, and a tombstone
+    cuts = [4, 4, 3, 3]
+    lake = silver_of(exact, tmp_path)
+    told = Declaration("shop.orders", (Column("id", "int"), Column("v", "int"), Column("b", "string")))
+    lake.at = replace(lake.at, source=replace(lake.at.source, tables=(told,)))
+    for batch in range(2):
+        lake.take(*[each for way, cut in zip(ways, cuts, strict=True) for each in (way[:cut], way[cut:])[batch]])
+    rows = lake.at.silver.read(exact, lake.at.lake.silver("s", "shop.orders")).where("NOT _deleted").collect()
+    found = {row["id"]: (row["b"], row["_column_seq"] and [*row["_column_seq"]]) for row in rows}
+    unknown, known = (None, ["b"]), ("last", None)
+    assert found == {10: unknown, 20: known, 30: unknown, 40: known}
 
 
 OURS = ("_known", "_link", "_of", "_verdict", "_whole", "_is_at", "_seen", "_v0")
