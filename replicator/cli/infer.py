@@ -69,10 +69,11 @@ def _records(
     """The first records of a file, or the last of each partition of a topic."""
     from replicator.debezium.spoken import Start
 
-    if Path(what).is_file():
+    file = topics.recorded(what)
+    if file is not None:
         from replicator.sources import lines
 
-        return islice(lines.of_file(Path(what)), limit)
+        return islice(lines.of_file(file), limit)
     from replicator import session
     from replicator.sources.consumer import Topic
 

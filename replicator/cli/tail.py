@@ -92,10 +92,11 @@ def _lines(
     lake: str | None,
 ) -> Iterator[_Line]:
     """The events of what is named: a file, else a topic, else a table."""
-    if Path(what).is_file():
+    file = topics.recorded(what)
+    if file is not None:
         if follow:
             raise ConfigError("a file is not followed.", mend="Leave --follow out.")
-        return _of_records(Reader(SourceSpec("", "")), _of_file(Path(what), start))
+        return _of_records(Reader(SourceSpec("", "")), _of_file(file, start))
     settings = topics.settings_of(env, conf, lake, brokers)
     source = None if lake is not None else topics.source_of(settings, what, brokers)
     if source is None:

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator.errors import ConfigError
+from replicator.errors import BadRecording, ConfigError
 from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from replicator.settings import Settings
+
+_ONLY_A_FILE = r"[.]{1,2}|[.]{0,2}/.*|.*[.](jsonl|ndjson|gz)"
+"""A name that begins like a path, or ends as files of events do, and no topic or table does."""
+
+
+def recorded(what: str) -> Path | None:
+    """The file of recorded events that is named, or a pipe of them; None for what may be a topic or a table. Raises
+    BadRecording where only a file can be meant, and there is none.
+    """
+    path = Path(what)
+    if path.exists() and not path.is_dir():
+        return path
+    if re.fullmatch(_ONLY_A_FILE, what):
+        told = "it is a folder" if path.is_dir() else "there is no such file"
+        raise BadRecording(f"a recorded file cannot be read: {told}", where=what, mend="Check the path.")
+    return None
 
 
 def settings_of(env: str, conf: Path | None, lake: str | None, brokers: str | None) -> Settings:
