@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
@@ -18,6 +19,7 @@ from replicator import gateway
 from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
 from replicator.protocols import Held
+from replicator.sources import lines
 
 _RECORD = (
     "topic STRING, partition INT, offset BIGINT, ts BIGINT, headers ARRAY<STRING>, key STRING, payload STRING, "
@@ -33,9 +35,9 @@ class RecordedSource:
 
     def read(self, spark: SparkSession) -> DataFrame:
         """The columns of ``Source.read``; raises BadRecording naming the first file with a line that is no record."""
-        lines = self._lines(spark)
+        written = self._lines(spark)
         record = F.from_json("value", _RECORD, {"columnNameOfCorruptRecord": "_broken"})
-        parsed = lines.select(F.input_file_name().alias("file"), "value", record.alias("r"))
+        parsed = written.select(F.input_file_name().alias("file"), "value", record.alias("r"))
         self._refuse_broken(parsed)
         pair = F.transform(
             F.sequence(F.lit(0), F.floor(F.size("r.headers") / 2).cast("int") - 1),
@@ -74,8 +76,17 @@ class RecordedSource:
         try:
             return spark.read.text([_literal(file) for file in self.files]).where(F.trim("value") != "")
         except AnalysisException as error:
-            missing = ", ".join(self.files)
-            raise BadRecording("a recorded file cannot be read", where=missing, mend="Check the path.") from error
+            missing = [file for file in self.files if not Path(file).exists()] or self.files
+            raise BadRecording(
+                "a recorded file cannot be read", where=", ".join(missing), mend="Check the path."
+            ) from error
+        except Py4JJavaError as error:
+            folders = [file for file in self.files if Path(file).is_dir()]
+            if not folders:
+                raise
+            raise BadRecording(
+                "a folder cannot be read as one recording", where=", ".join(folders), mend="Name the files."
+            ) from error
 
     def _refuse_broken(self, parsed: DataFrame) -> None:
         counts = parsed.where(_is_broken()).groupBy("file").count().orderBy("file")
@@ -93,7 +104,7 @@ class RecordedSource:
         if broken is not None:
             raise BadRecording(
                 f"{broken['count']} lines are no Kafka records",
-                where=broken["file"],
+                where=_first_broken(broken["file"]),
                 mend="Expected JSON lines with topic, partition, offset, key and payload, as `kcat -C -J` prints them.",
             )
 
@@ -101,6 +112,20 @@ class RecordedSource:
 def _literal(file: str) -> str:
     """A path as Spark takes it: ``*`` or ``[`` in the name of a file that is there are no pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", file) if Path(file).exists() else file
+
+
+def _first_broken(uri: str) -> str:
+    """``FILE:LINE`` of the first line that is no record, of a file on this machine; else the file alone."""
+    told = urlsplit(uri)
+    if told.scheme != "file":
+        return uri
+    path = Path(unquote(told.path))
+    try:
+        for _ in lines.of_file(path):
+            pass
+    except BadRecording as error:
+        return error.where or str(path)
+    return str(path)
 
 
 def _is_broken() -> Column:

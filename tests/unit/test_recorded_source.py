@@ -67,7 +67,7 @@ def test_a_line_that_is_no_record_names_its_file(exact, tmp_path: Path, bad: str
     (tmp_path / "odd.jsonl").write_text(f"{line(1)}\n{bad}\n")
     with pytest.raises(BadRecording, match="1 lines") as caught:
         RecordedSource([str(tmp_path / "good.jsonl"), str(tmp_path / "odd.jsonl")]).read(exact)
-    assert str(caught.value.where).endswith("odd.jsonl")
+    assert str(caught.value.where) == str(tmp_path / "odd.jsonl:2")
 
 
 def test_the_name_of_a_file_that_is_there_is_no_pattern(exact, tmp_path: Path) -> None:
@@ -90,9 +90,30 @@ def test_the_name_of_a_file_that_is_there_is_no_pattern(exact, tmp_path: Path) -
 
 def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None:
     """A configuration error, not a stack trace of the engine."""
+    (tmp_path / "there.jsonl").write_text(line(0))
     with pytest.raises(BadRecording) as caught:
-        RecordedSource([str(tmp_path / "absent.jsonl")]).read(exact)
-    assert "absent.jsonl" in str(caught.value)
+        RecordedSource([str(tmp_path / "there.jsonl"), str(tmp_path / "absent.jsonl")]).read(exact)
+    assert caught.value.where == str(tmp_path / "absent.jsonl")
+
+
+def test_a_folder_that_is_no_recording_is_told_by_name(exact, tmp_path: Path) -> None:
+    """Whatever else lies in it, such as tables in hive-style folders of several depths."""
+    for place in ("a/x=1", "b/c/x=2"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "e.jsonl").write_text(line(0))
+    with pytest.raises(BadRecording, match="folder") as caught:
+        RecordedSource([str(tmp_path)]).read(exact)
+    assert caught.value.where == str(tmp_path)
+
+
+def test_the_line_that_is_no_record_is_told_by_the_name_that_its_file_has(exact, tmp_path: Path) -> None:
+    """Not as Spark writes it in an address; compressed files too."""
+    file = tmp_path / "ä b%20c.jsonl.gz"
+    with gzip.open(file, "wt", encoding="utf-8") as written:
+        written.write(f"{line(0)}\n\n{line(1)}\noops\n")
+    with pytest.raises(BadRecording) as caught:
+        RecordedSource([str(file)]).read(exact)
+    assert caught.value.where == f"{file}:4"
 
 
 def test_a_file_that_is_not_what_its_name_says_is_named(exact, tmp_path: Path) -> None:
