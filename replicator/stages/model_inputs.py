@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import TableMissing
+from replicator.lake import HISTORY
 from replicator.protocols import TableFormat
 from replicator.spec import Model, Table
 from replicator.stages import places
@@ -21,6 +22,7 @@ from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms.layout import own_key
 from replicator.transforms.live import live, shown_name
+from replicator.yamlfile import meant
 
 _EXTRA = "_source_ts_ms"
 """The one column of ours that models see of silver."""
@@ -97,7 +99,17 @@ def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tu
     kind = at.silver if is_silver else at.gold
     identity, version, commit = places.now(spark, kind, table)
     if identity is None or version is None:
+        near = _near(spark, source, name, at) if is_silver else ""
         raise TableMissing(
-            f"input {given} does not exist yet", where=table.location, mend="Run silver for its source first."
+            f"input {given} does not exist yet{near}", where=table.location, mend="Run silver for its source first."
         )
     return ModelInput(given, kind, table, identity, version, commit)
+
+
+def _near(spark: SparkSession, source: str, name: str, at: Warehouse) -> str:
+    """The table of the source that a misspelled one may mean; of a history, the history."""
+    table = name.removesuffix(HISTORY)
+    is_history = table != name
+    root = at.lake.history_root(source) if is_history else at.lake.silver_root(source)
+    known = map(names.decode_table, at.silver.tables(spark, root))
+    return meant(f"{source}/{name}", [f"{source}/{each}{HISTORY if is_history else ''}" for each in known])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from replicator.errors import ConfigError
+from replicator.lake import Lake
 from tests.cli import said
 
 pytestmark = pytest.mark.spark
@@ -15,7 +16,6 @@ pytestmark = pytest.mark.spark
 
 def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path: Path) -> None:
     """In a lake without tables each model waits for its input, and nothing is written; a wrong name is refused."""
-    assert spark
     for folder, name, text in (
         ("", "dev.yaml", f"lake: {{root: {tmp_path}/lake}}\n"),
         ("sources", "s.yaml", "name: s\ninclude: [db.orders]\n"),
@@ -35,5 +35,8 @@ def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path:
     assert "input s/db.orders does not exist yet" in told[0]["why"]
     assert "again" in said("plan", "again", *where)
     assert not (tmp_path / "lake").exists()
+    silver = Lake(f"{tmp_path}/lake").silver("s", "db.order")
+    spark.range(1).write.format("delta").save(silver.location)
+    assert "did you mean 's/db.order'?" in json.loads(said("plan", *where, "--json"))[0]["why"]
     with pytest.raises(ConfigError, match="there is no model 'agein'; did you mean 'again'"):
         said("plan", "agein", *where)
