@@ -29,7 +29,9 @@ app = typer.Typer(
 
 app.command("infer")(infer)
 
-_TABLE = typer.Argument(help="<database or schema>.<table>, with <source>/ before it where two have it.")
+_TABLE = typer.Argument(
+    help="<database or schema>.<table>, or its last part if that is enough; with <source>/ before it where two have it."
+)
 _Declare = Annotated[
     Optional[Path],  # noqa: UP045 - typer on Python 3.10 reads this at run time
     typer.Option("--declare", help="With --lake: the YAML that the tables were declared with.", metavar="FILE"),

@@ -122,16 +122,24 @@ def _ledger(spark: SparkSession, at: Refinement, name: str) -> tuple[str, Ledger
 
 
 def _resolved(spark: SparkSession, every: Sequence[Refinement], table: str) -> tuple[Refinement, str]:
-    """The source and table that a user means by ``[<source>/]<database or schema>.<table>``. Raises ConfigError."""
+    """The source and table that a user means by ``[<source>/]<database or schema>.<table>``, or by its last part.
+    Raises ConfigError.
+    """
     source, slash, name = table.rpartition("/")
-    found = [at for at in every if (not slash or at.source.name == source) and _has(spark, at, name)]
+    asked = [at for at in every if not slash or at.source.name == source]
+    found = [(at, name) for at in asked if _has(spark, at, name)] or _by_last_part(spark, asked, name)
     if not found:
         known = [each.table if slash else each.name for each in pause.listed(spark, every)]
         raise ConfigError(f"no source has brought a table {table!r} yet{nearest(table, known)}")
     if len(found) > 1:
-        several = ", ".join(f"{at.source.name}/{name}" for at in found)
-        raise ConfigError(f"several sources have a table {name}", mend=f"Name one: {several}.")
-    return found[0], name
+        several = ", ".join(f"{at.source.name}/{each}" for at, each in found)
+        raise ConfigError(f"{table!r} may be any of several tables", mend=f"Name one: {several}.")
+    return found[0]
+
+
+def _by_last_part(spark: SparkSession, every: Sequence[Refinement], name: str) -> list[tuple[Refinement, str]]:
+    tables = ((at, each.name) for at in every for each in pause.listed(spark, [at]))
+    return [(at, table) for at, table in tables if table.rpartition(".")[2] == name and _has(spark, at, table)]
 
 
 def _has(spark: SparkSession, at: Refinement, table: str) -> bool:

@@ -287,6 +287,8 @@ def test_the_command_line_shows_approves_and_tells(exact, tmp_path: Path) -> Non
     code, told = call("show", "shop.orders", *flags[:2], "--json")
     assert (code, told["table"], told["columns"][2]["column"]) == (0, "s/shop.orders", "v__v2")
     assert [each["change"] for each in told["changes"]] == ["versioned", "added"]
+    assert call("show", "orders", *flags[:2], "--json") == (code, told), "its last part is enough"
+    assert call("diff", "orders", *flags) == (0, [])
 
 
 def call(*words: str) -> tuple[int, Any]:
