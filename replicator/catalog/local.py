@@ -99,7 +99,7 @@ class LocalEngine:
         except self._duckdb.Error as error:
             if _OF_A_FILE in str(error):
                 raise ReplicatorError(f"a table cannot be read: {first_line(error)}", mend=SPARK) from error
-            raise ConfigError(first_line(error)) from error
+            raise ConfigError(_hinted(error)) from error
 
     def _moment(self, table: Table, when: int | datetime) -> Moment:
         if self._listing.kind(table.location) == "hudi":
@@ -143,3 +143,8 @@ def _literal(text: str) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _hinted(error: Exception) -> str:
+    """What DuckDB says in one line, with the names that it offers, and without the query."""
+    return " ".join(str(error).split("\nLINE ", 1)[0].split())
