@@ -32,6 +32,8 @@ def checks(
     wanted = operate.chosen(settings.models, model or [])
     if not wanted:
         console.narrate("No model declares checks: there is nothing to look at.", style="yellow")
+        if as_json:
+            console.print_json([])
         return
     spark = session(settings, debug=options.debugging(context))
     at = assemble.warehouse(spark, settings)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from replicator.cli import console, direct, options, tables
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def show(
     spark, sources = options.opened(context, options.settings(env, conf, lake), source, brief=True)
     found = find(spark, sources, topic, partition, offset)
     if found is None:
-        raise ReplicatorError(
+        raise ConfigError(
             "bronze has no such record",
             where=f"{topic} {partition} {offset}",
             mend="`replicator dead-letters list --rows` prints the places of all letters.",

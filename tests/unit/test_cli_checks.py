@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from tests.unit.test_cli_validate import ROOT, replicator
 
 
@@ -19,6 +21,8 @@ def test_models_without_checks_are_none_to_look_at(tmp_path):
     done = replicator("checks", "--conf", str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "No model declares checks: there is nothing to look at.\n"
+    told = replicator("checks", "--conf", str(tmp_path), "--json")
+    assert (told.returncode, json.loads(told.stdout)) == (0, [])
 
 
 def test_a_model_that_there_is_not_ends_with_2():
