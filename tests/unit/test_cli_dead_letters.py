@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from replicator.errors import ConfigError, ReplicatorError
+from replicator.errors import ConfigError
 from tests import readme
 from tests.cli import said
 
@@ -50,7 +50,7 @@ def test_a_letter_is_counted_shown_with_its_bytes_and_explained(folder: Path) ->
     assert letter["position"] == shown["position"] == "file 1, pos 400, offset 3"
     assert "no key" in shown["meaning"]
     assert '"pos": 400' in run(folder, "dead-letters", "show", *PLACE)
-    with pytest.raises(ReplicatorError, match="no such record"):
+    with pytest.raises(ConfigError, match="no such record"):
         run(folder, "dead-letters", "show", "shop.sales.orders", "0", "99")
 
 
