@@ -18,6 +18,7 @@ from replicator.stages import (
     dead_letters,
     epochs,
     gone,
+    misnamed,
     regained,
     resharding,
     rests,
@@ -136,6 +137,9 @@ def _applied(tick: Tick) -> list[Account]:
         _remember(watch, found, shared.routes, orders, failed)
         unwritten = {share.name for share in shared.shares if not done[share.name].applied and _is_missing(share)}
         _settle(watch, shared.routes, orders.keys() - unwritten, failed, unwritten - failed)
+        for table in done.keys() - {*tick.existing}:
+            words = misnamed.told(table, shared.routes, at.source)
+            done[table] = replace(done[table], warnings=(*done[table].warnings, *words))
     return [*strays, *(_warned(at, account, orders.get(table) == BY_TIME) for table, account in done.items())]
 
 
