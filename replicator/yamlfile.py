@@ -142,8 +142,13 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` when some known word is close."""
-    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    near = close(word, known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def close(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The known word that is closest to a word, with at least so great a share of its letters alike; None for none."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=alike)), None)
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

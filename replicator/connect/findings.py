@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from replicator.yamlfile import close
 
 _CHOICES, _SENTENCE = 12, 160
 _PASSED_ON = re.compile(
@@ -67,5 +68,5 @@ def _mend(value: Mapping[str, Any], definition: Mapping[str, Any]) -> str:
 
 
 def _nearest(key: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.75)
-    return f"Is {close[0]} meant?" if close else ""
+    near = close(key, known, 0.75)
+    return "" if near is None else f"Is {near} meant?"

@@ -32,6 +32,6 @@ def without_records(spark: SparkSession, sources: Sequence[Refinement]) -> dict[
     """Tables that something is said of, and that none of these sources has: misspelled, mostly. With the nearest
     spelling; nothing where no table is known at all.
     """
-    said = {table: at.source.home(table) for at in sources for table in at.source.named}
-    known = {table for at in sources if said for table in tables(survey(spark, at), at.source)}
-    return {table: nearest(table, known) for table, home in said.items() if known and known.isdisjoint((table, home))}
+    is_asked = any(at.source.named for at in sources)
+    known = {table for at in sources if is_asked for table in tables(survey(spark, at), at.source)}
+    return {table: nearest(table, known) for at in sources if known for table in at.source.missing(known)}

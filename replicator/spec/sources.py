@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 
@@ -289,6 +289,11 @@ class SourceSpec:
             return ()
         plain = [declared.table for declared in self.tables if not declared.shards and declared.outbox is None]
         return tuple(dict.fromkeys([*plain, *(mask.table for mask in self.masks)]))
+
+    def missing(self, known: Iterable[str]) -> list[str]:
+        """Tables that something is said of, and that are not among the known ones: misspelled, mostly."""
+        there = {*known}
+        return [table for table in self.named if there.isdisjoint((table, self.home(table)))]
 
     def home(self, table: str) -> str:
         """The table that takes the rows of a source's table: that of its shards, else its own."""

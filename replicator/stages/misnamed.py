@@ -4,10 +4,9 @@ has carried: misspelled there, mostly, and then nothing of what is said is done,
 
 from __future__ import annotations
 
-import difflib
-
 from replicator.spec import SourceSpec
 from replicator.stages.routing import Routes
+from replicator.yamlfile import close
 
 _ALIKE = 0.9
 """Of two names: those of neighbours (`orders`, `order_lines`) are further apart."""
@@ -17,11 +16,8 @@ def told(table: str, routes: Routes, source: SourceSpec) -> tuple[str, ...]:
     """What is to be said of a new table, ``<database or schema>.<table>``: one sentence, or nothing."""
     if table in source.named:
         return ()
-    carried = {each for found in routes.tables.values() for each in found}
-    absent = [each for each in source.named if carried.isdisjoint((each, source.home(each)))]
-    near = difflib.get_close_matches(table, absent, n=1, cutoff=_ALIKE)
-    return tuple(
-        f"the source's file speaks of {each}, and no topic has carried it: if this table is meant, mend the name; "
-        "until then what is said of it is not done"
-        for each in near
-    )
+    near = close(table, source.missing(each for found in routes.tables.values() for each in found), _ALIKE)
+    if near is None:
+        return ()
+    what = f"the source's file speaks of {near}, and no topic has carried it: if this table is meant, mend the name"
+    return (f"{what}; until then what is said of it is not done",)
