@@ -156,9 +156,20 @@ class Connect:
                 raise Unreachable(f"connector {name} does not stop in {seconds:.0f} s", where=self._url)
             time.sleep(_POLL_SECONDS)
 
-    def delete(self, name: str) -> None:
-        """Remove the connector and keep its offsets: the same name later goes on where it was. Absent is fine."""
+    def delete(self, name: str, seconds: float = 60.0) -> None:
+        """Remove the connector and keep its offsets: the same name later goes on where it was. Absent is fine.
+
+        Returns when Connect has no state of it any more, which Connect itself does not wait for: until then its tasks
+        may still run and hold the slot, and a new one of the name would show their state. Raises Unreachable after
+        ``seconds``.
+        """
         self._call("DELETE", f"/connectors/{_path(name)}", may_miss=True)
+        deadline = time.monotonic() + seconds
+        while self.status(name) is not None:
+            if time.monotonic() > deadline:
+                what = f"connector {name} is deleted, and still has a state after {seconds:.0f} s"
+                raise Unreachable(what, where=self._url)
+            time.sleep(_POLL_SECONDS)
 
     def offsets(self, name: str) -> tuple[Offset, ...]:
         """How far the connector has got; nothing before its first record was sent.

@@ -145,15 +145,19 @@ def test_an_unknown_connector_has_no_status_and_cannot_be_stopped_or_restarted(c
 
 
 def test_offsets_outlive_a_deleted_connector_but_not_a_forgotten_one(connect, config, endpoints):
-    """Deleted: the same name goes on without a snapshot. Forgotten: the seven offices come again."""
+    """Deleted: the same name goes on without a snapshot. Forgotten: the seven offices come again. Of neither has
+    Connect a status left when the call returns.
+    """
     connect.apply(NAME, config)
     connect.wait_running(NAME)
     first = records_of_offices(endpoints, at_least=7)
     connect.delete(NAME)
+    assert connect.status(NAME) is None
     connect.apply(NAME, config)
     connect.wait_running(NAME)
     assert records_of_offices(endpoints, at_least=first) == first
     connect.forget(NAME)
+    assert connect.status(NAME) is None
     connect.apply(NAME, config)
     connect.wait_running(NAME)
     assert records_of_offices(endpoints, at_least=first + 7) == first + 7
