@@ -6,13 +6,12 @@ what each stands for: ``<source>/<database or schema>.<table>`` or another model
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
@@ -20,6 +19,7 @@ from replicator.errors import ConfigError
 from replicator.lake import HISTORY
 from replicator.lineage import refresh_of, wrong_lineage
 from replicator.memberkeys import MemberValues, refuse_wrong_member
+from replicator.servedtypes import PostgresName, PostgresType
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
 from replicator.tablekeys import listed, single_names
@@ -32,53 +32,8 @@ if TYPE_CHECKING:
 
     from replicator.rules import Check
 
-_POSTGRES_TYPES = frozenset(
-    {
-        "smallint", "int2", "integer", "int", "int4", "bigint", "int8", "numeric", "decimal", "real", "float4",
-        "double precision", "float8", "boolean", "bool", "text", "varchar", "character varying", "char", "character",
-        "bytea", "date", "time", "time without time zone", "timetz", "time with time zone", "timestamp",
-        "timestamp without time zone", "timestamptz", "timestamp with time zone", "interval", "uuid", "json", "jsonb",
-        "inet", "cidr", "macaddr", "macaddr8",
-    }
-)  # fmt: skip
-_POSTGRES_TYPE = re.compile(
-    r"([a-z]+[248]?(?: [a-z]+)*)(?: ?\((\d+(?:, ?\d+)?)\))?((?<=\)) with(?:out)? time zone)?(?:\[\])?"
-)
-_LENGTH, _DIGITS, _OF_A_SECOND = ((1, 10_485_760),), ((1, 1000), (0, 1000)), ((0, 6),)
-_NUMBERS = {
-    **dict.fromkeys(("varchar", "character varying", "char", "character"), _LENGTH),
-    **dict.fromkeys(("numeric", "decimal"), _DIGITS),
-    **dict.fromkeys(("time", "timetz", "timestamp", "timestamptz"), _OF_A_SECOND),
-}
-"""The numbers that may stand in a type's brackets: the least and the greatest of each. Others take none."""
-_POSTGRES_NAME_BYTES = 63
 _SPARKS_OWN = ("self", "sqlQuery", "args")
 """What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
-
-
-def _postgres_type(text: str) -> str:
-    match = _POSTGRES_TYPE.fullmatch(text)
-    if match is None or match.group(1) + (match.group(3) or "") not in _POSTGRES_TYPES:
-        word = re.split(r"[(\[]", text, maxsplit=1)[0]
-        raise ValueError(f"{text!r} is no Postgres type that is known here{nearest(word, _POSTGRES_TYPES)}")
-    word = match.group(1).partition(" with")[0]
-    given, bounds = [int(each) for each in (match.group(2) or "").split(",") if each], _NUMBERS.get(word, ())
-    if len(given) > len(bounds):
-        raise ValueError(f"{text!r} is no Postgres type: {word} takes {len(bounds) or 'no'} number in brackets")
-    for number, (least, most) in zip(given, bounds, strict=False):
-        if not least <= number <= most:
-            raise ValueError(f"{text!r} is no Postgres type: {number} is not between {least} and {most:,}")
-    return text
-
-
-def _postgres_name(name: str) -> str:
-    if not 0 < len(name.encode()) <= _POSTGRES_NAME_BYTES or "\0" in name:
-        raise ValueError(f"a name in Postgres has 1 to {_POSTGRES_NAME_BYTES} bytes; longer ones are cut silently")
-    return name
-
-
-PostgresType = Annotated[str, AfterValidator(_postgres_type)]
-PostgresName = Annotated[str, AfterValidator(_postgres_name)]
 
 
 class NamedColumnKeys(Strict):
@@ -119,7 +74,9 @@ class ModelKeys(Strict):
     ``columns`` are those of the SELECT. ``references`` are models that it points to: it is published behind them.
     ``publish`` is the table that serves it. ``lineage`` says for each input which columns hold the key of the input's
     row, so that only affected rows are computed. ``refresh: full`` computes all of them each time. ``checks`` are rules
-    for its rows. ``unknown_member`` is the row that facts point to until their dimension arrives.
+    for its rows. ``unknown_member`` is the row that facts point to until their dimension arrives. ``deletion_vectors``
+    lets changed rows be marked instead of their files written anew: quicker where many rows change all over a large
+    table, which some engines then cannot read.
     """
 
     description: str = ""
@@ -132,6 +89,7 @@ class ModelKeys(Strict):
     refresh: Literal["full", "incremental"] | None = None
     checks: ModelChecks = ()
     unknown_member: MemberValues | None = None
+    deletion_vectors: bool | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> ModelKeys:
@@ -235,6 +193,7 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
         refresh,
         keys.all_checks(),
         keys.unknown_member,
+        keys.deletion_vectors,
     )
 
 

@@ -28,7 +28,7 @@ _APART = {
     "#000000": ("B2 mor", "B7 jdbc"),
     "#7A5195": ("B2 cow", "B7 copy"),
     "#8C564B": ("B2 bucket", "B7 rows"),
-    "#999999": ("B3",),
+    "#999999": ("B3", "ours marks"),
 }
 COLOURS = {OURS: LIGHT.first, **{name: colour for colour, names in _APART.items() for name in names}}
 

@@ -1,7 +1,7 @@
 """Tables in Delta. Progress is the ``txn`` action of the commit that holds the rows (app id = the input's id).
 
-Silver has deletion vectors; gold has none and no column mapping, so that Athena reads it. Both keep a change data feed
-from creation (architecture section 4).
+Silver has deletion vectors; gold has none, unless a model asks for them, and no column mapping, so that Athena reads
+it. Both keep a change data feed from creation (architecture section 4).
 """
 
 from __future__ import annotations
@@ -154,10 +154,10 @@ class DeltaFormat:
         snapshot: Any = self._snapshot(spark, table)
         if snapshot is None:
             applied = self._insert(delta_write.by_key(changes, table), table, progress, _SILVER)
-            delta_write.describe(spark, table, self._log(table), self._fence)
+            delta_write.describe(spark, table, dict(table.properties), self._log(table), self._fence)
             return applied
         if table.properties:
-            delta_write.describe(spark, table, self._log(table), self._fence)
+            delta_write.describe(spark, table, dict(table.properties), self._log(table), self._fence)
             snapshot = self._snapshot(spark, table)
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
@@ -176,11 +176,14 @@ class DeltaFormat:
         snapshot = self._snapshot(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if snapshot is None:
-            return self._insert(delta_write.by_key(upserts, table), table, progress, _LOG)
+            return self._insert(delta_write.by_key(upserts, table), table, progress, _gold(table))
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         if difference.isEmpty():
             return self._insert(upserts.limit(0), table, progress, _LOG)
+        if table.deletion_vectors not in (None, delta_write.has_vectors(snapshot)):
+            delta_write.describe(spark, table, _gold(table), self._log(table), self._fence)
+            snapshot = self._snapshot(spark, table)
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
         merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
@@ -192,7 +195,7 @@ class DeltaFormat:
         spark = rows.sparkSession
         snapshot = self._snapshot(spark, table)
         if snapshot is None:
-            return self._insert(rows, table, progress, _LOG)
+            return self._insert(rows, table, progress, _gold(table))
         before = int(snapshot.version())
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, before)
@@ -283,3 +286,8 @@ class DeltaFormat:
 
     def _snapshot(self, spark: SparkSession, table: Table) -> Any | None:
         return self._log(table).snapshot(spark)
+
+
+def _gold(table: Table) -> Mapping[str, str]:
+    """The properties of a table whose rows are put there."""
+    return _SILVER if table.deletion_vectors else _LOG

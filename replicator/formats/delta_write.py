@@ -128,7 +128,7 @@ def merge(
 
 
 def has_vectors(snapshot: Any) -> bool:
-    """Whether rows of the table may be marked as gone: silver's."""
+    """Whether rows of the table may be marked as gone: silver's, and those of models that ask for it."""
     return _property(snapshot, "delta.enableDeletionVectors") == "true"
 
 
@@ -139,12 +139,14 @@ def is_in_order(snapshot: Any) -> bool:
     return has_vectors(snapshot) or not partitions(snapshot)
 
 
-def describe(spark: SparkSession, table: Table, log: Log, fence: Fence = UNFENCED) -> None:
-    """Set the properties that the table lacks: a writer's options can name none but Delta's own."""
-    snapshot = log.snapshot(spark) if table.properties else None
+def describe(
+    spark: SparkSession, table: Table, properties: Mapping[str, str], log: Log, fence: Fence = UNFENCED
+) -> None:
+    """Set those properties that the table lacks: a writer's options can name none but Delta's own."""
+    snapshot = log.snapshot(spark) if properties else None
     if snapshot is None:
         return
-    missing = {name: value for name, value in table.properties if _property(snapshot, name) != value}
+    missing = {name: value for name, value in properties.items() if _property(snapshot, name) != value}
     if missing:
         told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
         with delta_token.committing(spark, fence, table.location):

@@ -40,6 +40,7 @@ class Model:
     placeholder to the model's columns that hold the key of the input row used, in the order of the input's key;
     ``refresh`` is INCREMENTAL only where it names every input (gold.md). ``checks`` are held when it is built.
     ``unknown_member`` is one more row, by column, for facts whose dimension is not there yet; None: there is none.
+    ``deletion_vectors``: whether its table has them; None: a new one has none.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Model:
     refresh: str = FULL
     checks: tuple[Check, ...] = ()
     unknown_member: Mapping[str, object] | None = None
+    deletion_vectors: bool | None = None
 
     @property
     def lineage_columns(self) -> tuple[str, ...]:

@@ -74,6 +74,7 @@ class Table:
     promises that no row of a silver table, and no change for it, has a ``_column_seq``: the merge is simpler then.
     ``properties`` are facts for other readers, kept with the table where the format has a place for them. ``format``
     names the format that the table is made in ('': the lake's own); ``merge_on_read`` is a kind of Hudi's tables.
+    ``deletion_vectors``: whether rows of a table in Delta may be marked as gone; None: as its layer has it.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Table:
     properties: tuple[tuple[str, str], ...] = ()
     format: str = ""
     merge_on_read: bool = False
+    deletion_vectors: bool | None = None
 
 
 @dataclass(frozen=True)

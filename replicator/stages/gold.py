@@ -210,14 +210,14 @@ def computed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> It
     with tuning.kept(transform.complete(work.whole(), model.unknown_member)) as fresh:
         count = _checked(fresh, model)
         warnings = model_checks.hold_whole(model, work.stored, fresh, count, work.parents)
-        yield Computed(model, at.lake.gold(model.name, model.key), fresh, count, work, warnings)
+        yield Computed(model, at.table(model), fresh, count, work, warnings)
 
 
 def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Progress], Applied]) -> Applied:
     """Both effects: ``write`` commits under the number of the control row that is written before."""
     at.control.put(at.lake.inputs(model.name, work.number), work.control)
     failpoints.hit("gold.inputs_noted")
-    applied = write(at.lake.gold(model.name, model.key), Progress(model.name, work.number))
+    applied = write(at.table(model), Progress(model.name, work.number))
     failpoints.hit("gold.merged")
     at.control.remove(at.lake.inputs(model.name, work.number - 1))
     failpoints.hit("gold.model_done")

@@ -148,7 +148,7 @@ class _Known:
 
 def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Known:
     inputs = model_inputs.find(spark, model, at, keys)
-    done = at.gold.progress(spark, at.lake.gold(model.name, model.key), model.name)
+    done = at.gold.progress(spark, at.table(model), model.name)
     row = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
     control = control_row(model, inputs) | {"parents": model_parents.found(spark, model, at)}
@@ -157,7 +157,7 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
 
 
 def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
-    spark, table = tuning.session_for_models(spark, known.size), at.lake.gold(model.name, model.key)
+    spark, table = tuning.session_for_models(spark, known.size), at.table(model)
     views = {name: model_inputs.view(spark, each) for name, each in known.inputs.items()}
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
     stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
+from replicator.spec import Model, Table
 
 FULL_SHARE = 0.2
 """Beyond this share of a model's rows it is quicker to compute all of them (decision 0020)."""
@@ -26,3 +27,7 @@ class Warehouse:
     lake: Lake
     full_share: float = FULL_SHARE
     full_bytes: int = FULL_BYTES
+
+    def table(self, model: Model) -> Table:
+        """Where a model's rows are."""
+        return replace(self.lake.gold(model.name, model.key), deletion_vectors=model.deletion_vectors)

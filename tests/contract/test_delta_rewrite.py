@@ -1,11 +1,12 @@
 """Files of a table without deletion vectors that are written anew hold what Delta's MERGE would have left, and no other
-file is touched.
+file is touched; of a model's table with them, rows are marked.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,12 @@ from tests.builders import in_files_of, made
 pytestmark = pytest.mark.spark
 
 DDL = "k INT, `v.1` STRING, `_op` STRING"
-WAYS = {"in files": (256, 16), "with small files": (256, 2), "merged": (0, 16)}
-"""Of up to how many files some are replaced, and from how many on small ones are taken into a batch's own."""
+WAYS = {
+    "in files": (256, 16, None), "with small files": (256, 2, None), "merged": (0, 16, None), "marked": (256, 16, True)
+}  # fmt: skip
+"""Of up to how many files some are replaced, and from how many on small ones are taken into a batch's own; and whether
+the table is to have deletion vectors.
+"""
 BATCHES: list[list[tuple[int, str | None, str]]] = [
     [(30, "b", "upsert"), (170, None, "delete"), (255, "new", "upsert"), (999, None, "delete")],
     [(key, None, "delete") for key in range(100, 200, 10)],
@@ -40,9 +45,9 @@ def rows(spark: SparkSession, told: Sequence[tuple[int, str | None, str]]) -> Da
     return made(spark, told, DDL)
 
 
-def filled(spark: SparkSession, format_: DeltaFormat, folder: Path) -> Table:
+def filled(spark: SparkSession, format_: DeltaFormat, folder: Path, *, vectors: bool | None = None) -> Table:
     """Forty keys in four files, in their order although they come in another."""
-    table = Table("t", str(folder), ("k",))
+    table = Table("t", str(folder), ("k",), deletion_vectors=vectors)
     keys = [*range(390, -1, -20), *range(0, 400, 20)]
     format_.put(rows(spark, [(key, "a", "upsert") for key in keys]), table, Progress("model", 0))
     return table
@@ -67,20 +72,46 @@ def feed(spark: SparkSession, table: Table, version: int) -> list[tuple[str, ...
 def test_replaced_files_hold_what_a_merge_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows, feed, counts, progress and history, whatever becomes of the files; and no reader needs deletion vectors."""
+    """Rows, feed, counts and progress, whatever becomes of the files; only a table that is to have deletion vectors has
+    some.
+    """
     session, told = in_files_of(spark.newSession(), 10), dict[str, list[Any]]()
-    for way, (files, small) in WAYS.items():
+    for way, (files, small, vectors) in WAYS.items():
         monkeypatch.setattr(delta_reach, "_SMALL_FILES", small)
         format_ = DeltaFormat(rewritten_bytes=0, marked_files=files)
-        table, told[way] = filled(session, format_, tmp_path / way), []
+        table, told[way] = filled(session, format_, tmp_path / way, vectors=vectors), []
         for number, batch in enumerate(BATCHES, 1):
             applied = format_.put(rows(session, batch), table, Progress("model", number))
             assert format_.progress(session, table, "model") == Progress("model", number)
             told[way].append((applied, feed(session, table, applied.version)))
         told[way].append(sorted(map(str, format_.read(session, table).collect())))
-        assert not list((tmp_path / way).glob("deletion_vector_*.bin"))
-    assert told["in files"] == told["merged"] == told["with small files"]
+        assert bool(list((tmp_path / way).glob("deletion_vector_*.bin"))) is bool(vectors)
+    assert told["in files"] == told["merged"] == told["with small files"] == told["marked"]
     assert [each[0] for each in told["in files"][:3]] == [Applied(1, 1, 1, 1), Applied(0, 0, 9, 2), Applied(2, 0, 1, 3)]
+
+
+def test_deletion_vectors_are_asked_for_and_given_up(spark: SparkSession, tmp_path: Path) -> None:
+    """A table gets them with its next difference, makes no more once they are refused, and stays as it is where nothing
+    is said; its keys that changed are those of the differences alone.
+    """
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    table = filled(session, format_, tmp_path / "t")
+    marks: list[int] = []
+    for number, wanted in enumerate((True, None, False, None), 1):
+        batch = [(10 * number, "b", "upsert"), (100 + 10 * number, None, "delete")]
+        asked = replace(table, deletion_vectors=wanted)
+        applied = format_.put(rows(session, batch), asked, Progress("model", number))
+        assert (applied.inserted, applied.updated, applied.deleted) == (0, 1, 1)
+        marks.append(len(list(Path(table.location).glob("deletion_vector_*.bin"))))
+    assert 0 < marks[0] < marks[1] == marks[2] == marks[3]
+    held = {row["k"]: row["v.1"] for row in format_.read(session, table).collect()}
+    left = [key for key in range(0, 400, 10) if key not in (110, 120, 130, 140)]
+    assert held == {key: "b" if key in (10, 20, 30, 40) else "a" for key in left}
+    version = format_.version(session, table)
+    assert version == 6  # two of them set the table's properties
+    keys = format_.changed_keys(session, table, 0, version)
+    assert keys is not None
+    assert sorted(row["k"] for row in keys.collect()) == [10, 20, 30, 40, 110, 120, 130, 140]
 
 
 @pytest.mark.parametrize("compared", [100, 0], ids=["each key", "where keys are"])

@@ -479,7 +479,7 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
     tables = DeltaFormat()
     shop = Shop(tuning.session_for(spark, 0), Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0))
     own = Model("own", "SELECT id, pieces FROM {lines}", {"lines": "s/db.lines"}, ("id",), (),
-                lineage={"lines": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+                lineage={"lines": ("id",)}, refresh=INCREMENTAL, deletion_vectors=True)  # fmt: skip
     scheduler = spark.sparkContext._jsc.sc().dagScheduler()
 
     def jobs(model: Model, action: str) -> int:
@@ -503,6 +503,8 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
     shop.take("products", (20, "twenty", False))
     assert jobs(FACT, "incremental") > len([*done, "looked up", "changed products", "touched", "touched keys"])
     assert shop.rows() == [(1, 20, "twenty", 5), (2, 10, "ten", 9), (5, 10, "ten", 2)]
+    for model, reader in ((FACT, 1), (own, 3)):  # who reads deletion vectors knows version 3 of Delta's protocol
+        assert tables.kept(spark, shop.at.table(model)).protocol == reader
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,13 @@ def test_a_model_may_read_nothing_at_all(models):
     assert (dict(found.inputs), found.refresh) == ({}, "incremental")
 
 
+def test_a_table_has_deletion_vectors_where_its_model_says_so(models):
+    """Else nothing is said of them: a new table has none, and one that is there stays as it is."""
+    said = {"a": "", "b": "deletion_vectors: true\n", "c": "deletion_vectors: false\n"}
+    found = models(**{name: (GOOD_SQL, GOOD_YAML + line) for name, line in said.items()})
+    assert {model.name: model.deletion_vectors for model in found} == {"a": None, "b": True, "c": False}
+
+
 def test_a_history_is_read_where_one_is_kept(models):
     """Its name is that of its table with ``__history`` behind it."""
     (found,) = models(m=(GOOD_SQL, GOOD_YAML.replace("db.orders", "db.lines__history")))

@@ -20,6 +20,7 @@ ABOUT = {
     "B4": "delta-rs merge, fed by DuckDB through Arrow",
     "B5": "DuckDB alone, into its own file: an upper bound, no lakehouse",
     "B8": "dlt's merge into Delta, fed as B4 is",
+    "ours marks": "this project, a gold model with deletion_vectors",
     "rebuild": "a gold model computed in full and overwritten, in B1's session",
     "B7 jdbc": "Spark's JDBC writer into a staging table, then an upsert on the server",
     "B7 copy": "psycopg2: COPY into a temporary table, then an upsert",
@@ -39,6 +40,7 @@ TRACKS = {
     "B4": (APPLY, REFINE, SOAK),
     "B5": (COLLAPSE, APPLY, REFINE, SOAK),
     "B8": (REFINE, SOAK),
+    "ours marks": (GOLD,),
     "rebuild": (GOLD,),
     "B7 jdbc": (PUBLISH,),
     "B7 copy": (PUBLISH,),
@@ -85,6 +87,12 @@ def _ours(track: str, work: Path, heap: str) -> Contender:
     if track == PUBLISH:
         return postgres.made(work, heap, OURS)
     return ours.made(track, work, heap)
+
+
+def _marking(track: str, work: Path, heap: str) -> Contender:
+    from benchmarks.cdc_ch.systems import ours  # noqa: PLC0415
+
+    return ours.made(track, work, heap, deletion_vectors=True)
 
 
 def _blog(track: str, work: Path, heap: str) -> Contender:
@@ -158,6 +166,7 @@ _MAKERS: dict[str, Callable[[str, Path, str], Contender]] = {
     "B4": _delta_rs,
     "B5": _duck,
     "B8": _dlt,
+    "ours marks": _marking,
     "rebuild": _tuned,
     "B7 jdbc": _postgres("jdbc"),
     "B7 copy": _postgres("copy"),

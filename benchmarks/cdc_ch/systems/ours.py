@@ -60,14 +60,16 @@ _BETWEEN_UPKEEPS = 3600
 _PLACE = ("topic", "partition", "offset")
 
 
-def made(track: str, work: Path, heap: str) -> Contender:
-    """One of the tracks."""
-    return on(spark(heap), track, work)
+def made(track: str, work: Path, heap: str, *, deletion_vectors: bool | None = None) -> Contender:
+    """One of the tracks; the model of T4 with deletion vectors or without."""
+    return on(spark(heap), track, work, deletion_vectors=deletion_vectors)
 
 
-def on(session_of: SparkSession, track: str, work: Path) -> Contender:
+def on(session_of: SparkSession, track: str, work: Path, *, deletion_vectors: bool | None = None) -> Contender:
     """The same in a session that is there."""
-    kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply, GOLD: _Gold}
+    if track == GOLD:
+        return _Gold(session_of, work, replace(MODEL, deletion_vectors=deletion_vectors))
+    kinds: dict[str, type[_Ours]] = {COLLAPSE: _Collapse, APPLY: _Apply}
     return kinds.get(track, _Refine)(session_of, work)
 
 
@@ -229,6 +231,10 @@ class _Apply(_Ours):
 class _Gold(_Ours):
     """An incremental model, built; its lines have changed since. A run is its refresh."""
 
+    def __init__(self, session_of: SparkSession, work: Path, model: Model) -> None:
+        super().__init__(session_of, work)
+        self._model = model
+
     def start(self, case: Case, home: Path) -> None:
         for name in star.NAMES:
             rows = self._spark.read.parquet(f"{case.input}/start/{name}.parquet")
@@ -243,12 +249,14 @@ class _Gold(_Ours):
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one model
         lake = Lake(str(home))
-        engine.exported(DeltaFormat().read(self._spark, lake.gold(MODEL.name)).select(*FACT.names), out, FACT.name)
+        engine.exported(
+            DeltaFormat().read(self._spark, lake.gold(self._model.name)).select(*FACT.names), out, FACT.name
+        )
 
     def _refreshed(self, home: Path) -> None:
         tables = DeltaFormat()
         at = Warehouse(tables, tables, JsonControl(self._spark), Lake(str(home)))
-        for built in gold.refresh(self._spark, [MODEL], at):
+        for built in gold.refresh(self._spark, [self._model], at):
             if built.error is not None:
                 raise built.error
 
