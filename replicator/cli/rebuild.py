@@ -12,7 +12,11 @@ from replicator.cli import console, options, rebuild_checkpoint
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from replicator.operate.rebuild import Rebuilt
+    from collections.abc import Mapping, Sequence
+
+    from replicator.operate.rebuild import How, Rebuilt
+    from replicator.settings import Settings
+    from replicator.spec import SourceSpec
 
 _COLUMNS = ("table", "rows", "added", "changed", "gone", "skipped", "dead letters", "seconds", "done")
 _WOULD = {"written": "would be written", "replaced": "would be replaced"}
@@ -67,12 +71,6 @@ def rebuild(
 
     With --checkpoint SOURCE: have a damaged, lost or older checkpoint of bronze made anew of what bronze has.
     """
-    from replicator import assemble
-    from replicator.lake import Lake
-    from replicator.operate import rebuild_all
-    from replicator.operate.lock import exclusive
-    from replicator.operate.rebuild import How
-
     _refuse_mixture(checkpoint, (wanted, column, source, declare, everything), (starts, yes))
     if checkpoint is not None:
         rebuild_checkpoint.rebuild_checkpoint(
@@ -87,17 +85,44 @@ def rebuild(
         return
     if bool(wanted) == everything:
         raise ConfigError("say what to rebuild", mend="Name tables and models, or give --all.")
+    from replicator.operate.rebuild import How
+
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake).with_formats_of(declared)
+    how = How(column, dry_run, accept_gap)
+    done = _carried_out(context, settings, (source, declared), None if everything else wanted, how)
+    _show([_told(each, dry=dry_run) for each in done], dry=dry_run, as_json=as_json)
+    if any(each.error is not None for each in done):
+        raise typer.Exit(1)
+
+
+def _carried_out(
+    context: typer.Context,
+    settings: Settings,
+    of: tuple[str | None, SourceSpec | None],
+    wanted: Sequence[str] | None,
+    how: How,
+) -> list[Rebuilt]:
+    """What became of each table and model that is wanted (None: of all), told as it is done; no other run is at work on
+    them. Of one source, or of what a file declares, where ``of`` says so.
+    """
+    from replicator import assemble
+    from replicator.lake import Lake
+    from replicator.operate import rebuild_all
+    from replicator.operate.lock import exclusive
+
     done: list[Rebuilt] = []
     with exclusive(Lake(settings.lake.root), ("silver", "gold"), assemble.terms(settings)) as fence:
-        spark, sources = options.opened(context, settings, source, declared, fence=fence)
-        what = rebuild_all.chosen(spark, sources, settings.models, None if everything else wanted)
-        at = assemble.warehouse(spark, settings, fence)
-        for each in rebuild_all.carry_out(spark, what, at, How(column, dry_run, accept_gap)):
+        spark, sources = options.opened(context, settings, *of, fence=fence)
+        what = rebuild_all.chosen(spark, sources, settings.models, wanted)
+        for each in rebuild_all.carry_out(spark, what, assemble.warehouse(spark, settings, fence), how):
             done.append(each)
             _narrate(each)
-    rows = [_told(each, dry=dry_run) for each in done]
+    return done
+
+
+def _show(rows: Sequence[Mapping[str, Any]], *, dry: bool, as_json: bool) -> None:
+    """A line per table and model."""
     if as_json:
         console.print_json(rows)
     elif rows:
@@ -105,10 +130,8 @@ def rebuild(
         console.print_table(_COLUMNS, [[str(cell) for cell in row] for row in cells])
     else:
         console.narrate("There is nothing to rebuild yet.", style="yellow")
-    if dry_run and rows:
+    if dry and rows:
         console.narrate("Nothing was written: this was a dry run.", style="yellow")
-    if any(each.error is not None for each in done):
-        raise typer.Exit(1)
 
 
 def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_checkpoint: tuple[object, ...]) -> None:
