@@ -82,7 +82,9 @@ def of_gold(built: Built) -> Line:
 def of_publish(done: Published) -> Line:
     """What a target got of a model."""
     written = 0 if done.applied is None else done.applied.written
-    return Line("publish", done.model, done.rows, written, seconds=done.seconds, error=done.error)
+    return Line(
+        "publish", done.model, done.rows, written, seconds=done.seconds, warnings=done.warnings, error=done.error
+    )
 
 
 def of_canonical(done: Delivered) -> Line:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -27,12 +27,18 @@ _TASK_ROWS, _TASK_BYTES, _UNPACKED = 100_000, 32 << 20, 8
 on disk, but no less than a twentieth of the rows.
 """
 
+_OTHER_TABLE = (
+    "the target had the rows of another gold table, and now has these. Where that table was not removed, "
+    "two lakes publish into one target in turn"
+)
+
 
 @dataclass(frozen=True)
 class Published:
     """What became of one model: ``rows`` of its difference, what the target did with them, seconds of the whole batch.
 
     ``error`` says why this model was not published although it should have been; ``applied`` is None then.
+    ``warnings`` are what a person should know of a publication that went well.
     """
 
     model: str
@@ -40,12 +46,14 @@ class Published:
     applied: Applied | None
     seconds: float
     error: ReplicatorError | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class _Pending:
     difference: Difference
     rows: int
+    warnings: tuple[str, ...] = ()
 
 
 def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lake: Lake, sink: Sink) -> list[Published]:
@@ -76,11 +84,22 @@ def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lak
             applied |= error.applied
             errors |= error.refused or dict.fromkeys(pending, error)
     seconds = time.monotonic() - started
-    return [
-        Published(name, pending[name].rows if name in pending else 0, applied.get(name), seconds, errors.get(name))
-        for name in (model.name for model in wanted)
-        if name in pending or name in errors
-    ]
+    told = (_told(model.name, pending.get(model.name), applied, errors, seconds) for model in wanted)
+    return [published for published in told if published is not None]
+
+
+def _told(
+    name: str,
+    sent: _Pending | None,
+    applied: Mapping[str, Applied],
+    errors: Mapping[str, ReplicatorError],
+    seconds: float,
+) -> Published | None:
+    """The report on a model; None where there was nothing to publish."""
+    if sent is None:
+        return Published(name, 0, None, seconds, errors[name]) if name in errors else None
+    warnings = sent.warnings if name in applied else ()
+    return Published(name, sent.rows, applied.get(name), seconds, errors.get(name), warnings)
 
 
 def _found(
@@ -112,8 +131,10 @@ def _pending(
         return None
     rows = gold.read(spark, table, upto)
     _refuse_missing_columns(model, rows)
-    if recorded is None or recorded.input != identity:
+    if recorded is None:
         return _whole(model, rows, progress, size)
+    if recorded.input != identity:
+        return replace(_whole(model, rows, progress, size), warnings=(_OTHER_TABLE,))
     if recorded.version > upto:
         what = (
             f"the ledger has version {recorded.version} of gold table {model.name}, which is at {upto}: it went back."

@@ -20,6 +20,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Applied, Model, ModelColumn, Progress, Target
+from replicator.stages.lines import of_publish
 from replicator.stages.publish import Published, _parted, publish
 from tests.builders import made
 
@@ -129,15 +130,22 @@ def test_a_version_without_changes_moves_the_ledger(world: World) -> None:
 
 
 def test_a_gold_table_that_was_made_anew_replaces_the_target(world: World) -> None:
-    """Its identity is another one, so rows that it lacks go."""
+    """Its identity is another one, so rows that it lacks go; that is told, for two lakes may have one target."""
     dim = model()
     world.put(dim, (1, "a", "Ann", "upsert"), (2, "a", "Bob", "upsert"))
-    world.publish(dim)
-    world.gold = MemoryFormat()
+    assert world.publish(dim)[0].warnings == ()
+    first, world.gold = world.gold, MemoryFormat()
     world.put(dim, (2, "a", "Bob", "upsert"))
     (report,) = world.publish(dim)
     assert report.applied == Applied(0, 0, 1, 0)
     assert world.served(dim) == [(2, "a", "Bob")]
+    other, world.gold = world.gold, first
+    (back,) = world.publish(dim)
+    assert (back.applied, world.publish(dim)) == (Applied(1, 0, 0, 0), [])
+    assert [len(each.warnings) for each in (report, back)] == [1, 1]
+    assert "two lakes publish into one target" in of_publish(back).warnings[0]
+    world.gold = other
+    assert world.publish(dim)[0].warnings == back.warnings
 
 
 def test_a_history_that_is_gone_is_replaced_by_the_whole_model(world: World) -> None:
