@@ -164,11 +164,12 @@ class TableFormat(Protocol):
         Older changes change nothing; deleted keys stay as rows; a progress already recorded makes it a no-op.
         """
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         """Write a difference as decided by the caller: rows with ``_op`` ``upsert`` or ``delete``, one per key.
 
         Only the keys of the difference appear in ``changed_keys`` afterwards; an empty difference still
-        commits the progress.
+        commits the progress. A delete of a key that is not there is none. With ``repeats`` there may be rows that the
+        table has as they are: a format that looks at those anyway passes them over, and does not count them.
         """
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:

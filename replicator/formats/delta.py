@@ -21,6 +21,7 @@ from replicator.formats import (
     delta_feed,
     delta_files,
     delta_log,
+    delta_merge,
     delta_past,
     delta_token,
     delta_upkeep,
@@ -170,8 +171,8 @@ class DeltaFormat:
         return self._merge(table, snapshot, Merging(changes, table.keys, updates, inserts, condition), progress)
 
     @in_turn
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
-        """Write exactly this difference; an empty one commits the progress alone."""
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
+        """Write exactly this difference, or what it has that differs; an empty one commits the progress alone."""
         spark = difference.sparkSession
         snapshot = self._snapshot(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
@@ -186,7 +187,8 @@ class DeltaFormat:
             snapshot = self._snapshot(spark, table)
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
-        merging = Merging(difference, table.keys, values, values, ~is_delete, is_delete, ~is_delete)
+        is_update = ~is_delete & delta_merge.differs(upserts, table.keys) if repeats else ~is_delete
+        merging = Merging(difference, table.keys, values, values, is_update, is_delete, ~is_delete)
         return self._merge(table, snapshot, merging, progress)
 
     @in_turn

@@ -87,10 +87,10 @@ class FencedFormat:
         self._fence.check()
         return self._inner.apply(changes, table, progress)
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         """As the format does. Raises LeaseLost."""
         self._fence.check()
-        return self._inner.put(difference, table, progress)
+        return self._inner.put(difference, table, progress, repeats=repeats)
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """As the format does. Raises LeaseLost."""

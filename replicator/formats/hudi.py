@@ -161,7 +161,7 @@ class HudiFormat:
             return self._put(joined, table, progress, commits)
 
     @in_turn
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - they are written once more
         """Write exactly this difference; an empty one commits the progress alone."""
         spark = difference.sparkSession
         commits = self._commits(spark, table)

@@ -136,8 +136,8 @@ class MemoryFormat:
         joined = merge.join_rows(self.read(changes.sparkSession, table), changes, table.keys)
         return self._replace(stored, joined.collect(), table, progress)
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
-        """Write exactly this difference."""
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:  # noqa: ARG002 - it compares all rows
+        """Write what the difference has that differs."""
         rows = difference.where(F.col("_op") == "upsert").drop("_op")
         if table.location not in self._tables:
             return self.append(rows, table, progress)

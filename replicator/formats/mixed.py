@@ -92,9 +92,9 @@ class MixedFormat:
             )
         return format_.apply(changes, table, progress)
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         """As the table's format does."""
-        return self._of(difference.sparkSession, table).put(difference, table, progress)
+        return self._of(difference.sparkSession, table).put(difference, table, progress, repeats=repeats)
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """As the table's format does."""

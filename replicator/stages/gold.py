@@ -124,7 +124,7 @@ def _whole(model: Model, at: Warehouse, work: Work) -> Built:
     growth = None if work.stored is None else _growth(model, work, work.stored, fresh)
     before = work.stored if work.stored is not None and _has_key(model, work.stored) else None
     stored = None if before is None or growth is None else reshaped(before, growth)
-    with _differing(model, stored, fresh) as difference:
+    with _differing(model, transform.compared(stored, fresh, model.key)) as difference:
         return _commit(model, at, work, stored, difference, fresh if growth else None)
 
 
@@ -140,16 +140,26 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
     with ExitStack() as kept:
         stored, lines, firm = had, keys, set[str]()
-        if not set(task.touched.columns).issubset(model.key):  # else rows of the table lead to no others
+        leads_on = not set(task.touched.columns).issubset(model.key)  # rows of the table lead to others
+        if leads_on:
             stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
             firm = work.probe.firm(model.lineage_columns)
         rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie, firm=firm)
         if model.unknown_member is not None:
             member = transform.unknown(rows, model.unknown_member)
             rows = rows.unionByName(affected.within(member, model.key, keys, model.key))
-        difference = kept.enter_context(_differing(model, stored, rows))
+        if leads_on or model.checks or not _has_types(rows, keys):
+            both = transform.compared(stored, rows, model.key)
+        else:  # whoever writes the rows reads what the table has there
+            both = transform.uncompared(keys, rows, model.key)
+        difference = kept.enter_context(_differing(model, both))
         built = _commit(model, at, work, work.stored, difference)
     return replace(built, affected=task.affected)
+
+
+def _has_types(rows: DataFrame, keys: DataFrame) -> bool:
+    """Whether keys of an input are of the model's types: else rows of the table may have them in another form."""
+    return all(rows.schema[field.name].dataType == field.dataType for field in keys.schema)
 
 
 @contextmanager
@@ -165,23 +175,26 @@ def _led_to(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[Da
 
 @dataclass(frozen=True)
 class Difference:
-    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``."""
+    """What is to be written (``rows``, see ``transforms/model.py``), of how many rows that were ``computed``; with
+    ``repeats`` it has rows that the table has as they are.
+    """
 
     rows: DataFrame
     upserts: int = 0
     deletes: int = 0
     computed: int = 0
+    repeats: bool = False
 
 
 @contextmanager
-def _differing(model: Model, stored: DataFrame | None, fresh: DataFrame) -> Iterator[Difference]:
+def _differing(model: Model, both: transform.Compared) -> Iterator[Difference]:
     """The difference, computed and counted in one job and kept for the time of the block. Raises ChecksFailed for keys
     that a model may not have.
     """
-    both = transform.compared(stored, fresh, model.key)
     with tuning.tallied(both.rows, both.counts, both.differs) as (rows, counts):
         _refuse(model, counts["broken"])
-        yield Difference(rows.drop(transform.NUMBER), counts["upsert"], counts["delete"], counts["rows"])
+        written = rows.drop(transform.NUMBER)
+        yield Difference(written, counts["upsert"], counts["delete"], counts["rows"], both.repeats)
 
 
 @dataclass(frozen=True)
@@ -238,7 +251,8 @@ def _commit(
     held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
     counts = {"upsert": difference.upserts, "delete": difference.deletes}
     warnings = model_checks.hold(model, stored, difference.rows, counts, held, work.parents)
-    write = partial(at.gold.put, difference.rows) if grown is None else partial(at.gold.replace, grown)
+    put = partial(at.gold.put, difference.rows, repeats=difference.repeats)
+    write = put if grown is None else partial(at.gold.replace, grown)
     applied = commit(model, at, work, write)
     return Built(model.name, difference.computed, applied, warnings=warnings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window
@@ -31,25 +31,45 @@ class Compared:
     """A model's rows beside those that it had: ``rows`` has one per key, more where fresh rows share one, with the
     model's columns and ``_op`` (``upsert``; ``delete`` with the key alone; NULL: both sides are the same).
 
-    ``differs`` tells the rows to write; ``counts`` count, over all of ``rows``, those of the model now (``rows``), keys
-    that it may not have (``broken``: they repeat, or hold a NULL), and rows to write by what is done (``upsert``,
-    ``delete``).
+    ``differs`` tells the rows to write; with ``repeats`` some of these may be what the model had. ``counts`` count,
+    over all of ``rows``, those of the model now (``rows``), keys that it may not have (``broken``: they repeat, or hold
+    a NULL), and rows to write by what is done (``upsert``, ``delete``).
     """
 
     rows: DataFrame
     differs: Column
     counts: Mapping[str, Column]
+    repeats: bool = False
 
 
 def compared(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> Compared:
     """Both sides in one look: the fresh rows are numbered in the order in which they are joined. ``stored`` is None
     before the first build.
     """
+    return _counting(_joined(stored, _numbered(fresh, key), fresh.columns, key), key)
+
+
+def uncompared(keys: DataFrame, fresh: DataFrame, key: Sequence[str]) -> Compared:
+    """The fresh rows under these ``keys``, one row each, to be written whatever the model had there, and the keys
+    without one, to be deleted.
+    """
+    sides = merge.Sides()
+    asked, numbered = keys.alias(sides.stored), _numbered(fresh, key).alias(sides.change)
+    both = asked.join(numbered, merge.same_key(key, sides), how="full")  # left, it would send the rows to all tasks
+    values = [(sides.of_stored(c) if c in key else sides.of_change(c)).alias(c) for c in fresh.columns]
+    number = sides.of_change(NUMBER)
+    op = F.when(number.isNull(), "delete").otherwise("upsert")
+    return replace(_counting(both.select(*values, number.alias(NUMBER), op.alias("_op")), key), repeats=True)
+
+
+def _numbered(fresh: DataFrame, key: Sequence[str]) -> DataFrame:
     order = [F.col(names.spark(column)) for column in key]
-    numbered = fresh.withColumn(NUMBER, F.row_number().over(Window.partitionBy(*order).orderBy(*order)))
-    rows = _joined(stored, numbered, fresh.columns, key)
+    return fresh.withColumn(NUMBER, F.row_number().over(Window.partitionBy(*order).orderBy(*order)))
+
+
+def _counting(rows: DataFrame, key: Sequence[str]) -> Compared:
     number, op = F.col(names.spark(NUMBER)), F.col("_op")
-    incomplete = reduce(operator.or_, [column.isNull() for column in order])
+    incomplete = reduce(operator.or_, [F.col(names.spark(column)).isNull() for column in key])
     counts = {"rows": number.isNotNull(), "broken": number == F.when(incomplete, 1).otherwise(2)}
     return Compared(rows, op.isNotNull(), counts | {kind: op == kind for kind in ("upsert", "delete")})
 

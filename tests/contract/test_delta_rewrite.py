@@ -84,10 +84,14 @@ def test_replaced_files_hold_what_a_merge_leaves(
             applied = format_.put(rows(session, batch), table, Progress("model", number))
             assert format_.progress(session, table, "model") == Progress("model", number)
             told[way].append((applied, feed(session, table, applied.version)))
+        held = [(30, "b", "upsert"), (1000, "new", "upsert"), (40, "b", "upsert"), (5000, None, "delete")]
+        applied = format_.put(rows(session, held), table, Progress("model", 6), repeats=True)
+        told[way].append((applied, feed(session, table, applied.version)))
         told[way].append(sorted(map(str, format_.read(session, table).collect())))
         assert bool(list((tmp_path / way).glob("deletion_vector_*.bin"))) is bool(vectors)
     assert told["in files"] == told["merged"] == told["with small files"] == told["marked"]
     assert [each[0] for each in told["in files"][:3]] == [Applied(1, 1, 1, 1), Applied(0, 0, 9, 2), Applied(2, 0, 1, 3)]
+    assert told["in files"][5][0] == Applied(0, 1, 0, 6)  # what the table has as it is was passed over
 
 
 def test_deletion_vectors_are_asked_for_and_given_up(spark: SparkSession, tmp_path: Path) -> None:

@@ -347,6 +347,10 @@ def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     assert (empty.written, empty.version) == (0, 2)
     assert world.format.progress(world.spark, table, "model") == Progress("model", 2)
     assert world.changed(table, 1, 2) == []
+    again = world.frame((1, None, "upsert"), (3, "C", "upsert"), (9, None, "delete"), ddl=ddl)
+    assert world.format.put(again, table, Progress("model", 3), repeats=True).version == 3
+    assert world.rows(table) == [(1, None), (3, "C"), (4, "d")]
+    assert world.changed(table, 2, 3) in ([3], [1, 3])
 
 
 def test_what_is_noted_of_a_key_is_read_back_where_it_parts_the_table(world: World) -> None:

@@ -19,13 +19,14 @@ from replicator.lake import Lake
 from replicator.operate import plan
 from replicator.rules import Check, Unique
 from replicator.sinks.memory import MemorySink
-from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress, Table, Target
+from replicator.spec import INCREMENTAL, Applied, Model, ModelColumn, Progress, Table, Target
 from replicator.stages import gold, refresh_reasons, tuning
 from replicator.stages.gold import Built
 from replicator.stages.publish import publish
 from replicator.stages.refresh_reasons import Reason
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms import affected
+from replicator.transforms import model as transform
 from replicator.transforms.affected import Use
 from replicator.transforms.shape import Probe
 
@@ -505,6 +506,35 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
     assert shop.rows() == [(1, 20, "twenty", 5), (2, 10, "ten", 9), (5, 10, "ten", 2)]
     for model, reader in ((FACT, 1), (own, 3)):  # who reads deletion vectors knows version 3 of Delta's protocol
         assert tables.kept(spark, shop.at.table(model)).protocol == reader
+
+
+def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop, monkeypatch) -> None:
+    """A read of the table less; not where checks want the rows that there were, or where the table may have keys in
+    another form than the input.
+    """
+
+    class Compared(Exception):
+        """The stage looked at what the table has."""
+
+    def fails(*_: Any) -> None:
+        raise Compared
+
+    given = {"inputs": {"lines": "s/db.lines"}, "key": ("id",), "columns": (), "refresh": INCREMENTAL}
+    own = Model("own", "SELECT id, pieces FROM {lines}", **given, lineage={"lines": ("id",)})
+    checked = replace(own, name="checked", checks=(Check("unique(id)", Unique(("id",))),))
+    cast = replace(own, name="cast", sql="SELECT CAST(id AS BIGINT) AS id, pieces FROM {lines}")
+    every = (own, checked, cast)
+    shop.refresh(*every)
+    shop.take("lines", (1, 10, 5), (2, 10, 8), (3,), (4, 10, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(transform, "compared", fails)
+        [built] = shop.refresh(own)
+        assert (built.action, built.applied) == ("incremental", Applied(1, 1, 1, 1))
+        for model in (checked, cast):
+            with pytest.raises(Compared):
+                shop.refresh(model)
+    shop.refresh(checked, cast)
+    assert shop.rows(own) == shop.rows(checked) == shop.rows(cast) == [(1, 5), (2, 8), (4, 1)]
 
 
 @pytest.mark.parametrize(

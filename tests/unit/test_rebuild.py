@@ -290,9 +290,9 @@ class Dying(MemoryFormat):
             self.applied += 1
             return super().apply(changes, table, progress)
 
-    def put(self, difference: DataFrame, table: Table, progress: Progress) -> Applied:
+    def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         with self._dying("put", table):
-            return super().put(difference, table, progress)
+            return super().put(difference, table, progress, repeats=repeats)
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         with self._dying("replace", table):
