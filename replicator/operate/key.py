@@ -14,7 +14,9 @@ from typing import Any
 
 from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from replicator import gateway
 from replicator.errors import ConfigError
 
 _HEADERS = ("__debezium.oldkey", "__debezium.newkey")
@@ -61,9 +63,10 @@ def typed(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, st
     others = {name: value for name, value in wanted.items() if _SIMPLE.fullmatch(kinds[name])}
     if not others:
         return wanted
-    texts = [f"CAST(try_cast(:v{at} AS {kinds[name]}) AS STRING)" for at, name in enumerate(others)]
-    given = {f"v{at}": value for at, value in enumerate(others.values())}
-    row = spark.sql(f"SELECT {', '.join(texts)}", given).collect()[0]
+    texts = [f"CAST(try_cast(v{at} AS {kinds[name]}) AS STRING)" for at, name in enumerate(others)]
+    # as columns: with Delta's extension Spark 4.1 knows no parameters of a query
+    given = T.StructType([T.StructField(f"v{at}", T.StringType()) for at in range(len(others))])
+    row = gateway.frame(spark, [tuple(others.values())], given).selectExpr(*texts).collect()[0]
     return {**wanted, **{name: _whole(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)}}
 
 
