@@ -137,6 +137,9 @@ class TableFormat(Protocol):
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes of the newest version, 0 if the table is missing: how heavy work on it will be."""
 
+    def count(self, spark: SparkSession, table: Table) -> int:
+        """Rows of the newest version, deleted ones included. Raises TableMissing."""
+
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """What the commits of (after, upto] appended, by partition; cheap. None when that history is gone."""
 
@@ -152,6 +155,13 @@ class TableFormat(Protocol):
         """Distinct ``table.keys`` of rows that differ between two versions (a superset is allowed).
 
         None when the history no longer reaches back to ``after``: the caller then compares everything.
+        """
+
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """The rows that the version ``upto`` has under those keys, as far as they are the newest of their key in what
+        was written since ``after``: for tables of one row per key.
+
+        None where that is not to be had without reading the table.
         """
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:

@@ -21,6 +21,7 @@ from replicator.formats import (
     delta_feed,
     delta_files,
     delta_log,
+    delta_marks,
     delta_merge,
     delta_past,
     delta_token,
@@ -67,9 +68,9 @@ class DeltaFormat:
         if snapshot is None:
             raise TableMissing.of(table)
         is_newest = version in (None, int(snapshot.version()))
-        files = self._log(table).plain_files(spark, snapshot) if is_newest else None
-        if files is not None:
-            return delta_write.rows_of(spark, table, self._log(table), snapshot, files)
+        rows = self._few(spark, table, snapshot) if is_newest else None
+        if rows is not None:
+            return rows
         reader = spark.read.format("delta")
         return (reader if version is None else reader.option("versionAsOf", version)).load(table.location)
 
@@ -110,6 +111,14 @@ class DeltaFormat:
         state = self._log(table).state(spark)
         return 0 if state is None else state.size
 
+    def count(self, spark: SparkSession, table: Table) -> int:
+        """By the log, where it tells of each file."""
+        snapshot = self._snapshot(spark, table)
+        files = None if snapshot is None else self._log(table).live_files(spark, snapshot)
+        if files is None or not all(file.is_counted for file in files):
+            return self.read(spark, table).count()
+        return sum(file.rows - file.marked for file in files)
+
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """From the files of those commits, or Delta's change data feed; None where a new schema broke that, too."""
         return delta_feed.changed_keys(spark, table, self._log(table), after, upto)
@@ -139,6 +148,10 @@ class DeltaFormat:
             return delta_files.read(spark, table.location, files, schema)
         except PySparkException:
             return None
+
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """From the change feed's files of a single commit: those of several may have a key more than once."""
+        return delta_feed.changed_rows(spark, table, self._log(table), after, upto)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
@@ -270,6 +283,17 @@ class DeltaFormat:
             delta_upkeep.vacuum(spark, table.location, keep_hours)
         delta_upkeep.forget(spark, files, snapshot, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
+
+    def _few(self, spark: SparkSession, table: Table, snapshot: Any) -> DataFrame | None:
+        """All rows of few files, which Delta need not look for; None where there are more, or where nobody knows."""
+        log = self._log(table)
+        plain = log.plain_files(spark, snapshot)
+        if plain is not None:
+            return delta_write.rows_of(spark, table, log, snapshot, plain)
+        marked = log.live_files(spark, snapshot)
+        if not marked or len(marked) > delta_files.FEW or log.partition_by(spark):
+            return None
+        return delta_marks.read(spark, snapshot, marked)
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:
         recorded = self._log(table).at(spark, snapshot).transactions.get(progress.input)

@@ -1,20 +1,24 @@
-"""Which keys of a Delta table changed between two versions: from the files of its commits where those alone tell, else
-by Delta's change data feed.
+"""Which keys of a Delta table changed between two versions, and what they have now: from the files of its commits where
+those alone tell, else by Delta's change data feed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from replicator import gateway, names
 from replicator.formats import control, delta_files
 from replicator.formats.delta_log import Commit, Log
 from replicator.spec import Table
+
+_KIND, _NOW = "_change_type", ("insert", "update_postimage")
+"""What an image in a file of the feed is of, and which ones are rows as they are from then on."""
 
 
 def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: int) -> DataFrame | None:
@@ -40,17 +44,46 @@ def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: 
     return rows.select(*map(names.spark, table.keys)).distinct()
 
 
+def changed_rows(spark: SparkSession, table: Table, log: Log, after: int, upto: int) -> DataFrame | None:
+    """What those keys have behind the only commit of (after, upto] that changed any; None where there are several, or
+    where not its files alone tell.
+    """
+    commits = log.commits(spark, after, upto) or ()
+    if any(commit.replaces for commit in commits) or len([each for each in commits if each.changed]) > 1:
+        return None
+    snapshot, files = log.snapshot(spark), _feed_files(spark, log, after, upto)
+    if snapshot is None or files is None or int(snapshot.version()) != upto:
+        return None
+    columns = delta_files.schema(snapshot)
+    kind = StructField(_KIND, StringType())
+    try:
+        images = _read_files(spark, table, files, StructType([*columns, kind]))
+    except PySparkException:
+        return None
+    is_now = F.col(_KIND).isNull() | F.col(_KIND).isin(*_NOW)  # files that were appended say nothing of themselves
+    return images.where(is_now).select(*map(names.spark, columns.names))
+
+
 def _images(spark: SparkSession, table: Table, log: Log, after: int, upto: int) -> DataFrame | None:
     """The keys of rows that commits changed, from the files that hold those; None where Delta's feed must tell."""
+    snapshot, files = log.snapshot(spark), _feed_files(spark, log, after, upto)
+    if snapshot is None or files is None:
+        return None
+    columns = delta_files.schema(snapshot)
+    return _read_files(spark, table, files, StructType([columns[key] for key in table.keys]))
+
+
+def _feed_files(spark: SparkSession, log: Log, after: int, upto: int) -> list[str] | None:
+    """The files that hold what those commits changed; None where not they alone tell."""
     snapshot, commits = log.snapshot(spark), log.commits(spark, after, upto)
     if snapshot is None or commits is None or log.partition_by(spark) or not delta_files.are_plain(snapshot):
         return None
     files = [path for commit in commits for path in commit.changed or ()]
-    if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits):
-        return None
-    columns = delta_files.schema(snapshot)
-    keys = StructType([columns[key] for key in table.keys])
-    return delta_files.read(spark, table.location, files, keys) if files else gateway.frame(spark, (), keys)
+    return None if len(files) > delta_files.FEW or any(commit.changed is None for commit in commits) else files
+
+
+def _read_files(spark: SparkSession, table: Table, files: Sequence[str], columns: StructType) -> DataFrame:
+    return delta_files.read(spark, table.location, files, columns) if files else gateway.frame(spark, (), columns)
 
 
 def _has_lost_files(spark: SparkSession, log: Log, after: int, upto: int) -> bool:

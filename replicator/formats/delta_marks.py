@@ -100,11 +100,17 @@ def _found(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], mergi
     return rows.alias(SIDES.stored).join(keys.alias(SIDES.change), same, "left_semi")
 
 
+def read(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
+    """The rows of files without those that are marked."""
+    jvm = gateway.of(spark)
+    found = snapshot.deltaLog().createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
+    return gateway.of_plan(found.queryExecution().analyzed(), spark)
+
+
 def _rows(spark: SparkSession, snapshot: Any, files: Sequence[AddedFile], place: Column) -> DataFrame:
-    """The rows of files without those that are marked, each with its place."""
-    jvm, columns = gateway.of(spark), delta_files.schema(snapshot).names
-    read = snapshot.deltaLog().createDataFrame(snapshot, _actions(jvm, files), False, jvm.scala.Option.apply(None))
-    return DataFrame(read, spark).select(*map(names.spark, columns), place.alias(_PLACE))
+    """The same, each with its place."""
+    columns = delta_files.schema(snapshot).names
+    return read(spark, snapshot, files).select(*map(names.spark, columns), place.alias(_PLACE))
 
 
 def _marked(transaction: Any, settled: DataFrame, files: Sequence[AddedFile], metrics: Mapping[str, int]) -> list[Any]:

@@ -55,6 +55,10 @@ class FencedFormat:
         """As the format does."""
         return self._inner.size(spark, table)
 
+    def count(self, spark: SparkSession, table: Table) -> int:
+        """As the format does."""
+        return self._inner.count(spark, table)
+
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """As the format does."""
         return self._inner.arrivals(spark, table, after, upto)
@@ -76,6 +80,10 @@ class FencedFormat:
     def inputs(self, spark: SparkSession, table: Table) -> Mapping[str, int]:
         """As the format does."""
         return self._inner.inputs(spark, table)
+
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """As the format does."""
+        return self._inner.changed_rows(spark, table, after, upto)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """As the format does. Raises LeaseLost."""

@@ -89,6 +89,10 @@ class HudiFormat:
         """Bytes that the commits on the timeline wrote: of a table that is rewritten often more than it holds."""
         return sum(sum(commit.wrote.values()) for commit in self._commits(spark, table))
 
+    def count(self, spark: SparkSession, table: Table) -> int:
+        """By reading it: the timeline has what was written, not what there is."""
+        return self.read(spark, table).count()
+
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From what the commits say that they wrote."""
         self._commits(spark, table)
@@ -134,6 +138,10 @@ class HudiFormat:
         return changed.distinct()
 
     @in_turn
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:  # noqa: ARG002
+        """Not told: files have the rows that did not change as well."""
+        return None
+
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession

@@ -77,6 +77,13 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         return 0 if stored is None else 100 * len(stored.versions[-1])
 
+    def count(self, spark: SparkSession, table: Table) -> int:  # noqa: ARG002
+        """Of the newest version."""
+        stored = self._tables.get(table.location)
+        if stored is None:
+            raise TableMissing.of(table)
+        return len(stored.versions[-1])
+
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:  # noqa: ARG002
         """One per appended row."""
         return [Arrival(partition, version, 100) for _, partition, version in self._appended(table, after, upto)]
@@ -116,6 +123,11 @@ class MemoryFormat:
         ]
         one, other = old.select(*entries), new.select(*entries)
         return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
+
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """By :meth:`changed_keys`."""
+        keys = self.changed_keys(spark, table, after, upto)
+        return None if keys is None else self.read(spark, table, upto).join(keys, list(table.keys), "left_semi")
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""

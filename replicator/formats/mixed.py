@@ -62,6 +62,10 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).size(spark, table)
 
+    def count(self, spark: SparkSession, table: Table) -> int:
+        """As the table's format does."""
+        return self._of(spark, table).count(spark, table)
+
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """As the table's format does."""
         return self._of(spark, table).arrivals(spark, table, after, upto)
@@ -75,6 +79,10 @@ class MixedFormat:
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """As the table's format does."""
         return self._of(spark, table).changed_keys(spark, table, after, upto)
+
+    def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
+        """As the table's format does."""
+        return self._of(spark, table).changed_rows(spark, table, after, upto)
 
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """As the table's format does."""

@@ -99,7 +99,7 @@ def _planned(
 
 def _rows(spark: SparkSession, model: Model, at: Warehouse) -> int | None:
     table = at.lake.gold(model.name)
-    return None if at.gold.version(spark, table) is None else at.gold.read(spark, table).count()
+    return None if at.gold.version(spark, table) is None else at.gold.count(spark, table)
 
 
 def _after(model: Model, found: Planned, first: Sequence[str]) -> Planned:

@@ -76,10 +76,9 @@ def find(
 def view(spark: SparkSession, given: ModelInput) -> View:
     """The live rows of an input."""
     rows = given.format.read(spark, given.table, given.version)
-    if given.table.keys:
-        return View(live(rows), given.table.keys, given.table.keys)
-    stored = own_key(rows.schema)
-    return View(live(rows, _EXTRA), stored, tuple(shown_name(rows.schema[column]) for column in stored))
+    stored = given.table.keys or own_key(rows.schema)
+    keys = given.table.keys or tuple(shown_name(rows.schema[column]) for column in stored)
+    return View(_shown(given, rows), stored, keys)
 
 
 def changed(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> DataFrame | None:
@@ -90,6 +89,22 @@ def changed(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> 
         return None
     named = zip(seen.stored, seen.keys, strict=True)
     return found.select(*[F.col(names.spark(column)).alias(shown) for column, shown in named])
+
+
+def changed_rows(spark: SparkSession, given: ModelInput, seen: View, then: Place) -> DataFrame | None:
+    """Those of ``seen.rows`` whose keys differ from those of ``then``; None where they are to be looked for there, as
+    those of a history: of a key it has other states than those that changed.
+    """
+    if given.given.endswith(HISTORY):
+        return None
+    table = replace(given.table, keys=seen.stored)
+    found = places.changed_rows(spark, given.format, table, then, given.place)
+    return None if found is None else _shown(given, found)
+
+
+def _shown(given: ModelInput, rows: DataFrame) -> DataFrame:
+    """The live ones, under the source's names; of a model all of them."""
+    return live(rows) if given.table.keys else live(rows, _EXTRA)
 
 
 def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tuple[str, ...]]) -> ModelInput:

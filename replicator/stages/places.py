@@ -45,8 +45,23 @@ def changed_keys(
     """What ``TableFormat.changed_keys`` tells from ``then`` to ``since``; None also where the table did not come from
     there: it is another one, or its version of then was made by another commit.
     """
+    between = _between(spark, format_, table, then, since)
+    return None if between is None else format_.changed_keys(spark, table, *between)
+
+
+def changed_rows(
+    spark: SparkSession, format_: TableFormat, table: Table, then: Place, since: Place
+) -> DataFrame | None:
+    """What ``TableFormat.changed_rows`` tells, in the same manner."""
+    between = _between(spark, format_, table, then, since)
+    return None if between is None else format_.changed_rows(spark, table, *between)
+
+
+def _between(
+    spark: SparkSession, format_: TableFormat, table: Table, then: Place, since: Place
+) -> tuple[int, int] | None:
     if then.version is None or since.version is None or then.identity != since.identity or then.version > since.version:
         return None
     if then.commit is not None and then.commit != format_.commit_id(spark, table, then.version):
         return None
-    return format_.changed_keys(spark, table, then.version, since.version)
+    return then.version, since.version

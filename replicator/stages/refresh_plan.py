@@ -7,7 +7,7 @@ the key, the lineage, and of every input its place (``places.py``) and a digest 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -117,7 +117,7 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
     )
     reason = refresh_reasons.to_compute_all(model, found)
     with ExitStack() as kept:
-        yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at.full_share, kept)
+        yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at, kept)
 
 
 def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
@@ -176,7 +176,7 @@ def _by_changes(
     inputs: Mapping[str, ModelInput],
     last: Mapping[str, Any],
     work: Work,
-    full_share: float,
+    at: Warehouse,
     kept: ExitStack,
 ) -> Task:
     """The affected rows, or all of them where those would be too many: first by a count of the changed keys alone."""
@@ -191,8 +191,10 @@ def _by_changes(
                 return Task(FULL, refresh_reasons.no_history(given.given, then.version), work)
             found[given.given], told = kept.enter_context(tuning.tallied(keys, {"all": F.lit(True)}))
             counts[given.given] = told["all"]
-    task = _counted(model, {n: counts.get(each.given, 0) for n, each in inputs.items()}, work)
-    most = full_share * (task.rows or 0)
+    changes = {n: counts.get(each.given, 0) for n, each in inputs.items()}
+    rows = 0 if work.stored is None else at.gold.count(work.spark, at.table(model))
+    task = Task(INCREMENTAL, refresh_reasons.moved(model, changes), work, changes, rows)
+    most = at.full_share * rows
     if not any(counts.values()):
         reason = refresh_reasons.CHECKS_CHANGED if last.get("checks") != work.control["checks"] else task.reason
         return replace(task, affected=0, reason=reason)
@@ -204,15 +206,14 @@ def _by_changes(
         n: _use(model, n, work.views[n], found.get(each.given), task.changed[n], lie.get(n, {}))
         for n, each in inputs.items()
     }
-    task = _touched(model, replace(task, uses=uses), kept)
+
+    def written(name: str) -> DataFrame | None:
+        return model_inputs.changed_rows(work.spark, inputs[name], work.views[name], last["inputs"][name])
+
+    task = _touched(model, replace(task, uses=uses), written, kept)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
     return task
-
-
-def _counted(model: Model, changed: Mapping[str, int], work: Work) -> Task:
-    rows = 0 if work.stored is None else work.stored.count()
-    return Task(INCREMENTAL, refresh_reasons.moved(model, changed), work, changed, rows)
 
 
 def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int, lie: Spans) -> Use:
@@ -220,14 +221,18 @@ def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: 
     return Use(view.rows, view.keys, model.lineage[name], near if count else None, lie)
 
 
-def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
+def _touched(model: Model, task: Task, written: Callable[[str], DataFrame | None], kept: ExitStack) -> Task:
+    """With the rows that are to be computed; ``written`` tells those of an input that changed, if it can."""
     work = task.work
     if work is None or work.stored is None:
         return task
     own = affected.by_key(task.uses, model.key)
     if own is not None:
         keys, lie = own
-        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie)
+        [grain] = [name for name, count in task.changed.items() if count]
+        rows = written(grain)
+        uses = task.uses if rows is None else {**task.uses, grain: replace(task.uses[grain], rows=rows)}
+        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie, uses=uses)
     touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
     key = [names.spark(column) for column in model.key]
     incomplete = F.lit(False)

@@ -90,7 +90,10 @@ def test_marked_rows_are_those_of_a_merge(spark: SparkSession, tmp_path: Path, m
             applied = format_.apply(rows(session, batch), table, Progress("bronze", number))
             assert format_.progress(session, table, "bronze") == Progress("bronze", number)
             told[way].append((applied, feed(session, table, applied.version)))
+        before = int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
         held = sorted(map(str, format_.read(session, table).collect()))
+        assert int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()) == before + 1  # Delta looks for no files
+        assert len(held) == format_.count(session, table)
         history = session.sql(f"DESCRIBE HISTORY delta.`{table.location}`").select("operation").collect()
         told[way] += [held, [row["operation"] for row in history]]
         files[way] = len(format_.read(session, table).inputFiles())

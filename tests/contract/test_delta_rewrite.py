@@ -94,6 +94,29 @@ def test_replaced_files_hold_what_a_merge_leaves(
     assert told["in files"][5][0] == Applied(0, 1, 0, 6)  # what the table has as it is was passed over
 
 
+def test_changed_rows_are_those_that_one_commit_wrote(spark: SparkSession, tmp_path: Path) -> None:
+    """From the files of its feed, or new ones; of several commits, or under other columns, they are not told."""
+    session, format_ = in_files_of(spark.newSession(), 10), DeltaFormat(rewritten_bytes=0)
+    table = filled(session, format_, tmp_path / "t")
+
+    def told(after: int, upto: int) -> dict[int, str] | None:
+        found = format_.changed_rows(session, table, after, upto)
+        return None if found is None else {row["k"]: row["v.1"] for row in found.collect()}
+
+    format_.put(
+        rows(session, [(30, "b", "upsert"), (170, None, "delete"), (255, "n", "upsert")]), table, Progress("m", 1)
+    )
+    assert told(0, 1) == {30: "b", 255: "n"}
+    format_.maintain(session, table, 1000)
+    first = format_.version(session, table) or 0
+    assert (told(0, first), told(1, first)) == ({30: "b", 255: "n"}, {})
+    format_.put(rows(session, [(1000, "n", "upsert"), (1001, "n", "upsert")]), table, Progress("m", 2))
+    assert told(first, first + 1) == {1000: "n", 1001: "n"}
+    assert told(0, first + 1) is told(0, first) is None  # two commits; no newest version
+    format_.replace(rows(session, [(1, "r", "upsert")]).drop("_op"), table, Progress("m", 3))
+    assert told(first + 1, first + 2) is None
+
+
 def test_deletion_vectors_are_asked_for_and_given_up(spark: SparkSession, tmp_path: Path) -> None:
     """A table gets them with its next difference, makes no more once they are refused, and stays as it is where nothing
     is said; its keys that changed are those of the differences alone.

@@ -335,13 +335,18 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
 def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     """Gold: upserts and deletes by key, NULLs included; of a delete the key counts; an unknown delete is no row."""
     table, ddl = world.table("put"), "k INT, v STRING, _op STRING"
+    with pytest.raises(TableMissing):
+        world.format.count(world.spark, table)
     first = world.frame((1, "a", "upsert"), (2, "b", "upsert"), (3, "c", "upsert"), ddl=ddl)
     assert world.format.put(first, table, Progress("model", 0)).inserted == 3
     second = world.frame((1, None, "upsert"), (2, None, "delete"), (4, "d", "upsert"), (9, None, "delete"), ddl=ddl)
     applied = world.format.put(second, table, Progress("model", 1))
     assert (applied.inserted, applied.updated, applied.deleted) == (1, 1, 1)
     assert world.rows(table) == [(1, None), (3, "c"), (4, "d")]
+    assert world.format.count(world.spark, table) == 3
     assert world.changed(table, 0, 1) == [1, 2, 4]
+    told = world.format.changed_rows(world.spark, table, 0, 1)
+    assert told is None or sorted((row["k"], row["v"]) for row in told.collect()) == [(1, None), (4, "d")]
     assert world.format.put(first, table, Progress("model", 1)) == Applied(0, 0, 0, 1)
     empty = world.format.put(second.limit(0), table, Progress("model", 2))
     assert (empty.written, empty.version) == (0, 2)

@@ -20,8 +20,9 @@ from replicator.operate import plan
 from replicator.rules import Check, Unique
 from replicator.sinks.memory import MemorySink
 from replicator.spec import INCREMENTAL, Applied, Model, ModelColumn, Progress, Table, Target
-from replicator.stages import gold, refresh_reasons, tuning
+from replicator.stages import gold, refresh_plan, refresh_reasons, tuning
 from replicator.stages.gold import Built
+from replicator.stages.model_inputs import ModelInput, View, changed_rows
 from replicator.stages.publish import publish
 from replicator.stages.refresh_reasons import Reason
 from replicator.stages.warehouse import Warehouse
@@ -494,7 +495,7 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
     shop.take("lines", (2, 20, 9), (4, 10, 1), (3,))
     assert jobs(FACT, "full") == len(["looked up", "compared", "any", "merged", "written"])
     shop.at = replace(shop.at, full_bytes=0)
-    done = ["changed", "rows", "sent to all", "compared", "any", "merged", "written"]
+    done = ["changed", "sent to all", "compared", "any", "merged", "written"]
     assert jobs(own, "incremental") == len(done)
     assert (jobs(FACT, ""), jobs(own, "")) == (0, 0)
     assert shop.rows(own) == [(1, 5), (2, 9), (4, 1)]
@@ -535,6 +536,27 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop, monkeypatch
                 shop.refresh(model)
     shop.refresh(checked, cast)
     assert shop.rows(own) == shop.rows(checked) == shop.rows(cast) == [(1, 5), (2, 8), (4, 1)]
+
+
+def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark, tmp_path) -> None:
+    """Behind one commit of silver; behind two, and of a history, which has other states of a key, in the table."""
+    tables = DeltaFormat(rewritten_bytes=0)
+    at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
+    shop = Shop(tuning.session_for(spark, 0), at)
+    own = Model("own", "SELECT id, pieces FROM {lines}", {"lines": "s/db.lines"}, ("id",), (),
+                lineage={"lines": ("id",)}, refresh=INCREMENTAL)  # fmt: skip
+    shop.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
+    shop.refresh(own)
+    for batches, from_feed in ((1, True), (2, False)):
+        for batch in range(batches):
+            shop.take("lines", (1, 10, 7 + batch), (2,), (3 + batches, 20, 1))
+        with refresh_plan.planned(shop.spark, own, at, {}) as task:
+            files = task.uses["lines"].rows.inputFiles()
+        assert all("_change_data" in file for file in files) is from_feed
+        assert shop.why(own)[0] == "incremental"
+    assert shop.rows(own) == [(1, 8), (3, 7), (4, 1), (5, 1)]
+    given = ModelInput("s/db.lines__history", tables, at.lake.history("s", "db.lines"), "id", 1)
+    assert changed_rows(shop.spark, given, View(shop.spark.range(1).toDF("id"), ("id",), ("id",)), given.place) is None
 
 
 @pytest.mark.parametrize(
