@@ -95,8 +95,8 @@ class Rebuild:
 def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) -> Rebuild:
     """The rebuild of a table: the one that was interrupted if all is as it was, else a new one over bronze as it is.
 
-    Raises TableMissing, BronzeReplaced without bronze, TableStopped where the table lies in another format than the
-    declared one.
+    Raises TableMissing, BronzeReplaced without bronze or with an older copy of it, TableStopped where the table lies in
+    another format than the declared one.
     """
     _refuse_other_format(spark, at, name)
     aside = replace(
@@ -106,6 +106,7 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     identity, upto = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
     if identity is None or upto is None:
         raise BronzeReplaced("there is no bronze to build the table from", where=table.name)
+    _refuse_older(spark, at, name, identity, upto)
     upto = _shown(at, identity, upto)
     its, version = at.silver.identity(spark, table), at.silver.version(spark, table)
     if its is None or version is None:
@@ -175,6 +176,15 @@ def _remove(spark: SparkSession, rebuild: Rebuild) -> None:
 def partitions(at: Refinement, name: str) -> tuple[str, ...]:
     """The columns by which the table is declared to be partitioned, as stored."""
     return tuple(map(stored_name, at.source.declaration(name).partition_by))
+
+
+def _refuse_older(spark: SparkSession, at: Refinement, name: str, bronze: str, newest: int) -> None:
+    """An older copy of bronze proves no row wrong that it does not have (F-C6)."""
+    tables = at.lake.silver(at.source.name, name), at.lake.history(at.source.name, name)
+    found = (at.silver.progress(spark, table, bronze) for table in tables)
+    read = max((progress.version for progress in found if progress is not None), default=newest)
+    if read > newest:
+        raise BronzeReplaced.under_silver(at.source.name, read, newest)
 
 
 def _shown(at: Refinement, bronze: str, newest: int) -> int:

@@ -16,6 +16,7 @@ from replicator.errors import BronzeReplaced, CheckpointBehindTable, CheckpointD
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
+from replicator.operate.rebuild import How, rebuild
 from replicator.stages import bronze_stream, continuous, pipeline
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_held import refuse_other
@@ -241,7 +242,7 @@ def made(offset: int) -> Record:
 
 def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession, tmp_path: Path) -> None:
     """Its next records would get versions that silver has read (F-C6). Nothing moves until the newest bronze, or silver
-    of the same time, is back.
+    of the same time, is back: a rebuild would take out the rows that this copy lacks.
     """
     lake = Silver(exact, tmp_path / "lake", format=DeltaFormat())
     bronze, silver = (Path(lake.at.lake.bronze("s").location), Path(lake.at.lake.silver_root("s")))
@@ -261,6 +262,10 @@ def test_a_bronze_that_is_older_than_silver_stops_its_source(exact: SparkSession
         with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
             lake.take(*([made(4)] if number == 4 else []))
         assert sorted(lake.rows()) == [0, 1, 2, 3]
+    for dry in (True, False):
+        with pytest.raises(BronzeReplaced, match=r"has read bronze up to version 3.*Bring the newest bronze"):
+            rebuild(exact, lake.at, "shop.orders", How(dry=dry))
+    assert sorted(lake.rows()) == [0, 1, 2, 3]
     back(bronze, 3)
     assert lake.take(made(4))["s/shop.orders"].applied == 1
     back(bronze, 1)
