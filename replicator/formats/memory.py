@@ -21,7 +21,9 @@ from replicator.transforms.reshape import reshaped
 
 @dataclass
 class _Stored:
-    """All versions of one table; version n is ``versions[n]``. Those before ``begins`` had other columns."""
+    """All versions of one table; version n is ``versions[n]``. Those before ``begins`` had other columns, or upkeep has
+    let them go.
+    """
 
     identity: str
     schema: T.StructType
@@ -58,7 +60,7 @@ class MemoryFormat:
         stored = self._tables.get(table.location)
         if stored is None:
             raise TableMissing.of(table)
-        return moments.chosen(table, stored.moments[stored.begins :], when, "Nothing goes.")
+        return moments.chosen(table, stored.moments[stored.begins :], when, moments.KEEP)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:  # noqa: ARG002
         """Tables whose location is directly below the folder."""
@@ -197,9 +199,12 @@ class MemoryFormat:
         return {} if stored is None else dict(stored.progress)
 
     def maintain(self, spark: SparkSession, table: Table, keep_hours: int) -> Maintained:  # noqa: ARG002
-        """Nothing is kept in files."""
-        if table.location not in self._tables:
+        """Versions that were replaced before then cannot be read any more; nothing is kept in files."""
+        stored = self._tables.get(table.location)
+        if stored is None:
             raise TableMissing.of(table)
+        before = datetime.now(timezone.utc) - timedelta(hours=keep_hours)
+        stored.begins = max(stored.begins, sum(moment.at <= before for moment in stored.moments[1:]))
         return Maintained(0, 0, 0, 0)
 
     def _open(self, rows: DataFrame, table: Table) -> _Stored:

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import BronzeReplaced, ConfigError
+from replicator.errors import BronzeReplaced, ConfigError, TableStopped
 from replicator.operate.history import find_table
 from replicator.spec import Progress
-from replicator.stages import horizons, routing, tuning
+from replicator.stages import arrivals, horizons, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.horizon import Horizon
 from replicator.transforms.layout import key_of
@@ -107,12 +107,17 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
 
 
 def _read(spark: SparkSession, at: Refinement, name: str, identity: str) -> dict[str, dict[str, int]]:
-    """The last offset that silver has read, by topic and partition."""
+    """The last offset that silver has read, by topic and partition. Raises TableStopped where nobody knows."""
     upto = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), identity)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    records = at.bronze.read(spark, at.lake.bronze(at.source.name), upto)
-    of_table = records.where(F.col("topic").isin(*routes.topics(name)))
+    records = arrivals.as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
+    if records is None:
+        raise TableStopped(
+            f"bronze does not tell any more what the table has read, up to its version {upto}",
+            where=f"{at.source.name}/{name}",
+            mend="`replicator run silver`, then again.",
+        )
     found: dict[str, dict[str, int]] = {}
-    for row in of_table.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():
+    for row in records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect():
         found.setdefault(row["topic"], {})[str(row["partition"])] = row["last"]
     return found

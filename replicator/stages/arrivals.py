@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from replicator.protocols import TableFormat
 from replicator.spec import Arrival, Table
 from replicator.stages.routing import BEGINNING, Routes
+from replicator.transforms.letters import PLACE
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,24 @@ def arrived(spark: SparkSession, bronze: TableFormat, table: Table, after: int, 
         return arrivals
     topics = [row["topic"] for row in bronze.read(spark, table, upto).select("topic").distinct().collect()]
     return [Arrival((topic,), upto, bronze.size(spark, table)) for topic in topics]
+
+
+def as_of(
+    spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], version: int
+) -> DataFrame | None:
+    """The records of some topics that bronze had at a version: of those that it has now without what came since, since
+    upkeep removes the files of older versions. None where the history of its commits is gone, or the version with it.
+    """
+    newest = bronze.version(spark, table)
+    came = None if newest is None or newest < version else bronze.arrivals(spark, table, version, newest)
+    if newest is None or came is None:
+        return None
+    now = bronze.read(spark, table, newest).where(F.col("topic").isin(*topics))
+    since = {arrival.partition: version for arrival in came if arrival.partition[0] in topics}
+    if not since:
+        return now
+    later = bronze.added(spark, table, since, newest)
+    return None if later is None else now.join(later.select(*PLACE), list(PLACE), how="left_anti")
 
 
 def everything(spark: SparkSession, bronze: TableFormat, table: Table, topics: Collection[str], upto: int) -> News:

@@ -22,6 +22,7 @@ from replicator import failpoints
 from replicator.errors import AtWork, TableStopped
 from replicator.lake import Lake
 from replicator.protocols import Control
+from replicator.stages import arrivals
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING
@@ -100,11 +101,15 @@ def with_waiting(news: News, stood: Standing) -> News:
 def waiting(spark: SparkSession, at: Refinement, stood: Standing, news: News) -> DataFrame | None:
     """Bronze records that wait, without those that the news bring anyway; None if there are none."""
     bronze = at.lake.bronze(at.source.name)
-    by_version: dict[int, list[Column]] = {}
+    by_version: dict[int, dict[Place, int]] = {}
     for place, offset in stood.cut.offsets.items():
-        by_version.setdefault(news.after[place[0]], []).append(_from(place, offset))
+        by_version.setdefault(news.after[place[0]], {})[place] = offset
     by_version.pop(BEGINNING, None)
-    found = [at.bronze.read(spark, bronze, version).where(_any(places)) for version, places in by_version.items()]
+    found = []
+    for version, places in by_version.items():
+        records = arrivals.as_of(spark, at.bronze, bronze, {topic for topic, _ in places}, version)
+        if records is not None:  # else the news bring the topics whole
+            found.append(records.where(_any(_from(place, offset) for place, offset in places.items())))
     return reduce(DataFrame.unionByName, found) if found else None
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator.debezium import envelope
-from replicator.stages import tuning
+from replicator.stages import arrivals, tuning
 from replicator.stages.cut import Cut, Standing, before
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
@@ -107,13 +107,15 @@ def _told_before(watch: Watch, stood: Standing) -> DataFrame | None:
     """
     if stood.version == BEGINNING:
         return None
-    rows = _bronze(watch, stood.version).where(F.col("topic") == transactions.topic(watch.at.source.name))
+    topic, bronze = transactions.topic(watch.at.source.name), watch.at.lake.bronze(watch.at.source.name)
+    rows = arrivals.as_of(watch.spark, watch.at.bronze, bronze, [topic], stood.version)
+    rows = _bronze(watch, stood.version).where(F.col("topic") == topic) if rows is None else rows
     rows = before(rows, stood.cut)
     ends = rows.groupBy("partition").agg(F.max("offset").alias("last")).collect()
     # as a condition it leaves out older files, which a join would read
     recent = [(F.col("partition") == each["partition"]) & (F.col("offset") > each["last"] - _REPEATED) for each in ends]
     lately = rows.where(reduce(or_, recent, F.lit(False)))
-    told = watch.in_epochs(lately, {transactions.topic(watch.at.source.name)})
+    told = watch.in_epochs(lately, {topic})
     return told.where(F.col("epoch") == watch.epochs.newest)
 
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.errors import ReplicatorError, TableStopped
 from replicator.spec import Progress, SourceSpec, Table
-from replicator.stages import decoding, engine, epochs, pauses, routing, snapshots, tuning
+from replicator.stages import arrivals, decoding, engine, epochs, pauses, routing, snapshots, tuning
 from replicator.stages.account import Account
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
@@ -166,7 +166,9 @@ def _removed(spark: SparkSession, of: _Table) -> int | None:
     spark = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), of.bronze)
     topics = routes.topics(of.name)
-    records = at.bronze.read(spark, bronze, of.read).where(F.col("topic").isin(*topics))
+    records = arrivals.as_of(spark, at.bronze, bronze, topics, of.read)
+    if records is None:  # what the table has yet to read may mention rows as well
+        records = at.bronze.read(spark, bronze).where(F.col("topic").isin(*topics))
     if not of.whole.is_in(records):
         return None
     watch = Watch(spark, at, News(of.read, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))

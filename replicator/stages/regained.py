@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.spec import Progress, Table
-from replicator.stages import cut, history_table, routing, schema_change
+from replicator.stages import arrivals, cut, history_table, routing, schema_change
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes, exempt
@@ -42,8 +42,10 @@ def everything(share: Share, wanted: frozenset[str]) -> Iterator[tuple[Share, Da
     """All that the table has read of bronze, as a share that moves no progress, and its records."""
     at, spark = share.at, share.spark
     read = routing.progress_of(spark, at.silver, share.table, share.routes.bronze)
-    bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), read)
-    bronze = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
+    table, topics = at.lake.bronze(at.source.name), share.routes.topics(share.name)
+    bronze = arrivals.as_of(spark, at.bronze, table, topics, read)
+    if bronze is None:  # then the tick takes all of them once more
+        bronze = at.bronze.read(spark, table, share.upto).where(F.col("topic").isin(*topics))
     stood = cut.standing(at, share.routes.bronze)
     bronze = bronze if stood is None else cut.before(bronze, stood.cut)
     routes = _noted(share)

@@ -248,6 +248,8 @@ def test_what_happens_behind_a_snapshot_does_not_undo_it(exact: SparkSession, tm
     assert world.live() == {1: 11}
     assert rebuild(exact, world.at, NAME, How()).verdict == EQUAL
     pause.pause([(world.at, NAME)], "now")
+    world.format.append(bronze(exact, [record("s.shop.other", 0, None, "1")]), world.at.lake.bronze("s"), None)
+    world.format.maintain(exact, world.at.lake.bronze("s"), 0)  # what the table has read is not the newest version
     world.declare(columns=(COLUMNS[0], Column("v", "bigint"), COLUMNS[2]))
     assert [each.error for each in retry(exact, world.at, Choice())] == [None, None]
     assert world.live() == {1: 11, 8: BIG}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import dead_letters, purge, retry
 from replicator.operate.rebuild import How, rebuild
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Arrival, Column, Declaration, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, envelope, record
@@ -137,6 +137,28 @@ def test_what_is_read_once_more_is_not_late(exact, tmp_path: Path) -> None:
     del world.format._tables[world.at.lake.silver("s", "shop.orders").location]
     assert world.take(change(26, "u", 1, 46, at=41))["dead"] == 0
     assert {key for key, row in world.rows().items() if row[2]} == {1, 2, 4, 5}
+
+
+class Forgetful(MemoryFormat):
+    """Its log does not reach back."""
+
+    def arrivals(self, spark: Any, table: Table, after: int, upto: int) -> list[Arrival] | None:  # noqa: ARG002
+        return None
+
+
+def test_a_table_that_was_quiet_while_bronze_was_tidied_up_is_purged(exact, tmp_path: Path) -> None:
+    """Other topics went on, and the version of bronze that it has read is not kept any more. Where the log does not
+    tell either what came since, it says what mends that; nothing has moved.
+    """
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.format.append(bronze(exact, [record("s.shop.other", 0, None, "1")]), world.at.lake.bronze("s"), None)
+    world.format.maintain(exact, world.at.lake.bronze("s"), 0)
+    forgetful = Forgetful()
+    forgetful._tables = world.format._tables
+    with pytest.raises(TableStopped, match=r"does not tell any more what the table has read.*`replicator run silver`"):
+        purge.purge(exact, replace(world.at, bronze=forgetful), "shop.orders", NOW)
+    assert world.purge() == (2, 2)
 
 
 class ProcessDied(BaseException):

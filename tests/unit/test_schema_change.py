@@ -414,10 +414,13 @@ def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
 
 
 def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, cold: World) -> None:
-    """`schema diff --approve` lets exactly that column in, with what it held before."""
+    """`schema diff --approve` lets exactly that column in, with what it held before; of bronze only the newest version
+    is kept.
+    """
     world = cold
     news = change(7, 1, {"v": ("int32", 11), "x": ("int32", 1), "y": ("int32", 1)})
     world.at.bronze.append(bronze(exact, [news]), world.at.lake.bronze("s"), None)
+    world.at.bronze.maintain(exact, world.at.lake.bronze("s"), 0)
     world.at.control.put(
         world.at.lake.schema("s", "shop.orders"),
         world.ledger() | {"approved": [{"change": "added", "column": "x", "from": "", "to": "int"}]},

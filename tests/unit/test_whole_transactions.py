@@ -127,7 +127,7 @@ def visible(run: Run) -> tuple[dict[int, dict], dict[int, list[dict]]]:
 @pytest.mark.parametrize(("postgres", "seed"), [(False, 3), (True, 4)], ids=["gtid", "txId:lsn"])
 def test_transactions_are_shown_whole_and_in_their_order(exact, tmp_path: Path, postgres: bool, seed: int) -> None:
     """Whatever of a transaction is there, all of it is, and of every one before it: at every moment, and all in the
-    end.
+    end. Of bronze nothing is kept but its newest version.
     """
     log, run = Log(seed, postgres=postgres), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
     number, seen, waited = 0, 0, 0
@@ -139,7 +139,9 @@ def test_transactions_are_shown_whole_and_in_their_order(exact, tmp_path: Path, 
             log.repeat(4)
         arrived = log.arrives()
         if arrived:
-            run.take(arrived)
+            run.ingest(arrived)
+            run.at.bronze.maintain(exact, run.at.lake.bronze("s"), 0)
+            assert [each.error for each in silver.refine(exact, run.at) if each.error or each.residue] == []
         orders, lines = visible(run)
         newest = max([*orders, *lines], default=0)
         for tx, order in orders.items():
