@@ -190,10 +190,11 @@ def place(spark: SparkSession, settings: Settings, source: str, fence: Fence = U
     """A source where ``epoch`` works on it. Raises ConfigError for a name that neither the configuration nor the lake
     has.
     """
-    known = [each.source.name for each in refinements(spark, settings, SourceSpec("", ""), fence)]
+    known = {each.source.name: each for each in refinements(spark, settings, SourceSpec("", ""), fence)}
     if source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")
-    return Place(source, Lake(settings.lake.root), _delta(fence), _control(spark, fence))
+    at = known[source]
+    return Place(source, at.lake, at.bronze, at.control, at.silver)
 
 
 def streamed(settings: Settings, source: str) -> SourceSpec:

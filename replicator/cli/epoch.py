@@ -48,12 +48,20 @@ def bump(
     if not reason.strip():
         raise ConfigError("a new epoch needs a reason", mend="Say in --reason what happened to the source.")
     with exclusive(Lake(settings.lake.root), ("silver",), assemble.terms(settings)) as fence:
-        found = epoch.bump(*_at(settings, source, fence, debug=options.debugging(context)), reason, told)
+        spark, at = _at(settings, source, fence, debug=options.debugging(context))
+        found = epoch.bump(spark, at, reason, told)
+        overtaken = epoch.overtaken(spark, at, found)
     if as_json:
         console.print_json([asdict(start) for start in found])
     else:
         console.print_table(_STARTS, [[str(cell) for cell in asdict(start).values()] for start in found])
     console.narrate(f"{source} is in epoch {found[0].epoch}; run again." if found else "")
+    if overtaken:
+        console.narrate(
+            f"Silver has read records of it already, in the old order: `replicator rebuild {' '.join(overtaken)}` "
+            "puts them into the new one.",
+            style="yellow",
+        )
 
 
 @app.command()

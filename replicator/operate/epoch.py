@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from replicator import names
 from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, Facts, TableFormat
 from replicator.spec import BY_TIME, Reading
-from replicator.stages import epochs, reached, routing, tuning
+from replicator.stages import arrivals, epochs, reached, routing, tuning
 from replicator.transforms import reach
+
+_AT_THE_END = "bronze ends here"
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,13 @@ class Start:
 
 @dataclass(frozen=True)
 class Place:
-    """A source in a lake."""
+    """A source in a lake; its tables are in ``silver``, its records in ``format``."""
 
     source: str
     lake: Lake
     format: TableFormat
     control: Control
+    silver: TableFormat
 
 
 def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, int], int]) -> list[Start]:
@@ -79,6 +85,35 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
     return starts
 
 
+def overtaken(spark: SparkSession, at: Place, starts: Sequence[Start]) -> list[str]:
+    """Tables of silver, without their source, that have read records of the new epoch before it was declared: what
+    these lost by the old order is in no row until the table is built again.
+    """
+    bronze = at.lake.bronze(at.source)
+    identity = at.format.identity(spark, bronze) or ""
+    routes = routing.load_routes(at.control, at.lake.routes(at.source), identity)
+    early = {(each.topic, each.partition): each.offset for each in starts if each.why != _AT_THE_END}
+    found = []
+    for name in map(names.decode_table, at.silver.tables(spark, at.lake.silver_root(at.source))):
+        topics = routes.topics(name) & {topic for topic, _ in early}
+        done = at.silver.progress(spark, at.lake.silver(at.source, name), identity)
+        if topics and done is not None:
+            read = arrivals.as_of(spark, at.format, bronze, topics, done.version)
+            if read is None or not read.where(_from(early)).isEmpty():
+                found.append(name)
+    return found
+
+
+def _from(starts: Mapping[tuple[str, int], int]) -> Column:
+    """Records of these partitions from these offsets on."""
+    each = (_is_in(place) & (F.col("offset") >= offset) for place, offset in sorted(starts.items()))
+    return reduce(or_, each, F.lit(False))
+
+
+def _is_in(place: tuple[str, int]) -> Column:
+    return (F.col("topic") == place[0]) & (F.col("partition") == place[1])
+
+
 def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:
     """All epochs of a source behind the first."""
     return list(epochs.load(facts, lake.epochs(source)).bumps)
@@ -98,7 +133,7 @@ def _start(
         return Start(epoch, *place, falls[place], "the source went back here")
     if place in new:
         return Start(epoch, *place, 0, "partition is new")
-    return Start(epoch, *place, end, "bronze ends here")
+    return Start(epoch, *place, end, _AT_THE_END)
 
 
 def _falls(places: DataFrame, by_time: Collection[str]) -> dict[tuple[str, int], int]:

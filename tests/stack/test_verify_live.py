@@ -498,7 +498,7 @@ def test_only_places_in_the_log_that_is_written_now_are_ahead_of_it(
     assert (told.extra, told.in_flight) == (0, 1)
     at = own.checks.warehouse
     bronze_of = next(each.bronze for each in own.checks.sources if each.source.name == "maria")
-    epoch.bump(own.spark, epoch.Place("maria", at.lake, bronze_of, at.control), "restored", {})
+    epoch.bump(own.spark, epoch.Place("maria", at.lake, bronze_of, at.control, at.silver), "restored", {})
     told = own.verdict("source", f"maria/{name}")
     assert (told.extra, told.in_flight) == (1, 0)
     own.feed("maria", name, [({"id": 2}, {"id": 2})], 1, file="binlog.999999")

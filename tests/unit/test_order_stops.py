@@ -17,6 +17,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import epoch
+from replicator.operate.rebuild import How, rebuild
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.account import Account
@@ -40,6 +41,7 @@ class Silver:
     declared: Mapping[str, Any] = field(default_factory=dict)
     format: MemoryFormat | DeltaFormat = field(default_factory=MemoryFormat)
     control: MemoryControl = field(default_factory=MemoryControl)
+    overtaken: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -80,9 +82,11 @@ class Silver:
 
     def bump(self, **told: int) -> dict[tuple[str, int], tuple[int, str]]:
         """A new epoch: (offset, why) by partition."""
-        place = epoch.Place("s", self.at.lake, self.format, self.control)
+        place = epoch.Place("s", self.at.lake, self.format, self.control, self.format)
         given = {(ORDERS, int(partition[1:])): offset for partition, offset in told.items()}
-        return {(s.topic, s.partition): (s.offset, s.why) for s in epoch.bump(self.spark, place, "restored", given)}
+        starts = epoch.bump(self.spark, place, "restored", given)
+        self.overtaken = epoch.overtaken(self.spark, place, starts)
+        return {(s.topic, s.partition): (s.offset, s.why) for s in starts}
 
     def rebuilt(self) -> Silver:
         """The same bronze, read from its beginning into a new silver by another process."""
@@ -136,6 +140,7 @@ def test_a_source_that_went_back_stops_its_table_and_a_new_epoch_goes_on(lake: S
     lake.restart()
     assert isinstance(lake.error(), SourceRewound)
     assert lake.bump() == {(ORDERS, 0): (2, "the source went back here"), (ITEMS, 0): (2, "bronze ends here")}
+    assert lake.overtaken == []
     lake.take()
     assert lake.rows() == {1: (11, "0001"), 2: (20, "0000"), 3: (30, "0001"), 4: (40, "0001")}
     assert lake.rebuilt().seqs() == lake.seqs()
@@ -266,7 +271,9 @@ def test_a_snapshot_after_a_new_start_ranks_above_the_new_epoch_only(lake: Silve
 
 
 def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver) -> None:
-    """``--from`` wins over what bronze says, and a place that bronze does not have is refused."""
+    """``--from`` wins over what bronze says, and a place that bronze does not have is refused. A table that has read
+    records behind it is named: only a rebuild puts these into the new order.
+    """
     with pytest.raises(TableMissing):
         lake.bump()
     lake.take(change(0, 1, 10, 1000, 0), change(1, 2, 20, 2000, 1))
@@ -274,6 +281,12 @@ def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver)
         lake.bump(p7=1)
     assert lake.bump(p0=1) == {(ORDERS, 0): (1, "as told")}
     assert lake.rebuilt().rows() == {1: (10, "0000"), 2: (20, "0001")}
+    lake.take(change(2, 1, 11, 5000, 2), change(3, 1, 12, 50, 0))  # that one is late by its time, and loses
+    assert lake.bump(p0=3) == {(ORDERS, 0): (3, "as told")}
+    assert (lake.overtaken, lake.take(), lake.rows()[1]) == (["shop.orders"], {}, (11, "0001"))
+    rebuild(lake.spark, lake.at, "shop.orders", How())
+    assert lake.rows() == {1: (12, "0002"), 2: (20, "0001")}
+    assert (lake.bump(p0=4), lake.overtaken) == ({(ORDERS, 0): (4, "as told")}, [])
 
 
 def test_partitions_that_were_added_stop_a_table_ordered_by_offset(lake: Silver) -> None:

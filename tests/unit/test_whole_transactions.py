@@ -423,7 +423,7 @@ def test_a_source_that_starts_anew_may_use_its_ids_again(exact, tmp_path: Path) 
     before = [(number, {"id": 1, "v": number}) for number in (1, 2)]
     sent = [(change(n, n, row, 10 * n), end(n, n, "shop.orders")) for n, row in before]
     run.take([each for pair in sent for each in pair])
-    epoch.bump(exact, epoch.Place("s", run.at.lake, run.at.bronze, run.at.control), "restored", {})
+    epoch.bump(exact, epoch.Place("s", run.at.lake, run.at.bronze, run.at.control, run.at.silver), "restored", {})
     run.take([end(3, 2, "shop.orders")])
     run.take([change(3, 2, {"id": 1, "v": 3}, 20, ts_ms=1700000999000)])
     assert [row["v"] for row in run.shown("shop.orders").values()] == [3]
