@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.operate import swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
+from replicator.spec import BY_POSITION
 from replicator.stages import routing
 from replicator.transforms import compare, rebuilt
 
@@ -21,11 +22,11 @@ _SHOWN = 5
 
 
 def told(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> str:
-    """What would go without bronze reaching back to the beginning of its topics, in words; '' for nothing. Then nothing
-    says that what goes is wrong.
+    """What would go without bronze reaching from the beginning of its topics to the newest row, in words; '' for
+    nothing. Then nothing says that what goes is wrong.
     """
     lost = [_lost(each) for each in every if each is not None]
-    gaps = _gaps(spark, begun) if any(lost) else []
+    gaps = [*_gaps(spark, begun), *_ends(spark, begun, every)] if any(lost) else []
     if not gaps:
         return ""
     return f"{' and '.join(filter(None, lost))}, and bronze may have lost what told of it: {'; '.join(gaps)}"
@@ -54,3 +55,27 @@ def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
     return [f"it has nothing of {topic}" for topic in sorted(absent)] + [
         f"partition {partition} of {topic} begins at offset {first}" for topic, partition, first in late[:_SHOWN]
     ]
+
+
+def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> list[str]:
+    """A table whose newest row stands above all that bronze tells of it, also in records that are dead letters; of an
+    order that changed nobody can say.
+    """
+    at = begun.at
+    at.reached.open(at.control, at.lake.reached(at.source.name), begun.bronze)
+    if at.reached.orders.get(begun.name, BY_POSITION) != at.source.order(begun.name):
+        return []
+    made = begun.aside.lake.dead_letters(at.source.name)
+    rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
+    ahead = [each.table.name for each in every if each is not None and _is_ahead(each, rejected)]
+    return [f"it ends before the newest row of {table}" for table in ahead]
+
+
+def _is_ahead(each: Compared, rejected: str) -> bool:
+    if each.present is None:
+        return False
+    return _newest(each.present, "_seq") > max(rejected, _newest(each.wanted, "_seq"))
+
+
+def _newest(rows: DataFrame, column: str) -> str:
+    return str(rows.agg(F.coalesce(F.max(column), F.lit(""))).collect()[0][0])

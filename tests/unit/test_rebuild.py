@@ -221,13 +221,20 @@ def test_a_table_whose_key_changed_is_rebuilt_by_the_declared_one(exact: SparkSe
 def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
     exact: SparkSession, tmp_path: Path
 ) -> None:
-    """Bronze begins behind the row of id 1: it stands, or goes by the word of an operator. Another order is noted."""
+    """Bronze ends before the newest rows, as one that is being read anew, or begins behind the row of id 1: they stand,
+    or go by the word of an operator. Another order is noted.
+    """
     world = World(exact, tmp_path)
     world.take(*STORY)
+    before = world.rows()
+    world.format.drop(exact, world.at.lake.bronze("s"))
+    world.format.append(bronze(exact, STORY[:5]), world.at.lake.bronze("s"), None)
+    world.declare()
+    with pytest.raises(WouldLose, match=r"2 rows of .* it ends before the newest row of s/shop.orders"):
+        world.rebuild()
     world.format.drop(exact, world.at.lake.bronze("s"))
     world.format.append(bronze(exact, STORY[4:]), world.at.lake.bronze("s"), None)
     world.declare()
-    before = world.rows()
     with pytest.raises(WouldLose, match=r"2 rows of .* partition 0 of s.shop.orders begins at offset 4"):
         world.rebuild()
     assert world.rows() == before
