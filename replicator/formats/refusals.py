@@ -80,29 +80,37 @@ def keys_in_parts(rows: DataFrame, keys: Sequence[str], partition_by: Sequence[s
 
 def keys_in_hudi(rows: DataFrame, keys: Sequence[str], where: str) -> None:
     """Raise TableStopped for a row whose key Hudi has no text for, or the text of another key."""
-    texts = _texts(rows.schema, keys)
-    if texts and _some(rows, _unkept(keys, texts)):
+    texts, written = _texts(rows.schema, keys), _of_types(rows.schema, keys, (StringType, BinaryType))
+    if written and _some(rows, _unkept(keys, texts, written)):
         raise TableStopped(
-            "a table in Hudi cannot keep a key that is an empty text, or one of several columns whose texts look like "
-            "Hudi's own way to write them one behind the other: " + ", ".join(map(names.decode, keys)),
+            "a table in Hudi cannot keep a key that is an empty text or no bytes at all, or one of several columns "
+            "whose texts look like Hudi's own way to write them one behind the other: "
+            + ", ".join(map(names.decode, keys)),
             where=where,
             mend="Declare `format: delta`; of a table that is there, remove its folder: the next run builds it again.",
         )
 
 
-def _unkept(keys: Sequence[str], texts: Sequence[str]) -> Column:
-    """A key of one column is kept as its value, one of several as ``a:1,b:2``: no value but the last may go on so."""
+def _unkept(keys: Sequence[str], texts: Sequence[str], written: Sequence[str]) -> Column:
+    """A key of one column is kept as its value, one of several as ``a:1,b:2``: no value but the last may go on so.
+    ``written`` are texts and bytes, which may be empty.
+    """
+    are_empty = reduce(and_, (F.length(_of(key)) == 0 for key in written))
     if len(keys) == 1:
-        return _of(keys[0]) == ""
+        return are_empty
     found = [_of(key).isin(*_PLACEHOLDERS) for key in texts]
     found += [_of(key).contains(f",{other}:") for key, other in pairwise(keys) if key in texts]
-    if len(texts) == len(keys):
-        found.append(reduce(and_, (_of(key) == "" for key in keys)))
-    return reduce(or_, found)
+    if len(written) == len(keys):
+        found.append(are_empty)
+    return reduce(or_, found, F.lit(False))
 
 
 def _texts(rows: StructType, keys: Sequence[str]) -> list[str]:
-    return [key for key in keys if isinstance(rows[key].dataType, StringType)]
+    return _of_types(rows, keys, (StringType,))
+
+
+def _of_types(rows: StructType, keys: Sequence[str], kinds: tuple[type[DataType], ...]) -> list[str]:
+    return [key for key in keys if isinstance(rows[key].dataType, kinds)]
 
 
 def _of(column: str) -> Column:

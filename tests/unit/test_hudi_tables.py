@@ -151,6 +151,7 @@ def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact, tmp_path:
         "timestamp_ntz cannot part a table": (Column("at", "micro_timestamp"), by_at, 1, 1),
         "binary cannot part a table": (Column("at", "binary"), by_at, "AAE=", 1),
         "a key that is an empty text": (name, {"keys": ("name",)}, "", 1),
+        "no bytes at all": (Column("name", "bytes"), {"keys": ("name",)}, "", 1),
         "one behind the other": (name, {"keys": ("name", "id")}, "a,id:7", 1),
         "no column customers to be partitioned by": (name, missing, "x", 1),
     }
