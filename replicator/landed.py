@@ -12,7 +12,7 @@ rise inside a folder as Kafka's offsets do; between folders they need not, since
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ OBJECT, LINE, SIZE = "object", "line", "size"
 """Headers of a bronze record that was a line: the object's path, the line's number from 0, the object's bytes."""
 
 _NAME = re.compile(r"([\w.-]+)\((\d{1,9})_(\d{1,18})(?:_\d+_\d+)?\)\.json(?:\.gz)?", re.ASCII)
+_PACKED = ".gz"
 _MOST_OFFSET = 1 << (63 - LINE_BITS)
 
 Place = tuple[str, int, int]
@@ -62,13 +63,15 @@ class Seen:
 class Plan:
     """What is to be done about a listing: ``new`` objects in the order of their places; objects ``replaced`` by others
     of another size since they were read, or ``touched`` (written again, as large as before); ``twins`` have the place
-    of another object. ``empty`` ones have no bytes.
+    of another object, of which they may be a copy, ``clashing`` ones have that and another size. ``empty`` ones have no
+    bytes.
     """
 
     new: tuple[Landed, ...] = ()
     replaced: tuple[Landed, ...] = ()
     touched: tuple[Landed, ...] = ()
     twins: tuple[Landed, ...] = ()
+    clashing: tuple[Landed, ...] = ()
     empty: tuple[Landed, ...] = field(default=())
 
 
@@ -95,7 +98,7 @@ def plan(objects: Iterable[Landed], seen: Mapping[Place, Seen]) -> Plan:
     smaller one.
     """
     new: dict[Place, Landed] = {}
-    others: dict[str, list[Landed]] = {"replaced": [], "touched": [], "twins": [], "empty": []}
+    others: dict[str, list[Landed]] = {"replaced": [], "touched": [], "twins": [], "clashing": [], "empty": []}
     for each in sorted(objects, key=lambda o: (o.place, o.path)):
         kind = _kind(each, seen.get(each.place), new)
         if kind is None:
@@ -105,7 +108,7 @@ def plan(objects: Iterable[Landed], seen: Mapping[Place, Seen]) -> Plan:
     return Plan(tuple(new.values()), **{kind: tuple(found) for kind, found in others.items()})
 
 
-def _kind(each: Landed, known: Seen | None, new: Collection[Place]) -> str | None:
+def _kind(each: Landed, known: Seen | None, new: Mapping[Place, Landed]) -> str | None:
     """Which of the plan's lists an object belongs to; '' for one that bronze has as it is, None for a new one."""
     if known is not None and known.path == each.path:
         if known.size != each.size:
@@ -113,7 +116,15 @@ def _kind(each: Landed, known: Seen | None, new: Collection[Place]) -> str | Non
         return "" if known.modified == each.modified else "touched"
     if each.size == 0:
         return "empty"
-    return None if known is None and each.place not in new else "twins"
+    first = known or new.get(each.place)
+    if first is None:
+        return None
+    return "twins" if _may_be_copy(each, first) else "clashing"
+
+
+def _may_be_copy(each: Landed, of: Seen | Landed) -> bool:
+    """Whether an object may hold what another does: it was moved, copied, or packed and unpacked."""
+    return each.size == of.size or each.path.endswith(_PACKED) != of.path.endswith(_PACKED)
 
 
 def batches(objects: Sequence[Landed], most: int, size: int) -> Iterator[list[Landed]]:

@@ -184,7 +184,7 @@ def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
     found = {
         "have no name that a sink gives: left out": listing.strange,
         "were written again since they were read, as large as before: bronze keeps what it read": _paths(plan.touched),
-        "have the place of another object: left out": _paths(plan.twins),
+        "have the place of another object, of which they may be copies: left out": _paths(plan.twins),
         "are empty": _paths(plan.empty),
     }
     return tuple(_told(paths, what) for what, paths in found.items() if paths)
@@ -193,6 +193,9 @@ def _warnings(plan: Plan, listing: Listing) -> tuple[str, ...]:
 def _refused(plan: Plan, large: Sequence[Landed], long: Sequence[str], unread: Sequence[str]) -> ObjectRefused | None:
     found = {
         "were replaced after they were read, by others of another size": _paths(plan.replaced),
+        "have the place of another object and not its size, so that their records are not in bronze": _paths(
+            plan.clashing
+        ),
         f"have more than {_LARGEST >> 20} MiB": _paths(large),
         f"have more than {landed.MOST_LINES} lines": long,
         "could not be read": unread,
@@ -203,7 +206,8 @@ def _refused(plan: Plan, large: Sequence[Landed], long: Sequence[str], unread: S
     return ObjectRefused(
         "; ".join(told),
         mend="All others were taken. Put back what was replaced, or write what is new under a name of its own; "
-        "cut what is too large. What could not be read is tried again.",
+        "cut what is too large. What could not be read is tried again. Where a topic was made anew its offsets began "
+        "again: read it from a folder of its own, into a lake with a new root.",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,14 @@ def test_one_record_lies_in_one_object() -> None:
     one, other = at(1, "k=1"), at(1, "k=2")
     assert landed.plan([other, one], {}) == Plan(new=(one,), twins=(other,))
     assert landed.plan([other, one], seen(one)) == Plan(twins=(other,))
+
+
+def test_another_object_at_a_known_place_holds_other_records() -> None:
+    """A copy is as large as what was read, or packed; another size says that offsets began again (promise D)."""
+    one, other = at(1, "k=1"), at(1, "k=2", size=11)
+    packed = replace(one, path=f"{one.path}.gz", size=7)
+    assert landed.plan([other, one, packed], {}) == Plan((one,), twins=(packed,), clashing=(other,))
+    assert landed.plan([other, packed], seen(one)) == Plan(twins=(packed,), clashing=(other,))
 
 
 def test_an_object_without_a_byte_waits_for_some() -> None:

@@ -227,18 +227,22 @@ def test_half_an_object_waits_for_the_rest_but_not_for_ever(lander: Lander) -> N
 
 
 def test_an_object_that_was_replaced_is_an_error_and_the_others_are_taken(lander: Lander) -> None:
-    """Bronze keeps what it read: another size stops loudly, another time alone and a twin are told."""
+    """Bronze keeps what it read: another size stops loudly, at the place of another object too; another time alone and
+    a twin are told.
+    """
     grown = lander.put(name(1, 4), line(1, 10))
     touched = lander.put(name(2, 5), line(2, 11))
     assert lander.take() == Taken(2)
     lander.put(name(1, 4), f"{line(1, 10)}\n{line(1, 12)}")
     lander.put(name(2, 5), line(2, 11), modified=OLD + 9)
     twin = lander.put(name(2, 5, customer="Z"), line(2, 11))
+    anew = lander.put(name(7, 5), line(7, 1, customer="of a topic made anew"))
     lander.put(name(3, 6), line(3, 13))
     taken = lander.take(lander.another())
     assert taken.rows == 1
     assert isinstance(taken.error, ObjectRefused)
     assert f"replaced after they were read, by others of another size, such as file:{grown}" in str(taken.error)
+    assert f"so that their records are not in bronze, such as file:{anew}" in str(taken.error)
     assert [word.rpartition(" ")[2] for word in taken.warnings] == [f"file:{touched}", f"file:{twin}"]
 
 
