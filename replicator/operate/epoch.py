@@ -72,7 +72,7 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
     binlog = of_binlog.pop() if of_binlog else "file_pos"
     records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), Reading(binlog=binlog))
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
-    with tuning.kept(reach.placed(records)) as places:
+    with tuning.kept(reach.placed_by_folder(records)) as places:
         timed = [table for table, order in known.orders.items() if order == BY_TIME]
         falls = _falls(places, timed)
     new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}

@@ -126,7 +126,7 @@ def _rewound(watch: Watch, records: DataFrame, suspects: Sequence[Row], routes: 
         return {}
     in_range = reduce(or_, map(_behind, suspects))
     event = F.min_by(F.struct("topic", "partition", "offset", "holder"), "offset").alias("event")
-    with tuning.kept(reach.placed(watch.described(bronze, topics))) as places:
+    with tuning.kept(reach.placed_by_folder(watch.described(bronze, topics))) as places:
         events = reach.fallen(places).where(F.col("newer") & F.col("table").isin(*tables) & in_range)
         first = events.groupBy("table").agg(event).collect()
     return {row["table"]: _went_back(at, row["table"], row["event"]) for row in first}

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import prepared
-from replicator.debezium import position
+from replicator.debezium import headers, position
 
 MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
 """A mark, with the transaction of the record that holds it; of two records at one place the older one holds it, so that
@@ -27,6 +27,13 @@ def placed(records: DataFrame) -> DataFrame:
     there is no position.
     """
     return records.select(*_OF_RECORD, *_place())
+
+
+def placed_by_folder(records: DataFrame) -> DataFrame:
+    """The same with their ``folder``: '' for records from Kafka, and for lines of objects where alone they are in order
+    (``replicator/landed.py``).
+    """
+    return records.select(*_OF_RECORD, *_place(), headers.folder(F.col("headers")).alias("folder"))
 
 
 def reached(places: DataFrame, known: Column) -> DataFrame:
@@ -45,11 +52,12 @@ def _reached(places: DataFrame) -> DataFrame:
 
 
 def fallen(places: DataFrame) -> DataFrame:
-    """Streamed changes below what their partition had reached that were never delivered before (no other record has
-    the same place, operation and key): ``topic, partition, offset, table``, the ``holder`` of the mark above them by
-    its offset, and whether their time is ``newer`` than its. For whole topics, their places kept: they are read twice.
+    """Streamed changes below what their partition, and folder, had reached that were never delivered before (no other
+    record has the same place, operation and key): ``topic, partition, offset, table``, the ``holder`` of the mark above
+    them by its offset, and whether their time is ``newer`` than its. For whole topics, :func:`placed_by_folder` and
+    kept: they are read twice.
     """
-    below = places.select("*", _before().alias("top")).where(_is_below())
+    below = places.select("*", _before("folder").alias("top")).where(_is_below())
     return undelivered(below, places).select(
         "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
     )
@@ -108,9 +116,9 @@ def _mark() -> Column:
 
 
 @cache
-def _before() -> Column:
+def _before(*more: str) -> Column:
     """The mark of the lower offsets among the records at hand."""
-    places = Window.partitionBy("topic", "partition", "stream").orderBy("offset")
+    places = Window.partitionBy("topic", "partition", "stream", *more).orderBy("offset")
     return F.max(_mark()).over(places.rowsBetween(Window.unboundedPreceding, -1))
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from infra import landing as stand_in
 from replicator import landed
 from replicator.debezium import headers
-from replicator.errors import BronzeReplaced, ObjectRefused, TopicsMissing
+from replicator.errors import BronzeReplaced, ObjectRefused, SourceRewound, TopicsMissing
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -377,6 +377,21 @@ def test_a_snapshot_row_ranks_above_the_lines_of_its_own_folder_only(lander: Lan
     silver.refine(lander.spark, lander.at)
     rows = lander.format.read(lander.spark, lander.lake.silver("demo", TABLE)).collect()
     assert {row["order_id"]: row["customer_id"] for row in rows} == {1: "C", 2: "A"}
+
+
+def test_an_object_that_ended_late_is_no_source_that_went_back(lander: Lander) -> None:
+    """J4: places of two folders do not tell what came first. A binlog's times are those of statements, so that what was
+    committed later may be older by them; in one folder a change below another is what it is for Kafka.
+    """
+    file = {"__lsn": None, "__file": "binlog.000001"}
+    lander.put(name(2, 850), line(2, 1_000, **file, __pos=900))
+    lander.put(name(1, 900), line(1, 2_000, **file, __pos=500))
+    lander.take()
+    assert [account.error for account in silver.refine(lander.spark, lander.at)] == [None]
+    lander.put(name(1, 950), line(1, 3_000, **file, __pos=400))
+    lander.take()
+    [account] = silver.refine(lander.spark, lander.at)
+    assert isinstance(account.error, SourceRewound)
 
 
 def test_a_record_knows_its_folder(exact: SparkSession) -> None:
