@@ -98,9 +98,9 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is None:
         raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
-    read = _read(spark, at, name, identity)
+    upto, read = routing.progress_of(spark, at.silver, table, identity), _read(spark, at, name, identity)
     with tuning.kept(gone.withColumn("_op", F.lit("delete"))) as difference:
-        horizons.save(spark, at, name, table, Horizon(seq, read))
+        horizons.save(spark, at, name, table, Horizon(seq, read, upto))
         failpoints.hit("purge.horizon_saved")
         version = at.silver.version(spark, table)
         at.silver.put(difference, table, Progress(f"{identity}/purge", 0 if version is None else version + 1))

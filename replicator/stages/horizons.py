@@ -22,12 +22,13 @@ def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizo
     row = at.control.get(at.lake.horizon(at.source.name, name))
     if row is None or row["table"] != at.silver.identity(spark, table):
         return None
-    return Horizon(row["horizon"], row["read"])
+    return Horizon(row["horizon"], row["read"], row.get("version"))
 
 
 def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:
     """Write it, for this incarnation of the table only: one that is built again has nothing purged."""
-    row = {"table": at.silver.identity(spark, table), "horizon": found.seq, "read": found.read}
+    told = {"horizon": found.seq, "read": found.read, "version": found.version}
+    row = {"table": at.silver.identity(spark, table), **told}
     at.control.put(at.lake.horizon(at.source.name, name), row)
 
 
@@ -44,6 +45,19 @@ def judged(share: Share, read: Decoded, found: Horizon | None, watermark: str | 
         return
     stored = share.at.silver.read(share.spark, share.table)
     keys, is_late = read.schema.plan.layout.keys, share.again is not None and not share.regained
-    marked = horizon.judged(read.changes, stored, keys, found, share.name, above=above, is_late=is_late)
+    is_news = _is_news(share, found)
+    marked = horizon.judged(
+        read.changes, stored, keys, found, share.name, above=above, is_late=is_late, is_news=is_news
+    )
     with tuning.kept(marked) as changes:
         yield changes
+
+
+def _is_news(share: Share, found: Horizon) -> bool:
+    """Whether bronze got all of a batch after the purge, of lines of objects: their places do not tell, for an object
+    of another folder may come later with a lower one (``replicator/landed.py``).
+    """
+    if not share.at.source.objects or share.again is not None or found.version is None:
+        return False
+    topics = share.routes.topics(share.name)
+    return all(start >= found.version for topic, start in share.news.after.items() if topic in topics)

@@ -23,11 +23,13 @@ class Horizon:
     """``seq`` is that of the newest deleted row that was purged; every deleted row up to it is gone.
 
     ``read`` has by topic and partition the last offset that silver had read when it was purged: what is read again of
-    that (a topic from its beginning) has had its say and is no late change.
+    that (a topic from its beginning) has had its say and is no late change. ``version`` is that of bronze, up to which
+    it had read; None in rows that do not say it.
     """
 
     seq: str
     read: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    version: int | None = None
 
 
 def judged(
@@ -39,17 +41,18 @@ def judged(
     *,
     above: str = "",
     is_late: bool = False,
+    is_news: bool = False,
 ) -> DataFrame:
     """Changes with ``_at``, some of which are not above the horizon -> the same, with ``_purged BOOLEAN``: whether the
     change belongs to a row that was purged, and must not bring it back.
 
-    Of these the ones that came after the purge have a ``_reject``. ``is_late``: all of them did. Changes up to
-    ``above`` are left alone. Where only offsets order, the horizon may be of another partition, and what came after
-    the purge is newer than all that went from its own (Q3, Q8).
+    Of these the ones that came after the purge have a ``_reject``, all of them where they are ``is_late`` (tried again)
+    or ``is_news`` (in bronze since then). Changes up to ``above`` are left alone. Where only offsets order, the horizon
+    may be of another partition, and what came after the purge is newer than all that went from its own (Q3, Q8).
     """
     here = stored.select(*[F.col(names.spark(key)) for key in keys], F.lit(True).alias("_is_here"))
     met = changes.join(here, list(keys), how="left")
-    came_later = F.col("_at.offset") > F.coalesce(_read(horizon), F.lit(-1))
+    came_later = F.lit(True) if is_news else F.col("_at.offset") > F.coalesce(_read(horizon), F.lit(-1))
     is_newer = position.is_by_offset(F.col("_seq")) & came_later
     is_low = (F.col("_seq") > above) & (F.col("_seq") <= horizon.seq) & ~is_newer
     is_purged = F.col("_reject").isNull() & is_low & F.col("_is_here").isNull()

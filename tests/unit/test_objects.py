@@ -23,6 +23,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
+from replicator.operate.purge import purge
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
@@ -392,6 +393,25 @@ def test_an_object_that_ended_late_is_no_source_that_went_back(lander: Lander) -
     lander.take()
     [account] = silver.refine(lander.spark, lander.at)
     assert isinstance(account.error, SourceRewound)
+
+
+@pytest.mark.parametrize(("lsn", "applied"), [(300, 0), (None, 1)])
+def test_an_object_that_ended_before_a_purge_and_came_behind_it(lander: Lander, lsn: int | None, applied: int) -> None:
+    """M9: the greatest place that silver has read does not tell what came after a purge. A late change is a dead
+    letter, or in a topic that only places order what it is in Kafka: new (Q8).
+    """
+    table = replace(OUTBOX, purge_after=0)
+    lander.at = replace(lander.at, source=replace(lander.at.source, tables=(table,)), dead_letter_share=1.0)
+    place = {} if lsn else {"__lsn": None}
+    lines = [line(1, 500, op="c", **place), line(1, 600, op="d", __deleted="true", **place)]
+    lander.put(name(1, 900), "\n".join(lines))
+    lander.take()
+    silver.refine(lander.spark, lander.at)
+    assert purge(lander.spark, lander.at, TABLE, 0).purged == 1
+    lander.put(name(2, 850), line(2, 300, op="c", **place))
+    lander.take()
+    [account] = silver.refine(lander.spark, lander.at)
+    assert (account.error, account.applied, account.dead_lettered) == (None, applied, 1 - applied)
 
 
 def test_a_record_knows_its_folder(exact: SparkSession) -> None:
