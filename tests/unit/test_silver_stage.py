@@ -208,8 +208,8 @@ def _undeclared(lake: Silver) -> Silver:
     return replace(lake, at=replace(lake.at, source=SourceSpec("s", ".*"), reached=Reached()))
 
 
-def _values(lake: Silver, *columns: str) -> dict[int, tuple[Any, ...]]:
-    rows = lake.at.silver.read(lake.spark, lake.at.lake.silver("s", "shop.orders")).collect()
+def _values(lake: Silver, *columns: str, table: str = "shop.orders") -> dict[int, tuple[Any, ...]]:
+    rows = lake.at.silver.read(lake.spark, lake.at.lake.silver("s", table)).collect()
     return {row["id"]: tuple(row[column] for column in columns) for row in rows}
 
 
@@ -316,15 +316,19 @@ def test_what_nobody_describes_is_never_guessed_to_be_a_decimal_or_a_date(lake: 
 
 
 def test_a_field_that_nothing_describes_becomes_a_column_with_the_text_of_the_record(lake: Silver) -> None:
-    """Types.md Y15, Y16: exactly as it stands there, whatever it is; the rows before have none."""
+    """Types.md Y15, Y16: exactly as it stands there, whatever it is, and whatever comes behind it; the rows before have
+    none. Each text begins a column, and the next record has the next text in it.
+    """
     lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)))
     texts = ["1.50", "123456789876543212345678987654321.110", '{"a":1.0}', "[1,2.0]", "true", '"x"', "null", "1e400"]
-    for at, text in enumerate(texts, 2):
-        value = json.dumps(envelope("c", row(at, 1) | {"late": "@"}, pos=10 + at)).replace('"@"', text)
-        lake.take(record(ORDERS, at, {"id": at}, value))
-    found = {key: late for key, (late,) in _values(lake, "late").items()}
+    turned = {2: texts, 3: [*texts[1:], texts[0]]}
+    columns = [f"late_{number}" for number in range(len(texts))]
+    for at, told in turned.items():
+        value = json.dumps(envelope("c", row(at, 1) | dict.fromkeys(columns, "@"), pos=10 + at))
+        lake.take(record(ORDERS, at, {"id": at}, value.replace('"@"', "%s") % tuple(told)))
     plain = {'"x"': "x", "null": None}
-    assert found == {1: None} | {at: plain.get(text, text) for at, text in enumerate(texts, 2)}
+    wanted = {at: tuple(plain.get(text, text) for text in told) for at, told in turned.items()}
+    assert _values(lake, *columns) == {1: (None,) * len(columns), **wanted}
 
 
 def test_a_record_that_nothing_accounts_for_stops_its_table_before_anything_is_written(
@@ -356,9 +360,11 @@ def test_a_number_that_a_guessed_double_would_round_is_a_dead_letter(lake: Silve
     guessed = _undeclared(lake)
     guessed.take(_untyped(0, n=1.5))
     texts = ["9007199254740993", "9007199254740992", "0.30000000000000004", "-0.1234567890123456789", "1e300", '"1.5"']
-    for at, text in enumerate([*texts, '"NaN"', "1000000000000000000000"], 1):
-        value = json.dumps(envelope("c", {"id": at, "n": "@"}, pos=10 + at)).replace('"@"', text)
-        guessed.take(record(ORDERS, at, {"id": at}, value))
+    values = {
+        at: json.dumps(envelope("c", {"id": at, "n": "@"}, pos=10 + at)).replace('"@"', text)
+        for at, text in enumerate([*texts, '"NaN"', "1000000000000000000000"], 1)
+    }
+    guessed.take(*[record(ORDERS, at, {"id": at}, value) for at, value in values.items()])
     assert guessed.reasons() == dict.fromkeys((1, 4, 6), "type_mismatch")
     found = {key: n for key, (n,) in _values(guessed, "n").items()}
     assert str(found) == str(
@@ -379,13 +385,20 @@ def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
     assert lake.reasons() == {3: "key_undecodable"}
 
 
-@pytest.mark.parametrize("keys", [(), ("id",)])
-def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(exact, tmp_path: Path, keys) -> None:
-    """A1: of what has no schema a converter writes ``"schema": null`` beside the payload."""
-    lake = silver_of(exact, tmp_path, keys)
-    lake.take(*[record(ORDERS, n, wrapped({"id": n}), wrapped(envelope("c", row(n, n), pos=10 + n))) for n in (1, 2)])
-    lake.take(record(ORDERS, 3, wrapped({"id": 1}), wrapped(envelope("d", None, row(1, 1), pos=30))))
-    assert lake.rows() == {1: (None, True), 2: (2, False)}
+def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(exact, tmp_path: Path) -> None:
+    """A1: of what has no schema a converter writes ``"schema": null`` beside the payload; declared as a key or not."""
+    ways = {"shop.told": ("id",), "shop.untold": ()}
+    columns = (Column("id", "int"), Column("v", "int"))
+    source = SourceSpec("s", ".*", tables=tuple(Declaration(table, columns, keys) for table, keys in ways.items()))
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=source))
+
+    def sent(table: str, offset: int, key: int, op: str, **images: Any) -> Record:
+        told = envelope(op, pos=10 + offset, table=table, **images)
+        return record(f"s.{table}", offset, wrapped({"id": key}), wrapped(told))
+
+    lake.take(*[sent(table, n, n, "c", after=row(n, n)) for table in ways for n in (1, 2)])
+    lake.take(*[sent(table, 3, 1, "d", before=row(1, 1)) for table in ways])
+    assert {table: lake.rows(table) for table in ways} == {table: {1: (None, True), 2: (2, False)} for table in ways}
 
 
 def test_the_shard_that_a_routed_record_names_is_part_of_its_key(exact, tmp_path: Path) -> None:
@@ -430,26 +443,32 @@ def test_a_truncate_deletes_what_is_older_wherever_it_stands(lake: Silver) -> No
     assert {key: held for key, held in lake.rows().items() if not held[1]} == {4: (4, False)}
 
 
-@pytest.mark.parametrize("batches", [[[0, 1, 2]], [[0], [1], [2]], [[2], [1], [0]], [[0, 2], [1]]], ids=str)
-def test_what_a_row_above_a_truncate_does_not_know_went_with_it(
-    exact, tmp_path: Path, batches: list[list[int]]
-) -> None:
-    """T2, P12: the same bytes in whatever order and batches the three come."""
-    sent = [
-        record(ORDERS, 0, {"id": 1}, envelope("c", {"id": 1, "v": 1, "b": "x"}, pos=10)),
-        record(ORDERS, 1, None, envelope("t", pos=20)),
-        record(ORDERS, 2, {"id": 1}, envelope("u", {"id": 1, "v": 2, "b": UNSENT}, pos=30)),
-    ]
+def test_what_a_row_above_a_truncate_does_not_know_went_with_it(exact, tmp_path: Path) -> None:
+    """T2, P12: the same bytes in whatever order and batches the three come, each way in a table of its own."""
+    ways = {
+        "shop.at_once": [[0, 1, 2]],
+        "shop.in_order": [[0], [1], [2]],
+        "shop.backwards": [[2], [1], [0]],
+        "shop.truncate_last": [[0, 2], [1]],
+    }
+
+    def sent(table: str, number: int) -> Record:
+        told = (
+            envelope("c", {"id": 1, "v": 1, "b": "x"}, pos=10, table=table),
+            envelope("t", pos=20, table=table),
+            envelope("u", {"id": 1, "v": 2, "b": UNSENT}, pos=30, table=table),
+        )
+        return record(f"s.{table}", number, None if number == 1 else {"id": 1}, told[number])
+
     columns = (Column("id", "int"), Column("v", "int"), Column("b", "string"))
-    at = replace(
-        silver_of(exact, tmp_path).at, source=SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
-    )
-    lake = Silver(exact, at)
-    for batch in batches:
-        lake.take(*[sent[number] for number in batch])
-    [found] = _values(lake, "v", "b", "_column_seq").values()
-    assert found[:2] == (2, None)
-    assert found[2] == {"b": f"0000{1:08x}{20:012x}{0:016x}{1:016x}-"}
+    source = SourceSpec("s", ".*", tables=tuple(Declaration(table, columns) for table in ways))
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=source))
+    for step in range(3):
+        parts = {table: batches[step] for table, batches in ways.items() if step < len(batches)}
+        lake.take(*[sent(table, number) for table, part in parts.items() for number in part])
+    cleared = {"b": f"0000{1:08x}{20:012x}{0:016x}{1:016x}-"}
+    found = {table: _values(lake, "v", "b", "_column_seq", table=table) for table in ways}
+    assert found == {table: {1: (2, None, cleared)} for table in ways}
 
 
 def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carries(lake: Silver) -> None:
@@ -467,25 +486,39 @@ def test_a_null_in_a_flattened_topic_deletes_from_the_table_that_the_topic_carri
     assert lake.reasons() == {3: "malformed_json"}
 
 
-MARKS = {"__op": "u", "__table": "orders", "__db": "shop", "__file": "binlog.000001"}
+def _marks(table: str) -> dict[str, str]:
+    """What a flattened row says of its change, but for its place."""
+    return {"__op": "u", "__table": table.removeprefix("shop."), "__db": "shop", "__file": "binlog.000001"}
 
 
-@pytest.mark.parametrize("batches", [1, 2])
-@pytest.mark.parametrize("first", ["envelopes", "marked rows"])
-def test_a_row_that_says_nothing_of_deletes_is_none_where_nulls_mean_nothing(
-    lake: Silver, first: str, batches: int
-) -> None:
-    """B6, promise D: a connector that sends nulls as deletes from now on loses none of them unseen."""
-    if first == "envelopes":
-        before = [record(ORDERS, at, {"id": at}, envelope("c", row(at, 1), pos=10 + at)) for at in range(2)]
-    else:
-        marked = MARKS | {"__deleted": "false"}
-        before = [record(ORDERS, at, {"id": at}, row(at, 1) | marked | {"__pos": 10 + at}) for at in range(2)]
-    after = [record(ORDERS, 2, {"id": 0}, row(0, 2) | MARKS | {"__pos": 20}), record(ORDERS, 3, {"id": 1}, None)]
-    for batch in [[*before, *after]] if batches == 1 else [before, after]:
+def test_a_row_that_says_nothing_of_deletes_is_none_where_nulls_mean_nothing(exact, tmp_path: Path) -> None:
+    """B6, promise D: a connector that sends nulls as deletes from now on loses none of them unseen: behind envelopes
+    and behind rows with a mark, in one batch with them and in the next; each in a table of its own.
+    """
+    ways = {f"shop.{first}_{second}": (first, second) for first in ("envelopes", "marked") for second in (0, 1)}
+    columns = (Column("id", "int"), Column("v", "int"))
+    source = SourceSpec("s", ".*", tables=tuple(Declaration(table, columns) for table in ways))
+    lake = Silver(exact, replace(silver_of(exact, tmp_path).at, source=source))
+
+    def before(table: str, first: str, at: int) -> Record:
+        marked = row(at, 1) | _marks(table) | {"__deleted": "false", "__pos": 10 + at}
+        told = marked if first == "marked" else envelope("c", row(at, 1), pos=10 + at, table=table)
+        return record(f"s.{table}", at, {"id": at}, told)
+
+    def after(table: str) -> list[Record]:
+        unmarked = row(0, 2) | _marks(table) | {"__pos": 20}
+        return [record(f"s.{table}", 2, {"id": 0}, unmarked), record(f"s.{table}", 3, {"id": 1}, None)]
+
+    batches: list[list[Record]] = [[], []]
+    for table, (first, second) in ways.items():
+        batches[0] += [before(table, first, at) for at in range(2)]
+        batches[second] += after(table)
+    for batch in batches:
         lake.take(*batch)
-    assert lake.rows() == {0: (1, False), 1: (1, False)}
-    assert lake.reasons() == {2: "unknown_shape"}
+    assert {table: lake.rows(table) for table in ways} == {table: {0: (1, False), 1: (1, False)} for table in ways}
+    letters = lake.at.bronze.read(lake.spark, lake.at.lake.dead_letters("s")).collect()
+    told = sorted((letter["topic"], letter["offset"], letter["reason"]) for letter in letters)
+    assert told == sorted((f"s.{table}", 2, "unknown_shape") for table in ways)
 
 
 def test_nulls_that_are_declared_to_delete_stop_a_table_of_envelopes(lake: Silver) -> None:
@@ -493,7 +526,10 @@ def test_nulls_that_are_declared_to_delete_stop_a_table_of_envelopes(lake: Silve
     lake.take(record(ORDERS, 0, {"id": 1}, envelope("c", row(1, 1), pos=10)))
     [declared] = lake.at.source.tables
     source = replace(lake.at.source, tables=(replace(declared, deletes="tombstone"),))
-    sent = [record(ORDERS, 1, {"id": 1}, row(1, 2) | MARKS | {"__pos": 20}), record(ORDERS, 2, {"id": 1}, None)]
+    sent = [
+        record(ORDERS, 1, {"id": 1}, row(1, 2) | _marks("shop.orders") | {"__pos": 20}),
+        record(ORDERS, 2, {"id": 1}, None),
+    ]
     lake.at.bronze.append(bronze(lake.spark, sent), lake.at.lake.bronze("s"), None)
     [account] = silver.refine(lake.spark, replace(lake.at, source=source))
     assert "read with envelopes" in str(account.error)
