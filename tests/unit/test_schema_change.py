@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,83 +25,98 @@ from replicator.stages import regained, silver
 from replicator.stages.account import Account
 from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from replicator.transforms.history import holds
 from replicator.transforms.live import live
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark
 
-ORDERS = "s.shop.orders"
+ORDERS = "shop.orders"
 
 
 @dataclass
 class World:
-    """A source's silver with one table, which takes records in batches."""
+    """A source's silver, with one table unless there are more, which take records in batches."""
 
     spark: Any
     folder: Path
-    declared: Declaration = field(default_factory=lambda: Declaration("shop.orders"))
+    declared: Declaration = field(default_factory=lambda: Declaration(ORDERS))
     delta: bool = False
+    more: tuple[Declaration, ...] = ()
 
     def __post_init__(self) -> None:
         format_: Any = DeltaFormat() if self.delta else MemoryFormat()
         control: Any = JsonControl(self.spark) if self.delta else MemoryControl()
-        source = SourceSpec("s", ".*", tables=(self.declared,))
+        source = SourceSpec("s", ".*", tables=(self.declared, *self.more))
         self.at = Refinement(source, format_, format_, control, Lake(str(self.folder)))
 
     def take(self, *records: Record) -> Account:
         """One batch, and what became of it."""
-        self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
-        [account] = silver.refine(self.spark, self.at)
-        assert account.residue == 0 or account.error is not None
+        [account] = self.take_all(records)
         return account
 
-    def rows(self) -> dict[int, dict[str, Any]]:
+    def take_all(self, records: Iterable[Record]) -> list[Account]:
+        """One batch, and what became of it, by table."""
+        self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, self.at)
+        assert all(account.residue == 0 or account.error is not None for account in accounts)
+        return accounts
+
+    def rows(self, table: str = ORDERS) -> dict[int, dict[str, Any]]:
         """Every row at rest, by id, without the system columns that are told otherwise."""
-        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders")).drop("_source_ts_ms")
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", table)).drop("_source_ts_ms")
         return {row["id"]: row.asDict() for row in rows.collect()}
 
-    def shown(self) -> dict[int, dict[str, Any]]:
+    def shown(self, table: str = ORDERS) -> dict[int, dict[str, Any]]:
         """What users see of live rows, by id."""
-        rows = live(self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders")))
+        rows = live(self.at.silver.read(self.spark, self.at.lake.silver("s", table)))
         return {row["id"]: row.asDict() for row in rows.collect()}
 
-    def types(self) -> dict[str, str]:
+    def states(self, table: str, condition: str) -> list[tuple[Any, ...]]:
+        """(id, v, x, _column_seq) of states of its history, by id and time."""
+        rows = self.at.silver.read(self.spark, self.at.lake.history("s", table)).where(condition)
+        found = rows.orderBy("id", "__START_AT").collect()
+        return [(row["id"], row["v"], row["x"], row["_column_seq"]) for row in found]
+
+    def types(self, table: str = ORDERS) -> dict[str, str]:
         """The columns of the source with their types."""
-        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", "shop.orders"))
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("s", table))
         return {column: kind for column, kind in rows.dtypes if not column.startswith("_")}
 
-    def ledger(self) -> dict[str, Any]:
+    def ledger(self, table: str = ORDERS) -> dict[str, Any]:
         """The control row of the table."""
-        return self.at.control.get(self.at.lake.schema("s", "shop.orders")) or {}
+        return self.at.control.get(self.at.lake.schema("s", table)) or {}
 
-    def letters(self) -> dict[int, tuple[str, str | None]]:
+    def letters(self, table: str = ORDERS) -> dict[int, tuple[str, str | None]]:
         """Reason and detail of each dead letter, by offset."""
-        rows = self.at.bronze.read(self.spark, self.at.lake.dead_letters("s")).collect()
+        rows = self.at.bronze.read(self.spark, self.at.lake.dead_letters("s")).where(f"topic = 's.{table}'").collect()
         return {row["offset"]: (row["reason"], row["detail"]) for row in rows}
 
 
-def change(offset: int, key: int, columns: Mapping[str, tuple[str, Any]], op: str = "u") -> Record:
+def change(offset: int, key: int, columns: Mapping[str, tuple[str, Any]], op: str = "u", table: str = ORDERS) -> Record:
     """A record with a schema block: ``columns`` beside the id as (Connect type, value); its place is its offset."""
     kinds = {"id": "int32"} | {name: kind for name, (kind, _) in columns.items()}
     values = {"id": key} | {name: value for name, (_, value) in columns.items()}
     fields = [{"field": name, "type": kind, "optional": name != "id"} for name, kind in kinds.items()]
     row = [{"field": image, "type": "struct", "fields": fields, "optional": True} for image in ("before", "after")]
     told = wrapped(
-        envelope(op, None if op == "d" else values, values if op == "d" else None, pos=100 + offset),
+        envelope(op, None if op == "d" else values, values if op == "d" else None, pos=100 + offset, table=table),
         {"type": "struct", "fields": [*row, {"field": "op", "type": "string"}]},
     )
     key_block = {"type": "struct", "fields": [{"field": "id", "type": "int32", "optional": False}]}
-    return record(ORDERS, offset, wrapped({"id": key}, key_block), told)
+    return record(f"s.{table}", offset, wrapped({"id": key}, key_block), told)
 
 
-HISTORY = (
-    change(0, 1, {"v": ("int32", 10)}, "c"),
-    change(1, 2, {"v": ("int64", 1 << 40)}, "c"),
-    change(2, 3, {"v": ("string", "three"), "w": ("int32", 3)}, "c"),
-    change(3, 1, {"v": ("string", "one"), "w": ("int32", 1)}),
-)
-"""A column widens, becomes text, and another one comes; row 1 is written again after that."""
+def history(table: str = ORDERS) -> tuple[Record, ...]:
+    """A column widens, becomes text, and another one comes; row 1 is written again after that."""
+    return (
+        change(0, 1, {"v": ("int32", 10)}, "c", table),
+        change(1, 2, {"v": ("int64", 1 << 40)}, "c", table),
+        change(2, 3, {"v": ("string", "three"), "w": ("int32", 3)}, "c", table),
+        change(3, 1, {"v": ("string", "one"), "w": ("int32", 1)}, table=table),
+    )
+
+
+HISTORY = history()
 
 
 def cut(records: Sequence[Record], *sizes: int) -> list[list[Record]]:
@@ -110,53 +125,79 @@ def cut(records: Sequence[Record], *sizes: int) -> list[list[Record]]:
     return [list(itertools.islice(rest, size)) for size in sizes]
 
 
-def end(world: World, batches: Sequence[Sequence[Record]]) -> tuple[Any, ...]:
-    """Columns, rows and first sightings after all batches."""
-    for batch in batches:
-        assert world.take(*batch).error is None
-    return (dict(sorted(world.types().items())), world.rows(), world.ledger()["since"])
+WAYS = {
+    "shop.at_once": ((0, 1, 2, 3), (4,)),
+    ORDERS: ((0, 1, 2, 3), (1, 1, 1, 1)),
+    "shop.backwards": ((3, 2, 1, 0), (1, 1, 1, 1)),
+    "shop.two_schemas_in_each_batch": ((1, 3, 0, 2), (2, 2)),
+}
+"""The history in other orders and batches, by table: all of it in one batch is what the others have to end in."""
+
+
+def end(world: World, table: str) -> tuple[Any, ...]:
+    """Columns, rows and first sightings of a table."""
+    return dict(sorted(world.types(table).items())), world.rows(table), world.ledger(table)["since"]
+
+
+def parted(batches: Mapping[str, Sequence[Sequence[Record]]]) -> list[list[Record]]:
+    """The n-th batch of every table in one."""
+    every = itertools.zip_longest(*batches.values(), fillvalue=())
+    return [[each for part in parts for each in part] for parts in every]
 
 
 @pytest.fixture(scope="module")
-def wanted(exact, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, ...]:
+def turned(exact, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """What the history ends in, in all ways."""
+    told = [Declaration(table) for table in WAYS]
+    world = World(exact, tmp_path_factory.mktemp("turned"), told[0], more=tuple(told[1:]))
+    batches = {table: cut([history(table)[at] for at in order], *sizes) for table, (order, sizes) in WAYS.items()}
+    for batch in parted(batches):
+        assert [account.error for account in world.take_all(batch) if account.error] == []
+    return world
+
+
+@pytest.fixture(scope="module")
+def wanted(turned: World) -> tuple[Any, ...]:
     """What the history ends in: all of it in one batch."""
-    return end(World(exact, tmp_path_factory.mktemp("wanted")), [HISTORY])
+    return end(turned, "shop.at_once")
 
 
-def test_a_column_whose_type_changed_goes_on_in_a_second_one(exact, tmp_path: Path, wanted: tuple[Any, ...]) -> None:
-    """G3, evolve: old rows keep their values; a row that is written again has its value in the new column alone. One
-    record at a time ends as all in one batch (P2).
-    """
-    world = World(exact, tmp_path)
-    assert end(world, cut(HISTORY, 1, 1, 1, 1)) == wanted
-    assert world.types() == {"id": "int", "v": "bigint", "v__v2": "string", "w": "int"}
-    assert world.shown() == {
+def test_a_column_whose_type_changed_goes_on_in_a_second_one(turned: World) -> None:
+    """G3, evolve: old rows keep their values; a row that is written again has its value in the new column alone."""
+    assert turned.types() == {"id": "int", "v": "bigint", "v__v2": "string", "w": "int"}
+    assert turned.shown() == {
         1: {"id": 1, "v": None, "v__v2": "one", "w": 1},
         2: {"id": 2, "v": 1 << 40, "v__v2": None, "w": None},
         3: {"id": 3, "v": None, "v__v2": "three", "w": 3},
     }
     told = {
-        (each["change"], each["column"], each["from"], each["to"]): each["at"] for each in world.ledger()["changes"]
+        (each["change"], each["column"], each["from"], each["to"]): each["at"] for each in turned.ledger()["changes"]
     }
     assert list(told) == [
         ("widened", "v", "int", "bigint"),
         ("versioned", "v", "bigint", "string"),
         ("added", "w", "", "int"),
     ]
-    places = [world.rows()[key]["_seq"] for key in (2, 3, 3)]
+    places = [turned.rows()[key]["_seq"] for key in (2, 3, 3)]
     assert list(told.values()) == places
 
 
-@pytest.mark.parametrize(
-    ("order", "sizes", "delta"),
-    [((3, 2, 1, 0), (1, 1, 1, 1), False), ((1, 3, 0, 2), (2, 2), False), ((2, 0, 3, 1), (1, 3), True)],
-    ids=["backwards", "two schemas in each of two batches", "delta"],
-)
-def test_the_same_records_in_any_order_end_in_the_same_table(
-    exact, tmp_path: Path, wanted: tuple[Any, ...], order: tuple[int, ...], sizes: tuple[int, ...], delta: bool
+@pytest.mark.parametrize("table", WAYS)
+def test_the_same_records_in_any_order_and_batches_end_in_the_same_table(
+    turned: World, wanted: tuple[Any, ...], table: str
 ) -> None:
-    """P1, G2: schemas are in the order of `_seq`; what came first and is newer has to give way. In every format."""
-    assert end(World(exact, tmp_path, delta=delta), cut([HISTORY[at] for at in order], *sizes)) == wanted
+    """P1, P2, G2: schemas are in the order of `_seq`; what came first and is newer has to give way."""
+    assert end(turned, table) == wanted
+
+
+def test_the_same_records_in_any_order_end_in_the_same_table_in_delta(
+    exact, tmp_path: Path, wanted: tuple[Any, ...]
+) -> None:
+    """P1, G2: in every format."""
+    world = World(exact, tmp_path, delta=True)
+    for batch in cut([HISTORY[at] for at in (2, 0, 3, 1)], 1, 3):
+        assert world.take(*batch).error is None
+    assert end(world, ORDERS) == wanted
 
 
 @pytest.mark.parametrize("sizes", [(1, 3), (1, 1, 2)], ids=str)
@@ -209,16 +250,21 @@ def test_under_fail_the_table_stops_before_anything_is_written(exact, tmp_path: 
 
 def test_under_freeze_what_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(exact, tmp_path: Path) -> None:
     """G3, freeze: by the type of the record, in any batches; deletes need no more than their key."""
-    records = (*HISTORY, change(4, 4, {"v": ("int32", 4), "x": ("int32", 4)}, "c"), change(5, 1, HISTORY_V, "d"))
-    for sizes in ((6,), (2, 1, 3)):
-        folder = tmp_path / f"{sizes}"
-        world = World(exact, folder, Declaration("shop.orders", schema_changes="freeze"))
-        for batch in cut(records, *sizes):
-            assert world.take(*batch).error is None
-        assert world.types() == {"id": "int", "v": "int"}
-        assert world.shown() == {4: {"id": 4, "v": 4}}
-        assert world.rows()[1]["_deleted"]
-        assert world.letters() == dict.fromkeys((1, 2, 3), ("incompatible_schema", "v"))
+    ways = {ORDERS: (6,), "shop.in_batches": (2, 1, 3)}
+
+    def sent(table: str) -> tuple[Record, ...]:
+        four = change(4, 4, {"v": ("int32", 4), "x": ("int32", 4)}, "c", table)
+        return (*history(table), four, change(5, 1, HISTORY_V, "d", table))
+
+    told = [Declaration(table, schema_changes="freeze") for table in ways]
+    world = World(exact, tmp_path, told[0], more=tuple(told[1:]))
+    for batch in parted({table: cut(sent(table), *sizes) for table, sizes in ways.items()}):
+        assert [account.error for account in world.take_all(batch) if account.error] == []
+    for table in ways:
+        assert world.types(table) == {"id": "int", "v": "int"}, table
+        assert world.shown(table) == {4: {"id": 4, "v": 4}}, table
+        assert world.rows(table)[1]["_deleted"], table
+        assert world.letters(table) == dict.fromkeys((1, 2, 3), ("incompatible_schema", "v")), table
 
 
 HISTORY_V: Mapping[str, tuple[str, Any]] = {"v": ("string", None)}
@@ -226,23 +272,30 @@ HISTORY_V: Mapping[str, tuple[str, Any]] = {"v": ("string", None)}
 
 def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact, tmp_path: Path) -> None:
     """Issue of every policy: what is applied, what needs approval, what becomes of the rest."""
+    policies = {f"shop.{policy}s": policy for policy in ("evolve", "fail", "freeze")}
+    told = [Declaration(table, schema_changes=policy) for table, policy in policies.items()]
+    world = World(exact, tmp_path, told[0], more=tuple(told[1:]))
+    world.take_all([history(table)[0] for table in policies])
+
+    def held() -> list[Any]:
+        return [(world.types(table), world.rows(table), world.ledger(table)) for table in policies]
+
+    before = held()
+    assert schema.prospects(exact, [world.at]) == []
+    later = [each for table in policies for each in history(table)[2:]]
+    world.at.bronze.append(bronze(exact, later), world.at.lake.bronze("s"), None)
     then = {}
-    for policy in ("evolve", "fail", "freeze"):
-        world = World(exact, tmp_path / policy, Declaration("shop.orders", schema_changes=policy))
-        world.take(HISTORY[0])
-        before = (world.types(), world.rows(), world.ledger())
-        assert schema.prospects(exact, [world.at]) == []
-        world.at.bronze.append(bronze(exact, HISTORY[2:]), world.at.lake.bronze("s"), None)
-        found = schema.prospects(exact, [world.at], "s/shop.orders")
-        assert (world.types(), world.rows(), world.ledger()) == before
+    for table, policy in policies.items():
+        found = schema.prospects(exact, [world.at], f"s/{table}")
         then[policy] = {(each.change, each.column, each.before, each.after): each.then for each in found}
+    assert held() == before
     version, new = ("versioned", "v", "int", "string"), ("added", "w", "", "int")
     assert then == {
         "evolve": {version: "applied", new: "applied"},
         "fail": {version: "needs approval", new: "applied"},
         "freeze": {version: "dead letters", new: "stays in bronze"},
     }
-    for name in ("shop.order", "s/shop.order"):
+    for name in ("shop.evolve", "s/shop.evolve"):
         with pytest.raises(ConfigError, match=rf"'{name}' yet; did you mean '{name}s'"):
             schema.prospects(exact, [world.at], name)
 
@@ -303,7 +356,7 @@ def test_a_key_of_another_type_stops_the_table(exact, tmp_path: Path) -> None:
     world = World(exact, tmp_path)
     world.take(HISTORY[0])
     key_block = {"type": "struct", "fields": [{"field": "id", "type": "string", "optional": False}]}
-    other = record(ORDERS, 9, wrapped({"id": "1"}, key_block), HISTORY[1].value)
+    other = record(f"s.{ORDERS}", 9, wrapped({"id": "1"}, key_block), HISTORY[1].value)
     error = world.take(other).error
     assert isinstance(error, SchemaRefused)
     assert "the key changed: column id changed from int to string" in str(error)
@@ -431,33 +484,26 @@ def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, col
     assert (world.types(), world.ledger()["left_out"]) == ({"id": "int", "v": "int", "x": "int"}, ["y"])
 
 
-def test_a_history_is_filled_too(exact, tmp_path: Path) -> None:
-    """Every state has the value that its record told."""
-    world = thawed(frozen(exact, tmp_path, stored_as_scd_type=2), stored_as_scd_type=2)
-    world.take(change(7, 1, {"v": ("int32", 11), "x": ("int32", 1)}))
-    rows = world.at.silver.read(exact, world.at.lake.history("s", "shop.orders")).where(holds()).collect()
-    assert sorted((row["id"], row["v"], row["x"]) for row in rows if row["id"] in (1, 2)) == sorted(
-        [(1, 10, None), (1, 11, 1), (2, 20, None), (2, 21, 7), (2, 22, 8)], key=str
-    )
+def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any, tmp_path: Path) -> None:
+    """Every state has the value that its record told; so have those of purged keys, whose records were read before the
+    purge, so that none of them is late.
+    """
+    told = Declaration(ORDERS, schema_changes="freeze", stored_as_scd_type=2, purge_after=0)
+    kept = replace(told, table="shop.kept")
+    world, tables = World(exact, tmp_path, told, more=(kept,)), (ORDERS, kept.table)
 
+    def take(*changes: tuple[Any, ...]) -> None:
+        accounts = world.take_all(change(*each, table) for table in tables for each in changes)
+        assert [account.error for account in accounts] == [None] * len(tables)
 
-@pytest.mark.parametrize("is_purged", [False, True], ids=["kept", "purged"])
-def test_a_column_that_comes_back_comes_to_the_histories_of_purged_keys(
-    exact: Any, tmp_path: Path, is_purged: bool
-) -> None:
-    """Its records were read before the purge, so none of them is late."""
-    told = Declaration("shop.orders", schema_changes="freeze", stored_as_scd_type=2, purge_after=0)
-    world = World(exact, tmp_path, told)
-    world.take(change(0, 1, {"v": ("int32", 10)}, "c"))
-    world.take(change(1, 1, {"v": ("int32", 11), "x": ("int32", 7)}))
-    world.take(change(2, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "d"), change(3, 2, {"v": ("int32", 20)}, "c"))
-    if is_purged:
-        purge.purge(exact, world.at, "shop.orders", 1_800_000_000_000)
-    source = replace(world.at.source, tables=(replace(told, schema_changes="evolve"),))
-    world.at = replace(world.at, source=source, reached=Reached())
-    world.take(change(4, 3, {"v": ("int32", 3), "x": ("int32", 3)}, "c"))
-    rows = world.at.silver.read(exact, world.at.lake.history("s", "shop.orders")).where("id = 1 AND NOT _deleted")
-    assert [(row["v"], row["x"], row["_column_seq"]) for row in rows.orderBy("__START_AT").collect()] == [
-        (10, None, None),
-        (11, 7, None),
-    ]
+    take((0, 1, {"v": ("int32", 10)}, "c"), (1, 2, {"v": ("int32", 20)}, "c"))
+    take((2, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "u"), (3, 2, {"v": ("int32", 21), "x": ("int32", 8)}, "u"))
+    take((4, 1, {"v": ("int32", 11), "x": ("int32", 7)}, "d"), (5, 2, {"v": ("int32", 22), "x": ("int32", 9)}, "u"))
+    assert purge.purge(exact, world.at, ORDERS, 1_800_000_000_000).purged == 1
+    thawn = tuple(replace(each, schema_changes="evolve") for each in (told, kept))
+    world.at = replace(world.at, source=replace(world.at.source, tables=thawn), reached=Reached())
+    take((6, 3, {"v": ("int32", 3), "x": ("int32", 3)}, "c"), (7, 2, {"v": ("int32", 23), "x": ("int32", 10)}, "u"))
+    states = [(1, 10, None, None), (1, 11, 7, None)]
+    states += [(2, 20 + n, x, None) for n, x in enumerate([None, 8, 9, 10])]
+    for table in tables:
+        assert world.states(table, "id < 3 AND NOT _deleted") == states, table
