@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from tests.unit.test_schema_change import change as typed
 
 pytestmark = pytest.mark.spark
 
-ORDERS = "s.shop.orders"
+ORDERS = "shop.orders"
 COLUMNS = (Column("id", "int"), Column("v", "int"), Column("t", "string"))
 
 
@@ -51,7 +52,7 @@ class World:
     control: Any = field(default_factory=MemoryControl)
 
     def __post_init__(self) -> None:
-        table = Declaration("shop.orders", COLUMNS, stored_as_scd_type=2)
+        table = Declaration(ORDERS, COLUMNS, stored_as_scd_type=2)
         spec = SourceSpec("s", ".*", tables=(table,))
         self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
 
@@ -63,25 +64,30 @@ class World:
 
     def take(self, *records: Record) -> Account:
         """One batch."""
-        if records:
-            self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
-        [account] = silver.refine(self.spark, self.at)
-        assert account.error is not None or account.residue == 0
+        [account] = self.take_all(records)
         return account
 
-    def history(self) -> dict[int, list[tuple[Any, ...]]]:
+    def take_all(self, records: Sequence[Record]) -> list[Account]:
+        """One batch of all tables."""
+        if records:
+            self.format.append(bronze(self.spark, records), self.at.lake.bronze("s"), None)
+        accounts = silver.refine(self.spark, self.at)
+        assert all(account.error is not None or account.residue == 0 for account in accounts)
+        return accounts
+
+    def history(self, table: str = ORDERS) -> dict[int, list[tuple[Any, ...]]]:
         """Per key what it was: (from pos, to pos, v, t)."""
-        table = self.at.lake.history("s", "shop.orders")
-        shown = live(self.format.read(self.spark, table)).orderBy("__START_AT").collect()
+        rows = self.format.read(self.spark, self.at.lake.history("s", table))
+        shown = live(rows).orderBy("__START_AT").collect()
         found: dict[int, list[tuple[Any, ...]]] = {}
         for row in shown:
             ends = (pos(row["__START_AT"]), pos(row["__END_AT"]))
             found.setdefault(row["id"], []).append((*ends, row["v"], row["t"]))
         return found
 
-    def current(self) -> dict[int, tuple[Any, ...]]:
+    def current(self, table: str = ORDERS) -> dict[int, tuple[Any, ...]]:
         """The live rows of silver: (v, t)."""
-        rows = live(self.format.read(self.spark, self.at.lake.silver("s", "shop.orders"))).collect()
+        rows = live(self.format.read(self.spark, self.at.lake.silver("s", table))).collect()
         return {row["id"]: (row["v"], row["t"]) for row in rows}
 
     def agrees(self) -> None:
@@ -106,12 +112,12 @@ def row(key: int, v: Any, t: Any = "x") -> dict[str, Any]:
 
 def change(offset: int, op: str, key: int, v: Any = None, t: Any = "x", at: int | None = None, **more: Any) -> Record:
     """A change of a key at ``at`` of the binlog, ten times its offset if not given."""
-    image = {"before": row(key, None)} if op == "d" else {"after": row(key, v, t)}
-    return record(ORDERS, offset, {"id": key}, envelope(op, pos=at or 10 * offset, **image), **more)
+    image, table = {"before": row(key, None)} if op == "d" else {"after": row(key, v, t)}, more.pop("table", ORDERS)
+    return record(f"s.{table}", offset, {"id": key}, envelope(op, pos=at or 10 * offset, table=table, **image), **more)
 
 
-def truncate(offset: int) -> Record:
-    return record(ORDERS, offset, None, envelope("t", pos=10 * offset))
+def truncate(offset: int, table: str = ORDERS) -> Record:
+    return record(f"s.{table}", offset, None, envelope("t", pos=10 * offset, table=table))
 
 
 STORY = [
@@ -222,23 +228,27 @@ def test_what_happened_while_no_history_was_kept_is_made_up_for(world: World) ->
     assert world.history() == TOLD
 
 
-@pytest.mark.parametrize(
-    "told",
-    [{}, {"transform": Transform(where="t <> 'gone'")}, {"partition_by": ("t",)}],
-    ids=["plain", "where", "partitions"],
-)
-def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path, told: dict[str, Any]) -> None:
-    """T4: nothing but a TRUNCATE tells no column, and makes no table; what comes late is below it all the same."""
-    world = World(exact, tmp_path, DeltaFormat(), JsonControl(exact))
-    world.declare(**told)
-    accounts = [world.take(truncate(3)), world.take(change(4, "c", 1, v=1)), world.take(change(5, "c", 2, v=2, at=20))]
-    assert [(each.error, each.applied, each.superseded) for each in accounts] == [
-        (None, 1, 0),
-        (None, 2, 0),
-        (None, 0, 1),
-    ]
-    assert world.current() == {1: (1, "x")}
-    assert world.history() == {1: [(40, None, 1, "x")], 2: [(20, 30, 2, "x")]}
+def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
+    """T4: nothing but a TRUNCATE tells no column, and makes no table; what comes late is below it all the same. So it
+    is behind a transform, and in partitions.
+    """
+    plain = Declaration("shop.plain", COLUMNS, stored_as_scd_type=2)
+    where = replace(plain, table="shop.filtered", transform=Transform(where="t <> 'gone'"))
+    parts = replace(plain, table="shop.parted", partition_by=("t",))
+    world, tables = World(exact, tmp_path, DeltaFormat(), JsonControl(exact)), (plain, where, parts)
+    world.at = replace(world.at, source=replace(world.at.source, tables=tables))
+    told = {each.table: list[tuple[Any, ...]]() for each in tables}
+    for step in (
+        [truncate(3, table) for table in told],
+        [change(4, "c", 1, v=1, table=table) for table in told],
+        [change(5, "c", 2, v=2, at=20, table=table) for table in told],
+    ):
+        for each in world.take_all(step):
+            told[each.table.removeprefix("s/")].append((each.error, each.applied, each.superseded))
+    assert told == {table: [(None, 1, 0), (None, 2, 0), (None, 0, 1)] for table in told}
+    for table in told:
+        assert world.current(table) == {1: (1, "x")}, table
+        assert world.history(table) == {1: [(40, None, 1, "x")], 2: [(20, 30, 2, "x")]}, table
 
 
 def test_a_row_that_changes_its_key_goes_on_under_the_new_one(world: World) -> None:
