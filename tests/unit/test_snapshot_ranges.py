@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,24 @@ pytestmark = pytest.mark.spark
 TOPIC = "s.shop.orders"
 
 
+BINLOG, PLAIN, LIFTED = "shop.binlog", "shop.plain", "shop.lifted"
+
+
 def mariadb(offset: int, op: str, key: int, value: int, pos: int) -> Record:
     """A change, or a row of a snapshot, at a position of the binlog."""
-    told = envelope(op, {"id": key, "v": value}, pos=pos, snapshot="incremental" if op == "r" else "false")
-    return record(TOPIC, offset, {"id": key}, told, partition=key % 2)
+    snapshot = "incremental" if op == "r" else "false"
+    told = envelope(op, {"id": key, "v": value}, pos=pos, snapshot=snapshot, table=BINLOG)
+    return record(f"s.{BINLOG}", offset, {"id": key}, told, partition=key % 2)
 
 
 def postgresql(offset: int, op: str, key: int, value: int, pos: int, *, tx: int = 0, sequence: str = "") -> Record:
     """The same of PostgreSQL; without ``sequence`` its positions need not rise with the offsets."""
-    source = {"connector": "postgresql", "name": "s", "db": "d", "schema": "shop", "table": "orders", "ts_ms": 1}
+    table = LIFTED if sequence else PLAIN
+    source = {"connector": "postgresql", "name": "s", "db": "d", "schema": "shop", "table": table[5:], "ts_ms": 1}
     source |= {"txId": tx or pos, "lsn": pos} | ({"sequence": sequence} if sequence else {})
     source["snapshot"] = "incremental" if op == "r" else "false"
-    return record(
-        TOPIC, offset, {"id": key}, {"before": None, "after": {"id": key, "v": value}, "source": source, "op": op}
-    )
+    value = {"before": None, "after": {"id": key, "v": value}, "source": source, "op": op}
+    return record(f"s.{table}", offset, {"id": key}, value)
 
 
 def commit(number: int | None, own: int) -> str:
@@ -48,20 +52,20 @@ def commit(number: int | None, own: int) -> str:
 
 
 RANGES = {
-    "mariadb": [
+    BINLOG: [
         [mariadb(0, "r", 1, 10, 50), mariadb(0, "r", 2, 20, 50)],
         [mariadb(1, "u", 1, 11, 300), mariadb(1, "u", 2, 21, 400)],
         [mariadb(2, "r", 1, 12, 100), mariadb(3, "r", 3, 32, 100)],
         [mariadb(2, "r", 2, 22, 100), mariadb(4, "u", 3, 33, 200), mariadb(5, "u", 3, 34, 350)],
         [mariadb(6, "r", 3, 34, 200), mariadb(3, "u", 2, 23, 390)],
     ],
-    "postgresql without a sequence": [
+    PLAIN: [
         [postgresql(0, "c", 1, 10, 900), postgresql(1, "c", 2, 20, 500)],
         [postgresql(2, "r", 1, 11, 700), postgresql(3, "r", 2, 21, 700)],
         [postgresql(4, "u", 2, 22, 850), postgresql(5, "u", 1, 12, 950)],
         [postgresql(6, "r", 1, 13, 800)],
     ],
-    "lifted within a transaction": [
+    LIFTED: [
         [postgresql(0, "c", 1, 10, 600, tx=2, sequence=commit(900, 600))],
         # the connector died, and has forgotten 900
         [postgresql(1, "u", 1, 11, 610, tx=2, sequence=commit(None, 610))],
@@ -69,58 +73,67 @@ RANGES = {
         [postgresql(3, "u", 1, 9, 605, tx=2, sequence=commit(900, 605))],
     ],
 }
-REMEMBERED = [name for name in RANGES if not name.startswith("lifted")]
+"""Of each table: one of MariaDB, one of PostgreSQL without a sequence, one that is lifted within a transaction."""
+
+Rows = dict[str, list[tuple[Any, ...]]]
 
 
-def taken(
-    spark: Any, folder: Path, batches: Sequence[Sequence[Record]], *, anew: bool = False
-) -> list[tuple[Any, ...]]:
-    """The rows after these batches, each read by a process of its own if ``anew``."""
-    tables = (Declaration("shop.orders", (Column("id", "int"), Column("v", "int"))),)
-    memory = MemoryFormat()
+@dataclass
+class Taken:
+    """Rows by table, (id, v, _seq), and the tables for which bronze was read from its beginning."""
+
+    rows: Rows
+    below: list[str]
+
+
+def taken(spark: Any, folder: Path, *, cut: bool = True, anew: bool = False) -> Taken:
+    """All tables, the n-th range of each in one batch, or all in one; each by a process of its own if ``anew``."""
+    batches = [[each for part in parts for each in part] for parts in zip_longest(*RANGES.values(), fillvalue=())]
+    if not cut:
+        batches = [[each for batch in batches for each in batch]]
+    tables = tuple(Declaration(table, (Column("id", "int"), Column("v", "int"))) for table in RANGES)
+    memory, found, real = MemoryFormat(), Taken({}, []), ordering.read_below
     at = Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, MemoryControl(), Lake(str(folder)))
-    for batch in batches:
-        at = replace(at, reached=Reached()) if anew else at
-        memory.append(bronze(spark, batch), at.lake.bronze("s"), None)
-        assert [(each.error, each.dead_lettered) for each in silver.refine(spark, at)] == [(None, 0)]
-    rows = memory.read(spark, at.lake.silver("s", "shop.orders")).collect()
-    return sorted((row["id"], row["v"], row["_seq"]) for row in rows)
-
-
-@pytest.fixture
-def below(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables for which bronze was read from its beginning."""
-    read: list[str] = []
-    real = ordering.read_below
 
     def seen(share: Share, rows: Any) -> Any:
-        read.append(share.name)
+        found.below.append(share.name)
         return real(share, rows)
 
-    monkeypatch.setattr(ordering, "read_below", seen)
-    return read
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "read_below", seen)
+        for batch in batches:
+            at = replace(at, reached=Reached()) if anew else at
+            memory.append(bronze(spark, batch), at.lake.bronze("s"), None)
+            assert {(each.error, each.dead_lettered) for each in silver.refine(spark, at)} == {(None, 0)}
+    for table in RANGES:
+        rows = memory.read(spark, at.lake.silver("s", table)).collect()
+        found.rows[table] = sorted((row["id"], row["v"], row["_seq"]) for row in rows)
+    return found
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["one process", "a process for each"])
-@pytest.mark.parametrize("case", RANGES)
-def test_rows_get_the_places_that_they_get_in_one_range(exact, tmp_path: Path, case: str, *, anew: bool) -> None:
+@pytest.fixture(scope="module")
+def whole(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """The rows that one range makes."""
+    return taken(exact, tmp_path_factory.mktemp("whole"), cut=False).rows
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["one process", "a process for each"])
+def ranges(exact: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Taken:
+    """What many ranges make."""
+    return taken(exact, tmp_path_factory.mktemp("cut"), anew=request.param)
+
+
+@pytest.mark.parametrize("table", RANGES)
+def test_rows_get_the_places_that_they_get_in_one_range(whole: Rows, ranges: Taken, table: str) -> None:
     """P2, Q5: wherever a snapshot is cut."""
-    ranges = RANGES[case]
-    whole = taken(exact, tmp_path / "whole", [[each for batch in ranges for each in batch]])
-    assert taken(exact, tmp_path / "cut", ranges, anew=anew) == whole
+    assert ranges.rows[table] == whole[table]
 
 
-@pytest.mark.parametrize("case", REMEMBERED)
-def test_what_partitions_had_passed_is_remembered(exact, tmp_path: Path, case: str, below: list[str]) -> None:
-    """No range of a snapshot reads what came before it, whatever came: else each takes longer than the one before."""
-    taken(exact, tmp_path, RANGES[case], anew=True)
-    assert below == []
-
-
-def test_where_a_change_was_lifted_bronze_is_asked(exact, tmp_path: Path, below: list[str]) -> None:
-    """Q12: the record of the greatest position stands above it, which no mark tells."""
-    taken(exact, tmp_path, RANGES["lifted within a transaction"])
-    assert below == ["shop.orders"]
+def test_bronze_is_asked_only_where_a_change_was_lifted(ranges: Taken) -> None:
+    """No range of a snapshot reads what came before it, whatever came: else each takes longer than the one before. But
+    the record of the greatest position may stand above it, which no mark tells (Q12).
+    """
+    assert set(ranges.below) == {LIFTED}
 
 
 LOST = {
