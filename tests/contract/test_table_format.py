@@ -116,6 +116,10 @@ EXAMPLES: dict[str, list[tuple[Change, tuple[Any, ...]]]] = {
 }
 CASES = list(EXAMPLES)
 STEPS = max(map(len, EXAMPLES.values()))
+CUTS = {"all at once": 100, "newest half first": 200}
+"""The same examples in other cuts, in the same table: the first key of each cut."""
+AGAIN = STEPS
+"""The version of the table of examples with which every change came once more."""
 
 
 @dataclass
@@ -199,92 +203,111 @@ def not_on_read(world: World) -> None:
         pytest.skip("the same table of Hudi's")
 
 
+@dataclass
+class Told:
+    """What the table of examples held behind each batch, what each commit said, and times between the commits."""
+
+    seen: list[dict[int, tuple[Any, ...]]]
+    applied: list[Applied]
+    progress: list[Progress | None]
+    marks: list[datetime]
+
+    def written(self, version: int) -> tuple[list[int], list[int]]:
+        """The keys that came with a commit, and those whose rows it changed."""
+        before, now = self.seen[version - 1] if version else {}, self.seen[version]
+        return sorted(now.keys() - before.keys()), sorted(k for k in before if before[k] != now[k])
+
+
+def _batches() -> list[list[tuple[int, Change]]]:
+    """The n-th change of every example in the n-th batch; the same examples under other keys in other cuts; and every
+    change once more.
+    """
+    arrivals = [(at, change) for at, case in enumerate(EXAMPLES.values()) for change, _ in case]
+    batches = [
+        [(at, case[step][0]) for at, case in enumerate(EXAMPLES.values()) if step < len(case)] for step in range(STEPS)
+    ]
+    newest_first = sorted(arrivals, key=lambda arrival: arrival[1].seq, reverse=True)
+    half = len(newest_first) // 2
+    parts = {"all at once": [random.Random(11).sample(arrivals, len(arrivals))]}
+    parts["newest half first"] = [newest_first[:half], newest_first[half:]]
+    for cut, first in CUTS.items():
+        for batch, part in zip(batches, parts[cut], strict=False):
+            batch += [(first + at, change) for at, change in part]
+    return [*batches, arrivals]
+
+
 @pytest.fixture(scope="module")
-def told(world: World) -> list[dict[int, tuple[Any, ...]]]:
-    """What the table of examples holds after each arrival: the n-th change of every example is one batch."""
-    seen = []
-    for step in range(STEPS):
-        batch = [(at, case[step][0]) for at, case in enumerate(EXAMPLES.values()) if step < len(case)]
-        world.apply("told", batch)
-        seen.append(world.states("told"))
-    return seen
+def told(world: World) -> Told:
+    """One table of all examples, and behind them two commits of nothing: one appended, one applied."""
+    table, told = world.table("told"), Told([], [], [], [])
+
+    def behind(applied: Applied) -> None:
+        told.seen.append(world.states("told"))
+        told.applied.append(applied)
+        told.progress.append(world.format.progress(world.spark, table, "bronze"))
+
+    for batch in _batches():
+        told.marks.append(_mark())
+        behind(world.apply("told", batch))
+    told.marks.append(_mark())
+    nothing = world.format.read(world.spark, table).limit(0)
+    behind(world.format.append(nothing, table, Progress("bronze", AGAIN + 2)))
+    behind(world.format.apply(nothing, table, Progress("bronze", AGAIN + 3)))
+    return told
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_change_is_joined_into_what_is_there(told, case: str) -> None:
+def test_a_change_is_joined_into_what_is_there(told: Told, case: str) -> None:
     """Section M, example by example, one change per batch: after each arrival."""
     at, history = CASES.index(case), EXAMPLES[case]
-    for step, seen in enumerate(told):
+    for step, seen in enumerate(told.seen[:STEPS]):
         assert seen[at] == history[min(step, len(history) - 1)][1], f"after arrival {step + 1}"
 
 
 @pytest.mark.parametrize("cut", ["all at once", "newest half first"])
-def test_other_cuts_and_orders_end_in_the_same_rows(world: World, told, cut: str) -> None:
+def test_other_cuts_and_orders_end_in_the_same_rows(told: Told, cut: str) -> None:
     """P1, P2: arrival and batches leave no trace."""
-    arrivals = [(at, change) for at, case in enumerate(EXAMPLES.values()) for change, _ in case]
-    if cut == "all at once":
-        random.Random(11).shuffle(arrivals)
-        parts = [arrivals]
-    else:
-        newest_first = sorted(arrivals, key=lambda arrival: arrival[1].seq, reverse=True)
-        parts = [newest_first[: len(newest_first) // 2], newest_first[len(newest_first) // 2 :]]
-    for part in parts:
-        world.apply(cut, part)
-    assert world.states(cut) == told[-1]
+    end, keys = told.seen[STEPS - 1], range(len(CASES))
+    assert {case: end[CUTS[cut] + at] for at, case in enumerate(CASES)} == {CASES[at]: end[at] for at in keys}
 
 
-def test_the_same_changes_again_change_nothing(world: World, told) -> None:
+def test_the_same_changes_again_change_nothing(world: World, told: Told) -> None:
     """A batch that is repeated under a new progress (a lost one, a replay) writes no row."""
-    before = world.format.version(world.spark, world.table("told"))
-    again = [(at, change) for at, case in enumerate(EXAMPLES.values()) for change, _ in case]
-    applied = world.apply("told", again)
-    assert (applied.inserted, applied.updated, applied.deleted) == (0, 0, 0)
-    assert world.states("told") == told[-1]
-    assert world.changed(world.table("told"), before, applied.version) == []
+    assert told.applied[AGAIN] == Applied(0, 0, 0, AGAIN)
+    assert told.seen[AGAIN] == told.seen[AGAIN - 1]
+    assert world.changed(world.table("told"), AGAIN - 1, AGAIN) == []
 
 
-def test_the_same_progress_twice_is_once(world: World) -> None:
+def test_the_same_progress_twice_is_once(world: World, told: Told) -> None:
     """The commit holds rows and progress; the second time nothing is looked at, whatever the batch holds."""
-    table = world.table("twice")
-    assert world.format.progress(world.spark, table, "bronze") is None
-    assert world.format.inputs(world.spark, table) == {}
-    first = world.format.apply(world.fold([(1, upsert("10", 1, "X"))]), table, Progress("bronze", 7))
-    assert (first.inserted, first.updated, first.version) == (1, 0, 0)
-    for version in (7, 6):
-        again = world.format.apply(world.fold([(1, upsert("20", 2, "Y"))]), table, Progress("bronze", version))
-        assert again == Applied(0, 0, 0, 0)
-    assert world.states("twice") == {1: state(1, "X", "10")}
-    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 7)
+    table, newest = world.table("told"), told.progress[-1].version
+    for version in (newest, newest - 1):
+        again = world.format.apply(world.fold([(1, upsert("90", 2, "Y"))]), table, Progress("bronze", version))
+        assert again == Applied(0, 0, 0, told.applied[-1].version)
+    assert world.states("told") == told.seen[-1]
+    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", newest)
     assert world.format.progress(world.spark, table, "another") is None
-    assert world.format.inputs(world.spark, table) == {"bronze": 7}
+    assert world.format.inputs(world.spark, table) == {"bronze": newest}
 
 
-def test_a_commit_tells_what_it_did_and_old_versions_stay(world: World) -> None:
+def test_a_commit_tells_what_it_did_and_old_versions_stay(world: World, told: Told) -> None:
     """Counts are rows; a version is read as it was; only keys that changed are shown (K-S1)."""
-    name, table = "counted", world.table("counted")
-    world.apply(name, [(1, upsert("10", 1, "X")), (2, upsert("10", 1, "X")), (3, upsert("30", 3, "Z"))])
-    applied = world.apply(name, [(1, upsert("20", 2, "Y")), (2, delete("20")), (3, upsert("20", 2, "Y")),
-                                 (4, upsert("20", 4, None))])  # fmt: skip
-    assert (applied.inserted, applied.updated, applied.deleted) == (1, 2, 0)
-    assert applied.version == world.format.version(world.spark, table) == 1
-    assert world.states(name, 0) == {1: state(1, "X", "10"), 2: state(1, "X", "10"), 3: state(3, "Z", "30")}
-    assert world.changed(table, 0, 1) == [1, 2, 4]
-    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 2)
+    table, (came, changed) = world.table("told"), told.written(1)
+    assert [told.progress[version] for version in range(STEPS)] == [Progress("bronze", n + 1) for n in range(STEPS)]
+    counts = [tuple(map(len, told.written(version))) for version in range(STEPS)]
+    assert told.applied[:STEPS] == [Applied(*each, 0, version) for version, each in enumerate(counts)]
+    assert all(counts[1])
+    assert world.states("told", 0) == told.seen[0]
+    assert world.changed(table, 0, 1) == sorted(came + changed)
 
 
-def test_an_empty_batch_moves_the_progress_and_no_row(world: World) -> None:
+def test_an_empty_batch_moves_the_progress_and_no_row(world: World, told: Told) -> None:
     """There was nothing for this table in the range, and that is said in its own commit."""
-    table = world.table("empty")
-    world.apply("empty", [(1, upsert("10", 1, "X"))])
-    nothing = world.format.read(world.spark, table).limit(0)
-    appended = world.format.append(nothing, table, Progress("bronze", 2))
-    assert (appended.written, appended.version) == (0, 1)
-    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 2)
-    applied = world.format.apply(nothing, table, Progress("bronze", 3))
-    assert applied.written == 0
-    assert world.format.progress(world.spark, table, "bronze") == Progress("bronze", 3)
-    assert world.states("empty") == {1: state(1, "X", "10")}
-    assert world.changed(table, 0, applied.version) == []
+    for version in (AGAIN + 1, AGAIN + 2):
+        assert told.applied[version] == Applied(0, 0, 0, version)
+        assert told.progress[version] == Progress("bronze", version + 1)
+        assert told.seen[version] == told.seen[AGAIN]
+    assert world.changed(world.table("told"), AGAIN, AGAIN + 2) == []
 
 
 @pytest.mark.usefixtures("no_merge", "not_on_read")
@@ -332,6 +355,7 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
         assert sorted((row["topic"], row["v"]) for row in rows.collect()) == expected
 
 
+@pytest.mark.usefixtures("not_on_read")
 def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     """Gold: upserts and deletes by key, NULLs included; of a delete the key counts; an unknown delete is no row."""
     table, ddl = world.table("put"), "k INT, v STRING, _op STRING"
@@ -358,6 +382,7 @@ def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     assert world.changed(table, 2, 3) in ([3], [1, 3])
 
 
+@pytest.mark.usefixtures("not_on_read")
 def test_what_is_noted_of_a_key_is_read_back_where_it_parts_the_table(world: World) -> None:
     """Who reads a table finds its key by its columns' notes (architecture 9.1), at every version, after new columns."""
     table = replace(world.table("noted"), keys=("k", "b"), partition_by=("b",))
@@ -427,6 +452,7 @@ def test_a_table_that_is_not_there_is_missing(world: World) -> None:
     assert world.format.version(world.spark, table) is None
     assert world.format.identity(world.spark, table) is None
     assert world.format.progress(world.spark, table, "bronze") is None
+    assert world.format.inputs(world.spark, table) == {}
     assert world.format.tables(world.spark, f"{world.folder}/nowhere") == ()
 
 
@@ -502,12 +528,12 @@ def test_rows_under_other_columns_take_the_place_of_all_in_one_commit(world: Wor
     assert world.changed(table, 1, 2) == [3]
 
 
-@pytest.mark.usefixtures("no_merge")
+@pytest.mark.usefixtures("no_merge", "not_on_read")
 def test_a_key_and_partitions_are_replaced_or_refused_and_a_dropped_table_is_gone(world: World) -> None:
     """A format that notes them for ever says so and leaves the rows; without a table the first version is made anew."""
     table = world.table("rekeyed")
     world.format.put(world.frame((1, "a", "upsert"), ddl="k INT, v STRING, _op STRING"), table, Progress("model", 0))
-    other = Table("rekeyed", table.location, ("v",), ("k",), merge_on_read=world.merge_on_read)
+    other = Table("rekeyed", table.location, ("v",), ("k",))
     rows = world.frame((1, "a"), (1, "b"))
     if isinstance(world.format, HudiFormat):
         with pytest.raises(SchemaRefused, match="keeps the key"):
@@ -540,10 +566,10 @@ def test_a_table_that_is_made_again_has_another_identity(tmp_path: Path, world: 
     assert len(set(seen)) == 2
 
 
-@pytest.mark.usefixtures("no_merge")
+@pytest.mark.usefixtures("no_merge", "not_on_read")
 def test_a_commit_is_told_from_another_of_its_number(tmp_path: Path, world: World) -> None:
     """F-C5: a table that is copied back keeps its identity, and goes on with numbers that it had."""
-    table, format_ = Table("t", f"{tmp_path}/t", ("k",), merge_on_read=world.merge_on_read), type(world.format)()
+    table, format_ = Table("t", f"{tmp_path}/t", ("k",)), type(world.format)()
     assert format_.commit_id(world.spark, table, 0) is None
     format_.append(world.frame((1, "a")), table, Progress("query", 0))
     first = format_.commit_id(world.spark, table, 0)
@@ -650,22 +676,19 @@ def test_upkeep_changes_nothing_that_readers_see(world: World) -> None:
         world.format.maintain(world.spark, world.table("never made"), 168)
 
 
-def test_a_version_goes_by_its_number_and_by_its_time(world: World) -> None:
+def test_a_version_goes_by_its_number_and_by_its_time(world: World, told: Told) -> None:
     """Of a time it is the newest that was committed by then; what was never there is told with what there is."""
-    name, table, marks = "past", world.table("past"), []
-    for seq in ("10", "20", "30"):
-        marks.append(_mark())
-        world.apply(name, [(1, upsert(seq, int(seq), "X"))])
-    marks.append(_mark())
-    moments = [world.format.moment(world.spark, table, version) for version in range(3)]
-    assert [each.version for each in moments] == [0, 1, 2]
+    table, marks, newest = world.table("told"), told.marks, told.applied[-1].version
+    moments = [world.format.moment(world.spark, table, version) for version in range(AGAIN + 1)]
+    assert [each.version for each in moments] == list(range(AGAIN + 1))
     assert all(early < each.at < late for early, each, late in zip(marks[:-1], moments, marks[1:], strict=True))
     at = [*marks[1:], moments[1].at, moments[1].at - timedelta(milliseconds=1)]
-    assert [world.format.moment(world.spark, table, time).version for time in at] == [0, 1, 2, 1, 0]
-    assert world.states(name, 1) == {1: state(20, "X", "20")}
-    with pytest.raises(VersionMissing, match=r"has no version 3 .* The newest is version 2 of 20\d\d-"):
-        world.format.moment(world.spark, table, 3)
-    with pytest.raises(VersionMissing, match=r"past was not there at .* It begins with version 0 of 20\d\d-"):
+    assert [world.format.moment(world.spark, table, time).version for time in at] == [*range(AGAIN + 1), 1, 0]
+    with pytest.raises(
+        VersionMissing, match=rf"has no version {newest + 1} .* The newest is version {newest} of 20\d\d-"
+    ):
+        world.format.moment(world.spark, table, newest + 1)
+    with pytest.raises(VersionMissing, match=r"told was not there at .* It begins with version 0 of 20\d\d-"):
         world.format.moment(world.spark, table, marks[0])
     with pytest.raises(TableMissing):
         world.format.moment(world.spark, world.table("never made"), 0)
