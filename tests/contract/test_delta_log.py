@@ -72,8 +72,7 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     assert dict(log.state(spark).transactions) == {"three": 1}
 
 
-@pytest.mark.parametrize("partition_by", [(), ("x",)])
-@pytest.mark.parametrize("folder", ["t", "a b%20{c,d}[1]*"])
+@pytest.mark.parametrize(("folder", "partition_by"), [("t", ()), ("a b%20{c,d}[1]*", ("x",))])
 def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_path, folder, partition_by):
     """Appended to, merged, cleared, made anew: the rows are those that Delta reads, wherever the table lies."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / folder), ("id",), partition_by=partition_by)

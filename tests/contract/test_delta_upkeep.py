@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,28 +112,33 @@ def log_of(table: Table) -> dict[str, Path]:
     return {file.name: file for file in Path(table.location, "_delta_log").glob("*") if file.name[0].isdigit()}
 
 
-def grown_old(spark: SparkSession, table: Table, **properties: str) -> DeltaFormat:
+@pytest.fixture(scope="module")
+def grown_old(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of seven versions, each an hour older than the next, with a checkpoint at every second; all but the
-    newest are from long ago.
+    newest are from long ago. It is copied, and stays as it is.
     """
     session, format_ = spark.newSession(), DeltaFormat()
     session.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "2")
-    for name, value in properties.items():
-        session.conf.set(f"spark.databricks.delta.properties.defaults.{name}", value)
+    table = Table("t", str(tmp_path_factory.mktemp("grown_old") / "t"))
     for version in range(7):
         format_.append(made(session, [(version,)], "v INT"), table, Progress("query", version))
     for name, file in log_of(table).items():
         if int(name[:20]) < 6:
             os.utime(file, (LONG_AGO, LONG_AGO + 3600 * int(name[:20])))
-    return format_
+    return Path(table.location)
 
 
-def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tmp_path: Path) -> None:
+def copy_of(grown_old: Path, to: Path) -> Table:
+    """The same table elsewhere, with the times of its files."""
+    return Table("t", str(shutil.copytree(grown_old, to)))
+
+
+def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tmp_path: Path, grown_old: Path) -> None:
     """The checkpoint stays that the oldest kept version needs; who is further behind is told that the log does not
     say.
     """
-    table = Table("t", str(tmp_path / "t"))
-    format_ = grown_old(spark, table)
+    table, format_ = copy_of(grown_old, tmp_path / "t"), DeltaFormat()
+    assert len(format_.arrivals(spark, table, 0, 6) or ()) == 6
     assert {int(name[:20]) for name in log_of(table)} == set(range(7))
     format_.maintain(spark, table, WEEK)
     left = set(log_of(table))
@@ -148,11 +154,13 @@ def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tm
         assert reader.progress(spark, table, "query") == Progress("query", 6)
 
 
-def test_a_log_that_says_how_long_it_is_kept_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_log_that_says_how_long_it_is_kept_stays(spark: SparkSession, tmp_path: Path, grown_old: Path) -> None:
     """Whoever wrote Delta's own property into the table meant it; and a log that is young enough keeps all."""
-    told, young = Table("told", str(tmp_path / "told")), Table("young", str(tmp_path / "young"))
-    grown_old(spark, told, logRetentionDuration="interval 5000 days").maintain(spark, told, WEEK)
-    grown_old(spark, young).maintain(spark, young, 24 * 5000)
+    told, young = (copy_of(grown_old, tmp_path / name) for name in ("told", "young"))
+    kept = "'delta.logRetentionDuration' = 'interval 5000 days'"
+    spark.sql(f"ALTER TABLE delta.`{told.location}` SET TBLPROPERTIES ({kept})")
+    DeltaFormat().maintain(spark, told, WEEK)
+    DeltaFormat().maintain(spark, young, 24 * 5000)
     assert [{int(name[:20]) for name in log_of(table)} >= set(range(7)) for table in (told, young)] == [True, True]
 
 
