@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from replicator.spec import Column, Declaration, Transform
 from replicator.transforms.layout import stored_name
 from tests.builders import UNSENT, Record, envelope, record
 from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, swapped
-from tests.unit.test_silver_stage import ORDERS, silver_of
+from tests.unit.test_silver_stage import ORDERS, Silver, silver_of
 
 pytestmark = pytest.mark.spark
 
@@ -23,8 +23,9 @@ def header(name: str, key: dict[str, Any]) -> tuple[tuple[str, bytes], ...]:
     return ((f"__debezium.{name}", json.dumps(key).encode()),)
 
 
-def flat(tombstones: bool) -> list[Record]:
+def flat(tombstones: bool, table: str = "shop.orders") -> list[Record]:
     """Key 1 becomes 2, which is deleted later."""
+    topic = f"s.{table}"
 
     def gone(key: int) -> dict[str, Any] | None:
         return None if tombstones else {"id": key, "v": 1, "__deleted": "true"}
@@ -33,24 +34,36 @@ def flat(tombstones: bool) -> list[Record]:
         return {"id": key, "v": 1} | ({} if tombstones else {"__deleted": "false"})
 
     return [
-        record(ORDERS, 0, {"id": 1}, there(1)),
-        record(ORDERS, 1, {"id": 1}, gone(1), headers=header("newkey", {"id": 2})),
-        record(ORDERS, 2, {"id": 2}, there(2), headers=header("oldkey", {"id": 1})),
-        record(ORDERS, 3, {"id": 2}, gone(2)),
+        record(topic, 0, {"id": 1}, there(1)),
+        record(topic, 1, {"id": 1}, gone(1), headers=header("newkey", {"id": 2})),
+        record(topic, 2, {"id": 2}, there(2), headers=header("oldkey", {"id": 1})),
+        record(topic, 3, {"id": 2}, gone(2)),
     ]
 
 
-@pytest.mark.parametrize("tombstones", [True, False], ids=["tombstone", "rewrite"])
-@pytest.mark.parametrize("cut", [4, 3], ids=["one batch", "delete in the next"])
-def test_a_flattened_row_that_moved_is_deleted_under_its_new_key(
-    exact: Any, tmp_path: Path, tombstones: bool, cut: int
-) -> None:
-    """Offsets say nothing of transactions: all of history is not one, in which rows would exchange keys (C5, Q8)."""
-    lake, events = silver_of(exact, tmp_path), flat(tombstones)
-    for batch in filter(None, (events[:cut], events[cut:])):
+def test_a_flattened_row_that_moved_is_deleted_under_its_new_key(exact: Any, tmp_path: Path) -> None:
+    """Offsets say nothing of transactions: all of history is not one, in which rows would exchange keys (C5, Q8); with
+    tombstones and without, in one batch and with the delete in the next.
+    """
+    ways = {f"shop.{kind}_{cut}": (kind == "nulls", cut) for kind in ("nulls", "marks") for cut in (3, 4)}
+    lake = tables_of(exact, tmp_path, dict.fromkeys(ways, ()))
+    batches_of: list[list[Record]] = [[], []]
+    for table, (tombstones, cut) in ways.items():
+        events = flat(tombstones, table)
+        batches_of[0] += events[:cut]
+        batches_of[1] += events[cut:]
+    for batch in batches_of:
         accounts = lake.take(*batch)
-        assert [(each.error, each.dead_lettered) for each in accounts.values()] == [(None, 0)]
-    assert {key: deleted for key, (_, deleted) in lake.rows().items()} == {1: True, 2: True}
+        assert {(each.error, each.dead_lettered) for each in accounts.values()} == {(None, 0)}
+    found = {table: {key: deleted for key, (_, deleted) in lake.rows(table).items()} for table in ways}
+    assert found == {table: {1: True, 2: True} for table in ways}
+
+
+def tables_of(exact: Any, folder: Path, keys: Mapping[str, tuple[str, ...]]) -> Silver:
+    """Silver of tables (id, v), each with the keys that are declared of it."""
+    tables = tuple(Declaration(table, (Column("id", "int"), Column("v", "int")), of) for table, of in keys.items())
+    at = silver_of(exact, folder).at
+    return Silver(exact, replace(at, source=replace(at.source, tables=tables)))
 
 
 def test_flattened_rows_with_positions_hand_on_their_keys(exact: Any, tmp_path: Path) -> None:
@@ -105,35 +118,35 @@ def test_a_decimal_key_behind_a_transform_stops_no_table(exact: Any, tmp_path: P
     assert [(row["a"], row["b"], [*row["_column_seq"]]) for row in rows] == [(2, None, ["b"])]
 
 
-@pytest.mark.parametrize(("order", "size"), [((0, 1, 2), 1), ((0, 2, 1), 1), ((0, 1, 2), 3)], ids=str)
-def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(
-    exact: Any, tmp_path: Path, order: Sequence[int], size: int
-) -> None:
+def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(exact: Any, tmp_path: Path) -> None:
     """C1, C3: a delete because another column of Kafka's key changed takes no row away, whatever offsets it has: in one
-    partition, and in two.
+    partition, and in two; in one batch, in the order of the source, and with the new row before the delete.
     """
 
     def key(number: int, region: str) -> dict[str, Any]:
         return {"id": number, "region": region}
 
-    def moved_to(number: int, place: tuple[int, int]) -> list[Record]:
-        one, other = key(number, "A"), key(number, "B")
+    def moved_to(table: str, number: int, place: tuple[int, int]) -> list[Record]:
+        topic, one, other = f"s.{table}", key(number, "A"), key(number, "B")
         old, new = one | {"v": 1}, other | {"v": 2}
-        first, second = 1000 * number + 10, 1000 * number + 20
-        came = record(ORDERS, 100, one, envelope("c", old, pos=first))
-        left = record(ORDERS, 101, one, envelope("d", None, old, pos=second), headers=header("newkey", other))
+        first, second = ({"pos": 1000 * number + pos, "table": table} for pos in (10, 20))
+        came = record(topic, 100, one, envelope("c", old, **first))
+        left = record(topic, 101, one, envelope("d", None, old, **second), headers=header("newkey", other))
         arrived = record(
-            ORDERS, place[1], other, envelope("c", new, pos=second), headers=header("oldkey", one), partition=place[0]
+            topic, place[1], other, envelope("c", new, **second), headers=header("oldkey", one), partition=place[0]
         )
         return [replace(came, partition=number), replace(left, partition=number), arrived]
 
-    ways = [moved_to(1, (1, 102)), moved_to(2, (3, 5))]
-    lake, ignored = silver_of(exact, tmp_path, ("id",)), 0
-    for start in range(0, 3, size):
-        accounts = lake.take(*[events[at] for events in ways for at in order[start : start + size]])
-        ignored += sum(each.ignored.get("key_swap", 0) for each in accounts.values())
-    assert lake.rows() == {1: (2, False), 2: (2, False)}
-    assert ignored == 2
+    orders = {"shop.in_order": ((0,), (1,), (2,)), "shop.new_first": ((0,), (2,), (1,)), "shop.whole": ((0, 1, 2),)}
+    every = {table: [moved_to(table, 1, (1, 102)), moved_to(table, 2, (3, 5))] for table in orders}
+    lake, ignored = tables_of(exact, tmp_path, dict.fromkeys(orders, ("id",))), dict.fromkeys(orders, 0)
+    for step in range(3):
+        parts = {table: each[step] for table, each in orders.items() if step < len(each)}
+        accounts = lake.take(*[way[at] for table, part in parts.items() for way in every[table] for at in part])
+        for name, each in accounts.items():
+            ignored[name.removeprefix("s/")] += each.ignored.get("key_swap", 0)
+    assert {table: lake.rows(table) for table in orders} == {table: {1: (2, False), 2: (2, False)} for table in orders}
+    assert ignored == dict.fromkeys(orders, 2)
 
 
 def test_offsets_tell_nothing_of_what_lies_in_another_partition(exact: Any, tmp_path: Path) -> None:
@@ -202,12 +215,15 @@ def test_columns_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_pat
     assert [[row[name] for name in stored] for row in rows] == [[row["b"]] * len(OURS) for row in rows]
 
 
-@pytest.mark.parametrize("name", ["_came", "_went", "_moved", "_gone", "_q", "_events", "_held", "_key", "_inserted"])
-def test_a_key_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path: Path, name: str) -> None:
-    """C5, M7, G5: a swap that is cut in its midst, and a value that is inherited."""
+KEYS = ("_came", "_went", "_moved", "_gone", "_q", "_events", "_held", "_key", "_inserted")
+
+
+def test_keys_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path: Path) -> None:
+    """C5, M7, G5: a swap that is cut in its midst, and a value that is inherited, by a key of all such names."""
 
     def renamed(image: Any) -> Any:
-        return image and {name if column == "id" else column: value for column, value in image.items()}
+        others = {column: value for column, value in (image or {}).items() if column != "id"}
+        return image and dict.fromkeys(KEYS, image["id"]) | others
 
     def told(each: Record) -> Record:
         value, key = json.loads(each.value or ""), json.loads(each.key or "")
@@ -220,12 +236,14 @@ def test_a_key_may_be_named_as_what_is_asked_of_moved_rows(exact: Any, tmp_path:
     events.move(1, 5, (20, UNSENT), before=(20, "two"))
     table = Table(exact, tmp_path)
     declared = table.at.source.tables[0]
-    declared = replace(declared, columns=(Column(name, "int"), *declared.columns[1:]))
+    declared = replace(declared, columns=(*(Column(name, "int") for name in KEYS), *declared.columns[1:]))
     table.at = replace(table.at, source=replace(table.at.source, tables=(declared,)))
     for batch in batches([told(each) for each in events.records], (5,)):
         table.take(batch)
     rows = table.at.silver.read(exact, table.at.lake.silver("p", "public.t")).where("NOT _deleted").collect()
-    assert sorted((row[stored_name(name)], row["a"], row["b"]) for row in rows) == [(2, 10, "one"), (5, 20, "two")]
+    stored = list(map(stored_name, KEYS))
+    found = sorted(([row[name] for name in stored], row["a"], row["b"]) for row in rows)
+    assert found == [([2] * len(KEYS), 10, "one"), ([5] * len(KEYS), 20, "two")]
 
 
 def known_whole(events: History) -> None:
@@ -235,27 +253,33 @@ def known_whole(events: History) -> None:
     events.move(1, 7, (2, "two"))
 
 
+def jobs(exact: Any, folder: Path, events: History, cut: int) -> int:
+    """How many jobs the batch takes that begins there."""
+    scheduler, table = exact.sparkContext._jsc.sc().dagScheduler(), Table(exact, folder)
+    first, last = batches(events.records, (cut,))
+    table.take(first)
+    before = int(scheduler.numTotalJobs())
+    table.take(last)
+    return int(scheduler.numTotalJobs()) - before
+
+
+@pytest.fixture(scope="module")
+def without_moves(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> int:
+    """How many jobs a batch takes in which no row moves."""
+    plain = History()
+    for number in (1, 2):
+        plain.add("c" if number == 1 else "u", 1, None, row(1, number, "one"))
+    return jobs(exact, tmp_path_factory.mktemp("plain"), plain, 1)
+
+
 @pytest.mark.parametrize(
     ("write", "cut", "more"),
     [(known_whole, 1, 2), (moved, 1, 4), (moved, 2, 7), (swapped, 2, 7)],
     ids=["whole", "from silver", "from bronze", "swap"],
 )
 def test_a_row_that_moves_takes_few_jobs(
-    exact: Any, tmp_path: Path, write: Callable[[History], None], cut: int, more: int
+    exact: Any, tmp_path: Path, without_moves: int, write: Callable[[History], None], cut: int, more: int
 ) -> None:
     """Decision 0081: what is asked of moved rows costs a few jobs more than a batch without them."""
-    scheduler = exact.sparkContext._jsc.sc().dagScheduler()
-
-    def jobs(events: History, cut: int) -> int:
-        table = Table(exact, tmp_path)
-        first, last = batches(events.records, (cut,))
-        table.take(first)
-        before = int(scheduler.numTotalJobs())
-        table.take(last)
-        return int(scheduler.numTotalJobs()) - before
-
-    plain = History()
-    for number in (1, 2):
-        plain.add("c" if number == 1 else "u", 1, None, row(1, number, "one"))
     write(events := History())
-    assert jobs(events, cut) - jobs(plain, 1) == more
+    assert jobs(exact, tmp_path, events, cut) - without_moves == more
