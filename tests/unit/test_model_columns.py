@@ -33,17 +33,24 @@ def shop(spark) -> Shop:
     return made
 
 
-@pytest.mark.parametrize("name", ["_number", "_there", "_seq", "count", "broken"])
-def test_a_column_with_a_name_that_we_use_on_the_way_is_a_column(shop: Shop, name: str) -> None:
+def test_a_column_with_a_name_that_we_use_on_the_way_is_a_column(shop: Shop) -> None:
     """It is in the table, and the model is refreshed by changed keys as any other."""
-    columns = f"SELECT d.id AS {name}, p.name, d.product AS _product"
-    sql = f"{columns} FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
-    of = replace(FACT, sql=sql, key=(name,), columns=(), lineage={"lines": (name,), "products": ("_product",)})
-    assert [each.error for each in shop.refresh(of)] == [None]
+
+    def of(name: str) -> Model:
+        columns = f"SELECT d.id AS {name}, p.name, d.product AS _product"
+        sql = f"{columns} FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
+        lineage = {"lines": (name,), "products": ("_product",)}
+        return replace(FACT, name=f"of_{name}", sql=sql, key=(name,), columns=(), lineage=lineage)
+
+    models = {name: of(name) for name in ("_number", "_there", "_seq", "count", "broken")}
+    assert {each.model: each.error for each in shop.refresh(*models.values())} == {
+        f"of_{name}": None for name in models
+    }
     shop.take("products", (20, "twenty", False))
-    [built] = shop.refresh(of)
-    assert (built.error, built.action, built.affected) == (None, INCREMENTAL, 1)
-    assert shop.rows(of) == [(1, "ten", 10), (2, "ten", 10), (3, "twenty", 20)]
+    told = {each.model: (each.error, each.action, each.affected) for each in shop.refresh(*models.values())}
+    assert told == {f"of_{name}": (None, INCREMENTAL, 1) for name in models}
+    for name, model in models.items():
+        assert shop.rows(model) == [(1, "ten", 10), (2, "ten", 10), (3, "twenty", 20)], name
 
 
 @pytest.mark.parametrize("name", ["_op", "_deleted", "_OP"])
@@ -64,29 +71,28 @@ def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
     assert built.error.mend == "Cast it in fact.sql: CAST(NULL AS STRING)."
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
+def test_a_map_is_compared_by_its_entries(shop: Shop) -> None:
+    """However deep in a value: a row whose entries are the same is not written again, one with others is."""
+    values = [
         "map('n', d.pieces, 'm', 1)",
         "array(map('n', d.pieces))",
         "named_struct('a', map(1, named_struct('b', map('x', d.pieces))))",
         "if(d.pieces > 5, map('n', array(map('m', d.pieces))), NULL)",
-    ],
-)
-def test_a_map_is_compared_by_its_entries(shop: Shop, value: str) -> None:
-    """However deep in a value: a row whose entries are the same is not written again, one with others is."""
-    sql = f"SELECT d.id, d.product, {value} AS m FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
-    of = replace(FACT, sql=sql, refresh=FULL)
-    shop.refresh(of)
-    shop.take("lines", (1, 10, 9), (2, 10, 6))
-    [built] = shop.refresh(of)
-    assert built.error is None
-    assert built.applied is not None
-    assert built.applied.written == 1
-    wanted = shop.spark.sql(f"SELECT {value.replace('d.pieces', '9')} AS m").first()
-    assert [row["m"] for row in shop.at.gold.read(shop.spark, shop.at.lake.gold("fact")).where("id = 1").collect()] == [
-        wanted["m"]
     ]
+
+    def of(number: int, value: str) -> Model:
+        sql = f"SELECT d.id, d.product, {value} AS m FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
+        return replace(FACT, name=f"fact_{number}", sql=sql, refresh=FULL)
+
+    models = [of(number, value) for number, value in enumerate(values)]
+    shop.refresh(*models)
+    shop.take("lines", (1, 10, 9), (2, 10, 6))
+    told = {each.model: (each.error, each.applied and each.applied.written) for each in shop.refresh(*models)}
+    assert told == {model.name: (None, 1) for model in models}
+    for model, value in zip(models, values, strict=True):
+        wanted = shop.spark.sql(f"SELECT {value.replace('d.pieces', '9')} AS m").first()
+        found = shop.at.gold.read(shop.spark, shop.at.lake.gold(model.name)).where("id = 1").collect()
+        assert [row["m"] for row in found] == [wanted["m"]], value
 
 
 def test_a_lineage_of_another_type_does_not_stop_a_model_that_is_computed_in_full(shop: Shop) -> None:
