@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -14,102 +15,164 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicator.spec import Declaration
+from replicator.stages.account import Account
 from replicator.transforms import compaction
 from tests.builders import Record, record, wrapped
-from tests.unit.test_order_stops import ITEMS, ORDERS, Silver, change, flat
+from tests.unit.test_order_stops import Silver, change, flat
 
 pytestmark = pytest.mark.spark
 
+Placed = Callable[..., Record]
 COMPACTED = {"compacted_topic": True}
 KEY = {"type": "struct", "fields": [{"field": "id", "type": "int32", "optional": False}]}
 SEED, LOGS = 11, 80
 
 
-@pytest.fixture
-def lake(exact, tmp_path: Path) -> Silver:
-    return Silver(exact, tmp_path, declared=COMPACTED)
+def tombstone(offset: int, key: int, table: str = "orders") -> Record:
+    return record(f"s.shop.{table}", offset, {"id": key}, None)
 
 
-def tombstone(offset: int, key: int, topic: str = ORDERS) -> Record:
-    return record(topic, offset, {"id": key}, None)
-
-
-def values(lake: Silver) -> dict[int, Any]:
+def values(lake: Silver, table: str = "orders") -> dict[int, Any]:
     """Live rows."""
-    return {key: value for key, (value, _) in lake.rows().items()}
+    return {key: value for key, (value, _) in lake.rows(f"shop.{table}").items()}
 
 
-def test_a_tombstone_whose_delete_was_removed_deletes_its_row(lake: Silver) -> None:
-    """Behind what bronze has, or behind records of its own batch; at the place that its partition had reached (Q6)."""
-    lake.take(change(0, 1, 10, 100, 0, "c"), change(1, 2, 20, 300, 1, "c"))
-    accounts = lake.take(tombstone(5, 1), change(6, 3, 30, 500, 2, "c"), tombstone(9, 3))
-    assert values(lake) == {2: 20}
-    assert lake.seqs()[1] == f"0000{1:08x}{300:012x}{0:016x}{5:016x}"
-    account = accounts["s/shop.orders"]
+def placed(table: str) -> Placed:
+    """A change of a table: offset, key, value, position, second, and what ``change`` is told besides."""
+    return partial(change, topic=f"s.shop.{table}")
+
+
+def alone(table: str) -> list[list[Record]]:
+    """A tombstone whose delete was removed, behind what bronze has, and behind records of its own batch."""
+    one = placed(table)
+    second = [tombstone(5, 1, table), one(6, 3, 30, 500, 2, "c"), tombstone(9, 3, table)]
+    return [[one(0, 1, 10, 100, 0, "c"), one(1, 2, 20, 300, 1, "c")], second]
+
+
+def behind(table: str) -> list[list[Record]]:
+    """A tombstone behind its delete: in the same batch, in a later one, and once more."""
+    one = placed(table)
+    return [
+        [one(0, 1, 10, 100, 0, "c"), one(1, 2, 20, 200, 1, "c"), one(2, 1, 10, 300, 2, "d")],
+        [tombstone(3, 1, table), tombstone(4, 1, table)],
+        [one(5, 2, 20, 400, 3, "d"), tombstone(6, 2, table)],
+    ]
+
+
+def back(table: str) -> list[list[Record]]:
+    """Rows that come back after a lone tombstone: in one batch with it, and in the next."""
+    one = placed(table)
+    return [
+        [one(0, 1, 10, 100, 0, "c"), one(1, 2, 20, 110, 0, "c")],
+        [tombstone(5, 1, table), one(6, 1, 11, 500, 2, "c"), tombstone(7, 2, table)],
+        [one(8, 2, 21, 600, 3, "c")],
+    ]
+
+
+def elsewhere(table: str) -> list[list[Record]]:
+    """Deletes that are none of the tombstone's: of its key in another partition, before it or between it and its row;
+    of another key right before it. And a tombstone of a key that nobody has.
+    """
+    one = placed(table)
+    first = [one(0, 1, 10, 100, 0, "c"), one(1, 2, 20, 110, 0, "c"), one(2, 4, 40, 120, 0, "c")]
+    of_others = [one(6, 4, 40, 300, 1, "d"), tombstone(7, 4, table), tombstone(8, 2, table), tombstone(9, 7, table)]
+    between = replace(one(11, 3, 30, 500, 1, "d"), partition=1)
+    return [
+        first,
+        [
+            *[replace(one(0, 1, 10, 90, 0, "d"), partition=1), tombstone(5, 1, table)],
+            *of_others,
+            *[one(10, 3, 30, 600, 2, "c"), between, tombstone(12, 3, table)],
+        ],
+    ]
+
+
+def untouched(table: str) -> list[list[Record]]:
+    """The key that compaction took from another topic."""
+    return [[placed(table)(0, 1, 10, 100, 0, "c")], [tombstone(5, 7, table)]]
+
+
+def of_shape(table: str) -> list[list[Record]]:
+    """An upsert, a tombstone, and an upsert, in wrapped envelopes, or in rows of the mode rewrite-with-tombstone by
+    position or by offset.
+    """
+    key: Any = wrapped({"id": 1}, KEY) if table == "wrapped" else {"id": 1}
+
+    def upsert(at: int, value: int) -> Record:
+        if table == "wrapped":
+            told = wrapped(_body(placed(table)(at, 1, value, 100 + at, at, "c")))
+        else:
+            place = {"__file": "binlog.1", "__pos": 100 + at} if table == "placed" else {}
+            told = _body(flat(at, 1, value, __deleted="false", **place, __table=table))
+        return record(f"s.shop.{table}", at, key, told)
+
+    return [[upsert(0, 10)], [record(f"s.shop.{table}", 5, key, None)], [upsert(6, 11)]]
+
+
+STORIES: dict[str, tuple[Callable[[str], list[list[Record]]], list[dict[int, int]]]] = {
+    "alone": (alone, [{1: 10, 2: 20}, {2: 20}, {2: 20}]),
+    "behind": (behind, [{2: 20}, {2: 20}, {}]),
+    "back": (back, [{1: 10, 2: 20}, {1: 11}, {1: 11, 2: 21}]),
+    "elsewhere": (elsewhere, [{1: 10, 2: 20, 4: 40}, {}, {}]),
+    "untouched": (untouched, [{1: 10}, {1: 10}, {1: 10}]),
+    "undeclared": (alone, [{1: 10, 2: 20}, {1: 10, 2: 20, 3: 30}, {1: 10, 2: 20, 3: 30}]),
+    **{shape: (of_shape, [{1: 10}, {}, {1: 11}]) for shape in ("wrapped", "placed", "counted")},
+}
+"""What comes into each table, batch by batch, and its live rows behind each of three. ``undeclared`` is the default."""
+
+
+@dataclass
+class Told:
+    """The stories side by side: live rows behind each batch, the accounts of each, and the lake."""
+
+    lake: Silver
+    live: dict[str, list[dict[int, Any]]]
+    accounts: list[dict[str, Account]]
+
+    def places(self, table: str) -> dict[int, str]:
+        """``_seq`` by key."""
+        lake = self.lake
+        rows = lake.format.read(lake.spark, lake.at.lake.silver("s", f"shop.{table}")).collect()
+        return {row["id"]: row["_seq"] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def told(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """The n-th batch of every story is one batch."""
+    lake = Silver(exact, tmp_path_factory.mktemp("stories"))
+    columns = lake.at.source.tables[0].columns
+    declared = [Declaration(f"shop.{table}", columns, compacted_topic=table != "undeclared") for table in STORIES]
+    lake.at = replace(lake.at, source=replace(lake.at.source, tables=tuple(declared)))
+    found = Told(lake, {table: [] for table in STORIES}, [])
+    for batch in zip_longest(*[story(table) for table, (story, _) in STORIES.items()], fillvalue=[]):
+        found.accounts.append(lake.take(*[each for part in batch for each in part]))
+        for table, seen in found.live.items():
+            seen.append(values(lake, table))
+    return found
+
+
+@pytest.mark.parametrize("table", STORIES)
+def test_a_tombstone_deletes_where_it_is_all_that_compaction_left(told: Told, table: str) -> None:
+    """B5: only where that is declared; never behind its delete; of one partition of one topic; in every shape; and a
+    row comes back after it. See the stories.
+    """
+    assert told.live[table] == STORIES[table][1]
+
+
+def test_a_tombstone_whose_delete_was_removed_is_a_change_at_the_place_of_its_partition(told: Told) -> None:
+    """Q6: where its partition had come to."""
+    assert told.places("alone")[1] == f"0000{1:08x}{300:012x}{0:016x}{5:016x}"
+    account = told.accounts[1]["s/shop.alone"]
     assert (account.read, account.applied, account.ignored) == (3, 2, {})
-    assert values(lake.rebuilt()) == {2: 20}
 
 
-def test_a_tombstone_behind_its_delete_says_nothing(lake: Silver) -> None:
-    """In the same batch, in a later one, and once more: its delete's place is known, and a guess would be higher."""
-    lake.take(change(0, 1, 10, 100, 0, "c"), change(1, 2, 20, 200, 1, "c"), change(2, 1, 10, 300, 2, "d"))
-    lake.take(tombstone(3, 1), tombstone(4, 1))
-    ignored = lake.take(change(5, 2, 20, 400, 3, "d"), tombstone(6, 2))["s/shop.orders"].ignored
-    assert ignored == {"tombstone": 1}
-    assert lake.seqs() == {
+def test_a_tombstone_behind_its_delete_says_nothing(told: Told) -> None:
+    """Its delete's place is known, and a guess would be higher."""
+    assert told.accounts[2]["s/shop.behind"].ignored == {"tombstone": 1}
+    assert told.places("behind") == {
         1: f"0000{1:08x}{300:012x}{0:016x}{2:016x}",
         2: f"0000{1:08x}{400:012x}{0:016x}{5:016x}",
     }
-
-
-def test_without_the_declaration_a_tombstone_never_deletes(exact, tmp_path: Path) -> None:
-    """The default, and the negative control."""
-    lake = Silver(exact, tmp_path)
-    lake.take(change(0, 1, 10, 100, 0, "c"))
-    lake.take(tombstone(5, 1))
-    assert values(lake) == {1: 10}
-
-
-def test_a_row_comes_back_after_a_lone_tombstone(lake: Silver) -> None:
-    """In one batch and in the next."""
-    lake.take(change(0, 1, 10, 100, 0, "c"), change(1, 2, 20, 110, 0, "c"))
-    lake.take(tombstone(5, 1), change(6, 1, 11, 500, 2, "c"), tombstone(7, 2))
-    lake.take(change(8, 2, 21, 600, 3, "c"))
-    assert values(lake) == {1: 11, 2: 21}
-
-
-def test_the_keys_of_other_partitions_and_topics_are_others(lake: Silver) -> None:
-    """Compaction sees one partition; what another one holds under the same text says nothing of it."""
-    lake.take(change(0, 1, 10, 100, 0, "c"), change(0, 1, 10, 100, 0, "c", topic=ITEMS))
-    lake.take(replace(change(0, 1, 10, 90, 0, "d"), partition=1), tombstone(5, 1), tombstone(5, 7, topic=ITEMS))
-    assert values(lake) == {}
-    assert {key for key, _ in lake.rows("shop.items").items()} == {1}
-
-
-def test_records_of_every_shape_are_compacted_alike(lake: Silver) -> None:
-    """A wrapped envelope, and rows of the mode rewrite-with-tombstone by position and by offset."""
-
-    def upserts(at: int, value: int) -> dict[str, tuple[Any, Any]]:
-        """Key and value of an upsert of each shape, by table."""
-        plain, placed = {"__deleted": "false"}, {"__file": "binlog.1", "__pos": 100 + at}
-        wrap = wrapped(_body(change(at, 1, value, 100 + at, at, "c", topic="s.shop.wrapped")))
-        return {
-            "shop.wrapped": (wrapped({"id": 1}, KEY), wrap),
-            "shop.placed": ({"id": 1}, _body(flat(at, 1, value, **plain, **placed, __table="placed"))),
-            "shop.counted": ({"id": 1}, _body(flat(at, 1, value, **plain, __table="counted"))),
-        }
-
-    def take(at: int, told: dict[str, tuple[Any, Any]]) -> list[dict[int, Any]]:
-        """Live rows of each table behind the batch."""
-        lake.take(*[record(f"s.{table}", at, key, value) for table, (key, value) in told.items()])
-        return [{key: value for key, (value, _) in lake.rows(table).items()} for table in told]
-
-    columns = lake.at.source.tables[0].columns
-    declared = tuple(Declaration(table, columns, **COMPACTED) for table in upserts(0, 0))
-    lake.at = replace(lake.at, source=replace(lake.at.source, tables=declared))
-    assert take(0, upserts(0, 10)) == [{1: 10}] * 3
-    assert take(5, {table: (key, None) for table, (key, _) in upserts(5, 0).items()}) == [{}] * 3
-    assert take(6, upserts(6, 11)) == [{1: 11}] * 3
 
 
 def _body(made: Record) -> Any:
@@ -182,8 +245,9 @@ def _read_all(lake: Silver) -> tuple[dict[int, Any], dict[int, Any]]:
     return values(lake), {key: value for log in logs for key, value in log.live.items()}
 
 
-def test_a_compacted_log_ends_as_its_source_wherever_it_is_read(lake: Silver) -> None:
+def test_a_compacted_log_ends_as_its_source_wherever_it_is_read(exact, tmp_path: Path) -> None:
     """Random logs with replays, compacted at random places between three reads; a rebuild from bronze agrees."""
+    lake = Silver(exact, tmp_path, declared=COMPACTED)
     found, wanted = _read_all(lake)
     assert found == wanted
     assert values(lake.rebuilt()) == wanted
