@@ -8,7 +8,7 @@ from unittest.mock import sentinel
 import pytest
 from psycopg2 import errorcodes
 
-from replicator import memberkeys, modelfile
+from replicator import memberkeys, servedtypes
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first
@@ -174,10 +174,10 @@ def test_what_is_no_known_type_is_refused(written: str) -> None:
 @pytest.mark.parametrize("ending", ["", "[]"])
 def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
     """What ``validate`` lets pass can be made in Postgres, and what can be made there passes."""
-    assert set(_TYPES) == modelfile._POSTGRES_TYPES
-    kinds = [f"{kind}{ending}" for kind in modelfile._POSTGRES_TYPES]
+    assert set(_TYPES) == servedtypes._POSTGRES_TYPES
+    kinds = [f"{kind}{ending}" for kind in servedtypes._POSTGRES_TYPES]
     kinds += [f"{kind}{ending}" for kind in ("varchar(9)", "numeric(10, 2)", "timestamp(3) with time zone", "time(0)")]
-    assert [modelfile._postgres_type(kind) for kind in kinds] == kinds
+    assert [servedtypes._postgres_type(kind) for kind in kinds] == kinds
     assert all(str(parse_type(kind)).endswith(ending) for kind in kinds)
 
 
@@ -190,7 +190,7 @@ def test_every_type_that_a_model_may_declare_is_known(ending: str) -> None:
 def test_a_type_that_postgres_lacks_is_refused_before_anything_runs(kind: str) -> None:
     """By ``validate``, and not by the first publication."""
     with pytest.raises(ValueError, match="no Postgres type"):
-        modelfile._postgres_type(kind)
+        servedtypes._postgres_type(kind)
 
 
 @pytest.mark.parametrize(
