@@ -10,24 +10,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints, names
+from replicator import failpoints
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import cut, engine, model_checks, refresh_plan, side_by_side, tuning
+from replicator.stages import affected_rows, cut, engine, model_checks, refresh_plan, side_by_side, tuning
 from replicator.stages.cut import Standing
-from replicator.stages.refresh_plan import NEAR_ROWS, NOTHING, Keys, Task, Work
+from replicator.stages.refresh_plan import NOTHING, Keys, Task, Work
 from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected, spans
 from replicator.transforms import model as transform
 from replicator.transforms.reshape import reshaped
-from replicator.transforms.spans import Spans
 
 _SIDE_BY_SIDE = 2
 
@@ -133,44 +131,9 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
         return replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0)
     _refuse(model, task.broken)
-    near = (task.affected or 0) <= NEAR_ROWS
-    keys = task.touched.select(*map(names.spark, model.key)).distinct()
-    lie = refresh_plan.where(work, [(task.touched, model.key)])[0] if task.lie is None else task.lie
-    reached = work.stored.where(spans.within(work.stored, model.key, lie, model.key))
-    had = affected.within(reached, model.key, F.broadcast(keys) if near else keys, model.key)
-    with ExitStack() as kept:
-        stored, lines, firm = had, keys, set[str]()
-        leads_on = not set(task.touched.columns).issubset(model.key)  # rows of the table lead to others
-        if leads_on:
-            stored, lines, lie = kept.enter_context(_led_to(work, task.touched, had))
-            firm = work.probe.firm(model.lineage_columns)
-        rows = affected.fresh(work.query, task.uses, lines, keys, model.key, near=near, lie=lie, firm=firm)
-        if model.unknown_member is not None:
-            member = transform.unknown(rows, model.unknown_member)
-            rows = rows.unionByName(affected.within(member, model.key, keys, model.key))
-        if leads_on or model.checks or not _has_types(rows, keys):
-            both = transform.compared(stored, rows, model.key)
-        else:  # whoever writes the rows reads what the table has there
-            both = transform.uncompared(keys, rows, model.key)
-        difference = kept.enter_context(_differing(model, both))
+    with affected_rows.beside(model, task, work, task.touched) as both, _differing(model, both) as difference:
         built = _commit(model, at, work, work.stored, difference)
     return replace(built, affected=task.affected)
-
-
-def _has_types(rows: DataFrame, keys: DataFrame) -> bool:
-    """Whether keys of an input are of the model's types: else rows of the table may have them in another form."""
-    return all(rows.schema[field.name].dataType == field.dataType for field in keys.schema)
-
-
-@contextmanager
-def _led_to(work: Work, touched: DataFrame, had: DataFrame) -> Iterator[tuple[DataFrame, DataFrame, Spans]]:
-    """The rows that the table ``had`` under touched keys, kept; those and the ``touched`` ones with all that they lead
-    to, and where that is.
-    """
-    columns = touched.columns
-    with tuning.kept(had) as stored, tuning.together(touched, stored.select(*map(names.spark, columns))) as lines:
-        [lie] = refresh_plan.where(work, [(lines, columns)])
-        yield stored, lines, lie
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,11 @@ class Task:
     touched: DataFrame | None = field(default=None, repr=False)
     lie: Spans | None = field(default=None, repr=False)
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the affected keys are few enough to be sent to every task."""
+        return (self.affected or 0) <= NEAR_ROWS
+
 
 Keys = Mapping[str, tuple[str, ...]]
 """The keys of models, by name."""
@@ -200,39 +205,52 @@ def _by_changes(
         return replace(task, affected=0, reason=reason)
     if max(counts.values()) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(max(counts.values()), task.rows, "changed keys"))
-    moved = {n: (found[each.given], work.views[n].keys) for n, each in inputs.items() if task.changed[n]}
-    lie = dict(zip(moved, where(work, list(moved.values())), strict=True))
-    uses = {
-        n: _use(model, n, work.views[n], found.get(each.given), task.changed[n], lie.get(n, {}))
-        for n, each in inputs.items()
-    }
+    uses = {n: _use(model, n, work.views[n], found.get(each.given), task.changed[n]) for n, each in inputs.items()}
 
     def written(name: str) -> DataFrame | None:
         return model_inputs.changed_rows(work.spark, inputs[name], work.views[name], last["inputs"][name])
 
-    task = _touched(model, replace(task, uses=uses), written, kept)
+    task = replace(task, uses=uses)
+    task = _of_grain(model, task, written) or _touched(model, _placed(task, work), kept)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
     return task
 
 
-def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int, lie: Spans) -> Use:
+def _use(model: Model, name: str, view: View, changed: DataFrame | None, count: int) -> Use:
     near = changed if changed is None or count > NEAR_ROWS else F.broadcast(changed)
-    return Use(view.rows, view.keys, model.lineage[name], near if count else None, lie)
+    return Use(view.rows, view.keys, model.lineage[name], near if count else None)
 
 
-def _touched(model: Model, task: Task, written: Callable[[str], DataFrame | None], kept: ExitStack) -> Task:
-    """With the rows that are to be computed; ``written`` tells those of an input that changed, if it can."""
+def _of_grain(model: Model, task: Task, written: Callable[[str], DataFrame | None]) -> Task | None:
+    """Where the grain alone changed, and its changed rows are ``written`` apart: nobody has to ask where they lie."""
+    own = affected.by_key(task.uses, model.key)
+    if own is None:
+        return None
+    [grain] = [name for name, use in task.uses.items() if use.changed is not None]
+    rows = written(grain)
+    if rows is None:
+        return None
+    uses = {**task.uses, grain: replace(task.uses[grain], rows=rows)}
+    return replace(task, affected=max(task.changed.values()), touched=own[0], uses=uses)
+
+
+def _placed(task: Task, work: Work) -> Task:
+    """The same, told where the changed keys lie."""
+    moved = {name: (use.changed, use.keys) for name, use in task.uses.items() if use.changed is not None}
+    lie = dict(zip(moved, where(work, list(moved.values())), strict=True))
+    return replace(task, uses={name: replace(use, lie=lie.get(name, {})) for name, use in task.uses.items()})
+
+
+def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
+    """With the rows that are to be computed."""
     work = task.work
     if work is None or work.stored is None:
         return task
     own = affected.by_key(task.uses, model.key)
     if own is not None:
         keys, lie = own
-        [grain] = [name for name, count in task.changed.items() if count]
-        rows = written(grain)
-        uses = task.uses if rows is None else {**task.uses, grain: replace(task.uses[grain], rows=rows)}
-        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie, uses=uses)
+        return replace(task, affected=max(task.changed.values()), touched=keys, lie=lie)
     touched = kept.enter_context(tuning.kept(affected.touched(work.query, work.stored, task.uses, model.key)))
     key = [names.spark(column) for column in model.key]
     incomplete = F.lit(False)
