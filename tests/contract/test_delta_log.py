@@ -16,7 +16,7 @@ from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
-BY_DELTA = "DeltaFileIndex"
+BY_DELTA, BY_DELTA_GIVEN = "DeltaFileIndex", "TahoeBatchFileIndex"
 
 
 def delta_says(log: Log, spark: SparkSession) -> tuple[int, dict[str, int]]:
@@ -91,14 +91,16 @@ def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_p
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reader_of"),
     [
-        "DELETE FROM {t} WHERE id = 1",
-        "ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        ("DELETE FROM {t} WHERE id = 1", BY_DELTA_GIVEN),
+        ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", BY_DELTA),
     ],
 )
-def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp_path, change):
-    """Rows hidden by deletion vectors, and columns under other names, also for a reader that comes late."""
+def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp_path, change, reader_of):
+    """Rows hidden by deletion vectors, in files that it is given (decision 0082), and columns under other names; also
+    for a reader that comes late.
+    """
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     vectors = {"delta.enableDeletionVectors": str(change.startswith("DELETE")).lower()}
     rows = made(spark, [(number, "a") for number in range(100)], "id INT, x STRING").coalesce(1)
@@ -106,14 +108,17 @@ def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp
     assert BY_DELTA not in read_by(format_.read(spark, table))
     spark.sql(change.format(t=f"delta.`{table.location}`"))
     for reader in (format_, DeltaFormat()):
-        assert BY_DELTA in read_by(reader.read(spark, table))
+        assert reader_of in read_by(reader.read(spark, table))
         assert sorted(map(tuple, reader.read(spark, table).collect())) == delta_reads(table, spark)
 
 
 def test_many_files_are_read_by_delta(spark, tmp_path):
-    """Beyond a few files Delta knows better which of them a query needs."""
+    """Beyond a few files Delta knows better which of them a query needs, with deletion vectors and without."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
-    spark.range(100, numPartitions=40).write.format("delta").save(table.location)
+    many = spark.range(100, numPartitions=40).write.format("delta")
+    many.option("delta.enableDeletionVectors", "true").save(table.location)
+    assert BY_DELTA in read_by(format_.read(spark, table))
+    spark.sql(f"DELETE FROM delta.`{table.location}` WHERE id = 1")
     assert BY_DELTA in read_by(format_.read(spark, table))
     spark.range(2).coalesce(1).write.format("delta").mode("overwrite").save(table.location)
     assert format_.read(spark, table).count() == 2
