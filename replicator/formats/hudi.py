@@ -137,11 +137,11 @@ class HudiFormat:
             changed = changed.unionByName(gone)
         return changed.distinct()
 
-    @in_turn
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:  # noqa: ARG002
         """Not told: files have the rows that did not change as well."""
         return None
 
+    @in_turn
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession
