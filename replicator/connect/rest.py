@@ -22,7 +22,7 @@ from replicator.connect.told import Known, Offset, Plugin, Status
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _REDIRECTED, _NOT_FOUND, _CONFLICT = 300, 404, 409
 _NO_LOGIN, _NOT_ALLOWED = 401, 403
@@ -150,11 +150,7 @@ class Connect:
         Raises ConfigError when there is no such connector, Unreachable when it does not stop in time.
         """
         self._call("PUT", f"/connectors/{_path(name)}/stop")
-        deadline = time.monotonic() + seconds
-        while (status := self.status(name)) is not None and (status.connector != "STOPPED" or status.tasks):
-            if time.monotonic() > deadline:
-                raise Unreachable(f"connector {name} does not stop in {seconds:.0f} s", where=self._url)
-            time.sleep(_POLL_SECONDS)
+        self._wait(lambda: self._is_at_rest(name), f"connector {name} does not stop", seconds)
 
     def delete(self, name: str, seconds: float = 60.0) -> None:
         """Remove the connector and keep its offsets: the same name later goes on where it was. Absent is fine.
@@ -164,12 +160,7 @@ class Connect:
         ``seconds``.
         """
         self._call("DELETE", f"/connectors/{_path(name)}", may_miss=True)
-        deadline = time.monotonic() + seconds
-        while self.status(name) is not None:
-            if time.monotonic() > deadline:
-                what = f"connector {name} is deleted, and still has a state after {seconds:.0f} s"
-                raise Unreachable(what, where=self._url)
-            time.sleep(_POLL_SECONDS)
+        self._wait(lambda: self.status(name) is None, f"connector {name}, which is deleted, does not end", seconds)
 
     def offsets(self, name: str) -> tuple[Offset, ...]:
         """How far the connector has got; nothing before its first record was sent.
@@ -199,6 +190,19 @@ class Connect:
             self.stop(name)
             self._call("DELETE", f"/connectors/{_path(name)}/offsets")
             self.delete(name)
+
+    def _is_at_rest(self, name: str) -> bool:
+        """Whether a connector is stopped and has no tasks, or is not there."""
+        status = self.status(name)
+        return status is None or (status.connector == "STOPPED" and not status.tasks)
+
+    def _wait(self, happened: Callable[[], bool], otherwise: str, seconds: float) -> None:
+        """Until it has. Raises Unreachable, in these words, when that takes longer."""
+        deadline = time.monotonic() + seconds
+        while not happened():
+            if time.monotonic() > deadline:
+                raise Unreachable(f"{otherwise} in {seconds:.0f} s", where=self._url)
+            time.sleep(_POLL_SECONDS)
 
     def _json(self, response: urllib3.BaseHTTPResponse) -> Any:
         try:

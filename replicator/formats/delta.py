@@ -22,7 +22,6 @@ from replicator.formats import (
     delta_files,
     delta_log,
     delta_marks,
-    delta_merge,
     delta_past,
     delta_token,
     delta_upkeep,
@@ -34,6 +33,7 @@ from replicator.formats.turns import Turns, in_turn
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
+from replicator.transforms.comparable import differ
 from replicator.transforms.reshape import OURS, reshaped
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
@@ -168,11 +168,10 @@ class DeltaFormat:
         snapshot: Any = self._snapshot(spark, table)
         if snapshot is None:
             applied = self._insert(delta_write.by_key(changes, table), table, progress, _SILVER)
-            delta_write.describe(spark, table, dict(table.properties), self._log(table), self._fence)
+            self._described(spark, table, dict(table.properties))
             return applied
         if table.properties:
-            delta_write.describe(spark, table, dict(table.properties), self._log(table), self._fence)
-            snapshot = self._snapshot(spark, table)
+            snapshot = self._described(spark, table, dict(table.properties))
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         stored = delta_files.schema(snapshot).names
@@ -196,11 +195,12 @@ class DeltaFormat:
         if difference.isEmpty():
             return self._insert(upserts.limit(0), table, progress, _LOG)
         if table.deletion_vectors not in (None, delta_write.has_vectors(snapshot)):
-            delta_write.describe(spark, table, _gold(table), self._log(table), self._fence)
-            snapshot = self._snapshot(spark, table)
+            snapshot = self._described(spark, table, _gold(table))
         values = {column: SIDES.of_change(column) for column in upserts.columns}
         is_delete = SIDES.of_change("_op") == "delete"
-        is_update = ~is_delete & delta_merge.differs(upserts, table.keys) if repeats else ~is_delete
+        is_update = ~is_delete
+        if repeats:
+            is_update &= differ(upserts, values, SIDES.of_stored, SIDES.of_change)
         merging = Merging(difference, table.keys, values, values, is_update, is_delete, ~is_delete)
         return self._merge(table, snapshot, merging, progress)
 
@@ -294,6 +294,11 @@ class DeltaFormat:
         if not marked or len(marked) > delta_files.FEW or log.partition_by(spark):
             return None
         return delta_marks.read(spark, snapshot, marked)
+
+    def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
+        """The newest version, which has these properties."""
+        delta_write.describe(spark, table, properties, self._log(table), self._fence)
+        return self._snapshot(spark, table)
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:
         recorded = self._log(table).at(spark, snapshot).transactions.get(progress.input)

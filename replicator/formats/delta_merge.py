@@ -5,10 +5,8 @@ metrics.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import Column, DataFrame
@@ -16,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
 from replicator import expressions, gateway, names
-from replicator.transforms import comparable, merge
+from replicator.transforms import merge
 
 SIDES = merge.Sides()
 
@@ -80,17 +78,6 @@ def settled(stored: DataFrame, merging: Merging, beside: Sequence[str] = ()) -> 
     )
     told = both.select(action.alias("action"), old.alias("old"), new.alias("new"), *map(SIDES.of_stored, beside))
     return told.where(F.col("action").isNotNull())
-
-
-def differs(rows: DataFrame, keys: Sequence[str]) -> Column:
-    """Whether a row that is to be put has another value, beside its key, than the table's."""
-    types = comparable.kinds(rows)
-    others = [name for name in rows.columns if name not in keys]
-    return reduce(
-        operator.or_,
-        [~comparable.alike(types[name], SIDES.of_stored(name), SIDES.of_change(name)) for name in others],
-        F.lit(False),
-    )
 
 
 def tally() -> dict[str, Column]:

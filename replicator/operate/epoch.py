@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
@@ -16,7 +14,7 @@ from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, Facts, TableFormat
 from replicator.spec import BY_TIME, Reading
-from replicator.stages import arrivals, epochs, reached, routing, tuning
+from replicator.stages import arrivals, cut, epochs, reached, routing, tuning
 from replicator.transforms import reach
 
 _AT_THE_END = "bronze ends here"
@@ -99,19 +97,9 @@ def overtaken(spark: SparkSession, at: Place, starts: Sequence[Start]) -> list[s
         done = at.silver.progress(spark, at.lake.silver(at.source, name), identity)
         if topics and done is not None:
             read = arrivals.as_of(spark, at.format, bronze, topics, done.version)
-            if read is None or not read.where(_from(early)).isEmpty():
+            if read is None or not read.where(cut.reaching(early)).isEmpty():
                 found.append(name)
     return found
-
-
-def _from(starts: Mapping[tuple[str, int], int]) -> Column:
-    """Records of these partitions from these offsets on."""
-    each = (_is_in(place) & (F.col("offset") >= offset) for place, offset in sorted(starts.items()))
-    return reduce(or_, each, F.lit(False))
-
-
-def _is_in(place: tuple[str, int]) -> Column:
-    return (F.col("topic") == place[0]) & (F.col("partition") == place[1])
 
 
 def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:

@@ -98,7 +98,8 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
     identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
     if identity is None:
         raise BronzeReplaced("there is no bronze that could tell what was read", where=table.name)
-    upto, read = routing.progress_of(spark, at.silver, table, identity), _read(spark, at, name, identity)
+    upto = routing.progress_of(spark, at.silver, table, identity)
+    read = _read(spark, at, name, identity, upto)
     with tuning.kept(gone.withColumn("_op", F.lit("delete"))) as difference:
         horizons.save(spark, at, name, table, Horizon(seq, read, upto))
         failpoints.hit("purge.horizon_saved")
@@ -106,9 +107,8 @@ def _remove(spark: SparkSession, at: Refinement, name: str, gone: DataFrame, seq
         at.silver.put(difference, table, Progress(f"{identity}/purge", 0 if version is None else version + 1))
 
 
-def _read(spark: SparkSession, at: Refinement, name: str, identity: str) -> dict[str, dict[str, int]]:
-    """The last offset that silver has read, by topic and partition. Raises TableStopped where nobody knows."""
-    upto = routing.progress_of(spark, at.silver, at.lake.silver(at.source.name, name), identity)
+def _read(spark: SparkSession, at: Refinement, name: str, identity: str, upto: int) -> dict[str, dict[str, int]]:
+    """The last offset that bronze had at a version, by topic and partition. Raises TableStopped where nobody knows."""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
     records = arrivals.as_of(spark, at.bronze, at.lake.bronze(at.source.name), routes.topics(name), upto)
     if records is None:

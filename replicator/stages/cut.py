@@ -9,7 +9,7 @@ changes, which are not looked at any more, it would be waited for them for ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
@@ -109,18 +109,18 @@ def waiting(spark: SparkSession, at: Refinement, stood: Standing, news: News) ->
     for version, places in by_version.items():
         records = arrivals.as_of(spark, at.bronze, bronze, {topic for topic, _ in places}, version)
         if records is not None:  # else the news bring the topics whole
-            found.append(records.where(_any(_from(place, offset) for place, offset in places.items())))
+            found.append(records.where(reaching(places)))
     return reduce(DataFrame.unionByName, found) if found else None
 
 
 def before(records: DataFrame, cut: Cut) -> DataFrame:
     """The records that need not wait."""
-    return records.where(~_waits(cut)) if cut.offsets else records
+    return records.where(~reaching(cut.offsets)) if cut.offsets else records
 
 
 def behind(records: DataFrame, cut: Cut) -> DataFrame:
     """The records that must wait."""
-    return records.where(_waits(cut))
+    return records.where(reaching(cut.offsets))
 
 
 def announce(at: Refinement, stood: Standing, now: Standing) -> None:
@@ -173,12 +173,9 @@ def _save(at: Refinement, now: Standing) -> None:
     at.control.put(at.lake.cut(at.source.name), now.value())
 
 
-def _waits(cut: Cut) -> Column:
-    return _any(_from(place, offset) for place, offset in cut.offsets.items()) if cut.offsets else F.lit(False)
-
-
-def _any(conditions: Iterable[Column]) -> Column:
-    return reduce(or_, conditions)
+def reaching(offsets: Mapping[Place, int]) -> Column:
+    """Whether a record is in one of these partitions, at its offset or behind it."""
+    return reduce(or_, [_from(place, offset) for place, offset in offsets.items()], F.lit(False))
 
 
 def _from(place: Place, offset: int) -> Column:

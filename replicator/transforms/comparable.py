@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -25,6 +29,14 @@ def comparable(value: Column, kind: T.DataType) -> Column:
 def alike(kind: T.DataType, one: Column, other: Column) -> Column:
     """Whether two values of a type are the same; never NULL. NaN equals NaN, NULL equals NULL."""
     return comparable(one, kind).eqNullSafe(comparable(other, kind))
+
+
+def differ(
+    rows: DataFrame, columns: Iterable[str], one: Callable[[str], Column], other: Callable[[str], Column]
+) -> Column:
+    """Whether in some of these columns, of the types that ``rows`` have, one side has not what the other has."""
+    types = kinds(rows)
+    return reduce(or_, [~alike(types[column], one(column), other(column)) for column in columns], F.lit(False))
 
 
 def kinds(rows: DataFrame) -> dict[str, T.DataType]:

@@ -14,7 +14,7 @@ from replicator import names
 from replicator.debezium.widening import widen
 from replicator.spec import Evolution
 from replicator.transforms import merge
-from replicator.transforms.comparable import alike, kinds
+from replicator.transforms.comparable import differ
 from replicator.transforms.layout import normal
 
 NUMBER = "_ number"
@@ -81,9 +81,8 @@ def _joined(stored: DataFrame | None, fresh: DataFrame, columns: Sequence[str], 
     old = stored.select(*map(names.spark, columns)).withColumn(_THERE, F.lit(True)).alias(sides.stored)
     both = old.join(fresh.alias(sides.change), merge.same_key(key, sides), how="full")
     gone, added = sides.of_change(NUMBER).isNull(), sides.of_stored(_THERE).isNull()
-    types = kinds(fresh)
-    is_other = [~alike(types[column], sides.of_stored(column), sides.of_change(column)) for column in columns]
-    op = F.when(gone, "delete").when(reduce(operator.or_, is_other, added), "upsert")
+    is_other = differ(fresh, columns, sides.of_stored, sides.of_change)
+    op = F.when(gone, "delete").when(added | is_other, "upsert")
 
     def value(column: str) -> Column:
         new, kept = sides.of_change(column), sides.of_stored(column)

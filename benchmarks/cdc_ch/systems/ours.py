@@ -248,10 +248,8 @@ class _Gold(_Ours):
         return {}
 
     def export(self, case: Case, home: Path, out: Path) -> None:  # noqa: ARG002 - the one model
-        lake = Lake(str(home))
-        engine.exported(
-            DeltaFormat().read(self._spark, lake.gold(self._model.name)).select(*FACT.names), out, FACT.name
-        )
+        rows = DeltaFormat().read(self._spark, Lake(str(home)).gold(self._model.name))
+        engine.exported(rows.select(*FACT.names), out, FACT.name)
 
     def _refreshed(self, home: Path) -> None:
         tables = DeltaFormat()
