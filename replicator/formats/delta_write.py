@@ -35,6 +35,7 @@ from replicator.spec import Applied, Progress, Table
 
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _FILE_ROWS, _ROWS_IN_FILE = "spark.sql.files.maxRecordsPerFile", 500_000
+_TASKS_THAT_JOIN = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ def _rewrite(
     progress: Progress,
     fence: Fence,
 ) -> tuple[int, dict[str, int]]:
+    if stored.sparkSession.conf.get(_TASKS_THAT_JOIN) == "1":
+        stored = stored.coalesce(1)  # read where they are joined, instead of sent there
     with gateway.counted(delta_merge.settled(stored, merging), delta_merge.tally()) as (settled, metrics):
         replaced = [file.action for file in files]
         images = delta_merge.images(settled)

@@ -118,11 +118,11 @@ def _made(
     """
     if quick is not None:
         with ExitStack() as tried:
-            made, told = tried.enter_context(tuning.tallied(quick, conditions))
+            made, told = tried.enter_context(tuning.tallied(tuning.in_one_task(quick), conditions))
             if not told["rejected"]:
                 kept.enter_context(tried.pop_all())
                 return made, told
-    return kept.enter_context(tuning.tallied(changed(), conditions))
+    return kept.enter_context(tuning.tallied(tuning.in_one_task(changed()), conditions))
 
 
 def _with_declared(share: Share, forms: Sequence[Form]) -> Sequence[Form]:

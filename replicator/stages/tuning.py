@@ -135,7 +135,12 @@ def gathered(rows: DataFrame, size: int) -> DataFrame:
     """Records that were :func:`laid_out`, described and kept: small ones in one task for all that follows, since no
     table's part of them is worth a shuffle.
     """
-    return rows.coalesce(1) if is_small(rows.sparkSession) and are_some(size) else rows
+    return in_one_task(rows) if are_some(size) else rows
+
+
+def in_one_task(rows: DataFrame) -> DataFrame:
+    """Rows of small work where all that follows finds them, such as those of several forms; others where they are."""
+    return rows.coalesce(1) if is_small(rows.sparkSession) else rows
 
 
 def are_some(size: int) -> bool:

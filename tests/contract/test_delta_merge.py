@@ -60,6 +60,24 @@ def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
     assert told[0][3] == "MERGE"
 
 
+def test_a_small_table_is_joined_where_it_is_read(spark, tmp_path):
+    """Where one task joins, no row of the table is sent to it: one stage finds what is done to each, one writes."""
+    format_, spark = DeltaFormat(), spark.newSession()
+    for key, value in {"shuffle.partitions": "1", "adaptive.enabled": "false"}.items():
+        spark.conf.set(f"spark.sql.{key}", value)
+    table = made(spark, format_, str(tmp_path / "t"))
+    changes = changed(spark, (1, "z", None, "upsert"), (9, "new", None, "upsert")).coalesce(1)
+    spark.sparkContext.setJobGroup(str(tmp_path), "merge")
+    try:
+        format_.put(changes, table, Progress("model", 1))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    tracker = spark.sparkContext.statusTracker()
+    stages = [len(tracker.getJobInfo(job).stageIds) for job in sorted(tracker.getJobIdsForGroup(str(tmp_path)))]
+    assert stages == [1] * len(["any", "settled", "written"])
+
+
 def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
     """Each batch leaves one file, however many there were, behind a checkpoint too."""
     format_, spark = DeltaFormat(), spark.newSession()
