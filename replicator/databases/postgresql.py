@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # nothing of the server's or the role's defaults may take part in how values are written
 _SESSION = (
-    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c bytea_output=hex"
+    "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog -c bytea_output=hex "
+    "-c extra_float_digits=3"
 )
 _POSITION = "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END::text"
 _COLUMNS = """

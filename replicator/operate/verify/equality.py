@@ -69,16 +69,21 @@ class Found:
 
     def keys(self, columns: Sequence[str]) -> list[tuple[Any, ...]]:
         """The keys that are known to differ."""
-        return list(dict.fromkeys(tuple(row[name] for name in columns) for row in self.rows))
+        return list(dict.fromkeys(key_of_row(row, columns) for row in self.rows))
 
     def without(self, keys: Sequence[tuple[Any, ...]], pair: Pair) -> Found:
         """The same, some keys left out; only where all that differ are known."""
         if not keys:
             return self
-        kept = tuple(row for row in self.rows if tuple(row[name] for name in pair.keys) not in set(keys))
+        kept = tuple(row for row in self.rows if key_of_row(row, pair.keys) not in set(keys))
         verdicts = [row["verdict"] for row in kept]
         counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
         return replace(self, counts=counts, rows=kept, spans=_spans(pair.ranges, kept))
+
+
+def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
+    """The values of a row's key, which can be told apart by their hashes: bytes do not change."""
+    return tuple(bytes(row[name]) if isinstance(row[name], bytearray) else row[name] for name in columns)
 
 
 def compared(pair: Pair, look: Look) -> Found:
@@ -136,6 +141,11 @@ def _spans(ranges: Ranges, rows: Sequence[Row]) -> tuple[Span, ...]:
 
 def _sentence(row: dict[str, Any]) -> str:
     verdict, columns, copy = row.pop("verdict"), row.pop("columns"), row.pop(COPY)
-    key = ", ".join(f"{names.decode(column)}={value}" for column, value in row.items())
+    key = ", ".join(f"{names.decode(column)}={_shown(value)}" for column, value in row.items())
     again = "" if copy == 1 else f" (row {copy} of this key)"
     return f"{key}{again}: {', '.join(columns) if isinstance(columns, list) else verdict}"
+
+
+def _shown(value: Any) -> Any:
+    """Bytes in hex, whatever else a key is of as it is."""
+    return value.hex() if isinstance(value, (bytes, bytearray)) else value

@@ -11,7 +11,8 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from replicator import gateway, names
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
-from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged
+from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row
 from replicator.operate.verify.landed import Carried, Wanted, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
@@ -221,19 +222,20 @@ def _asked(keys: Keys | None, key: Sequence[str], columns: Sequence[Carried]) ->
 
 
 def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
-    """The rows of some keys."""
-    columns = [names.spark(name) for name in pair.keys]
-    schema = rows.select(*columns).schema
-    return rows.join(F.broadcast(gateway.frame(rows.sparkSession, keys, schema)), list(pair.keys), "left_semi").select(
-        *map(names.spark, rows.columns)
-    )
+    """The rows of some keys; NULL, which the source may have in a declared key, is a key like any other."""
+    kinds = rows.select(*[F.col(names.spark(name)) for name in pair.keys]).schema
+    schema = StructType([StructField(f"key {at}", each.dataType) for at, each in enumerate(kinds)])
+    wanted = F.broadcast(gateway.frame(rows.sparkSession, keys, schema))
+    same = [F.col(names.spark(name)).eqNullSafe(F.col(f"key {at}")) for at, name in enumerate(pair.keys)]
+    return rows.join(wanted, reduce(and_, same), how="left_semi")
 
 
 def _late(read: _Read, found: Found) -> Keys:
     """Keys that differ because silver has a change that the source had not yet when it was read."""
     if not found.differing or found.differing > KNOWN:
         return []
-    return [tuple(row) for row in _among(read.later, read.pair, found.keys(read.pair.keys)).collect()]
+    late = _among(read.later, read.pair, found.keys(read.pair.keys)).collect()
+    return [key_of_row(row, read.pair.keys) for row in late]
 
 
 def _behind(spark: SparkSession, place: _Place) -> int:

@@ -39,7 +39,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 # texts become values in this session: nothing of the server's or the role's defaults may take part in that
 _SESSION = (
     "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c search_path=pg_catalog "
-    "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
+    "-c extra_float_digits=3 -c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 )
 # a server that is gone without a word is noticed after a minute, whether it was waited for or written to
 _PATIENCE = {
