@@ -24,7 +24,7 @@ from replicator.hadoop import file_system, text, unreachable
 Ends = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the offset after the last record that was taken."""
 
-_OFFSETS, _COMMITS, _METADATA = "offsets", "commits", "metadata"
+_OFFSETS, _COMMITS, _METADATA, _BEGINNING = "offsets", "commits", "metadata", "sources"
 _VERSION = re.compile(r"v\d+")
 _FIRST_HEAD = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0,"conf":{}}'
 _FIRST_COMMIT = 'v1\n{"nextBatchWatermarkMs":0}'
@@ -152,6 +152,14 @@ def undone(spark: SparkSession, checkpoint: str, batch: Batch) -> None:
     """Take back the plan of a batch of which nothing was written."""
     files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{batch.number}")
     files.delete(place, False)
+
+
+def unbegun(spark: SparkSession, checkpoint: str) -> None:
+    """Forget where a stream that has planned nothing was to begin: Spark notes it before the first plan, and misses
+    each topic of then that is not subscribed to any more.
+    """
+    files, place, _ = file_system(spark, f"{checkpoint}/{_BEGINNING}")
+    files.delete(place, True)
 
 
 def go_on(spark: SparkSession, checkpoint: str, batch: Batch, ends: Ends) -> None:

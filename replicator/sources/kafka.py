@@ -83,6 +83,7 @@ class KafkaSource:
         """
         batch = checkpoints.newest(spark, checkpoint)
         if batch is None:
+            checkpoints.unbegun(spark, checkpoint)
             return
         topics = self.topic_ids(spark)
         left = batch.ends.keys() - topics.keys()
