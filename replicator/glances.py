@@ -43,6 +43,10 @@ class Told(Protocol):
     def ordered(self) -> str:
         """An expression whose order in the database is that of the value in Spark; '' where there is none."""
 
+    @property
+    def may_not_fit(self) -> bool:
+        """Whether the database may hold what is no value of that type; ``value`` makes NULL of it."""
+
     def value(self, text: Column) -> Column:
         """The value of a text."""
 

@@ -28,7 +28,9 @@ _GONE = frozenset({1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 2002, 2
 
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "inet4", "inet6", "uuid"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
+_WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "year": 2}
+"""Whole numbers with their bytes."""
+_DAY = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _AS_TEXT = "CONVERT({} USING utf8mb4)"
 _CAST = "CAST({} AS CHAR)"
 _BIT = "CAST(CAST({} AS UNSIGNED) AS CHAR)"
@@ -158,7 +160,7 @@ def _number(type_: str, base: str, kind: T.DataType) -> Told | None:
         return Told(_CAST, lambda text: text != "0") if base == "tinyint" else None
     if base == "bigint" and "unsigned" in type_ and isinstance(kind, T.LongType):
         return Told(_CAST, _signed)
-    return told.number(_CAST, kind)
+    return told.number(_CAST, kind, size=_WHOLE.get(base, 0) * (2 if "unsigned" in type_ else 1))
 
 
 def _as_text(type_: str, base: str) -> Told | None:
@@ -177,14 +179,14 @@ def _moment(held: Held, base: str, kind: T.DataType) -> Told | None:
     zero = None if held.nullable else "1970-01-01"
 
     def dated(text: Column) -> Column:
-        return F.when(text.startswith("0000-00-00"), F.lit(zero)).otherwise(text)
+        return F.when(text.startswith("0000-00-00"), F.lit(zero)).otherwise(told.within(text, _DAY))
 
     if base == "date" and isinstance(kind, T.DateType):
-        return Told(_CAST, lambda text: dated(text).cast("date"))
+        return Told(_CAST, lambda text: dated(text).cast("date"), may_not_fit=True)
     if base == "datetime" and isinstance(kind, T.TimestampNTZType):
-        return Told(_CAST, lambda text: dated(text).cast("timestamp_ntz"))
+        return Told(_CAST, lambda text: dated(text).cast("timestamp_ntz"), may_not_fit=True)
     if base == "timestamp" and isinstance(kind, T.TimestampType):
-        return Told(_CAST, lambda text: F.concat(dated(text), F.lit("Z")).cast("timestamp"))
+        return Told(_CAST, lambda text: F.concat(dated(text), F.lit("Z")).cast("timestamp"), may_not_fit=True)
     return Told(_CAST, _micros) if base == "time" and isinstance(kind, T.LongType) else None
 
 

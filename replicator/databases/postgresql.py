@@ -42,6 +42,9 @@ _TEXTS = frozenset(
     {"text", "character varying", "character", "name", "uuid", "inet", "cidr", "macaddr", "macaddr8", "xml", "ltree",
      "tsvector", "citext", "enum", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"}
 )  # fmt: skip
+_NUMBERS = {"smallint": 2, "integer": 4, "bigint": 8, "numeric": 0, "money": 0}
+"""Those that are whole with their bytes."""
+_OF_OUR_ERA = r"^[0-9]{4}-[^B]*$"
 _ENDLESS = {"infinity": "9999-12-31 23:59:59.999999", "-infinity": "0001-01-01 00:00:00"}
 
 
@@ -138,36 +141,43 @@ def source(login: Login) -> PostgresDatabase:
 def told_as(type_: str, kind: T.DataType) -> Told | None:
     """How a value of a PostgreSQL type becomes one of Spark's; None where nobody can say (types.md Y6)."""
     base = type_.partition("(")[0] + type_.partition(")")[2]
-    if base in ("smallint", "integer", "bigint", "numeric", "money"):
+    if base in _NUMBERS:
         value = "{}::numeric" if base == "money" else "{}"
-        return told.number(f"{value}::text", kind, value)
+        return told.number(f"{value}::text", kind, value, _NUMBERS[base])
     if isinstance(kind, T.StringType):
         return _as_text(base)
     if isinstance(kind, (T.FloatType, T.DoubleType)):
-        return told.plain("{}::text", kind) if base in ("real", "double precision") else None
+        is_exact = base == "real" or (base == "double precision" and isinstance(kind, T.DoubleType))
+        return told.plain("{}::text", kind) if is_exact else None
     if isinstance(kind, (T.ArrayType, T.MapType)):
         return _as_nested(base, kind)
     one = _ONE.get((base, type(kind)))
     return None if one is None or (base == "bit" and type_ not in ("bit", "bit(1)")) else one
 
 
+def _moment(sql_: str, kind: T.DataType, zone: str = "") -> Told:
+    """A date or a time of the years 1 to 9999, or an endless one."""
+    return Told(
+        sql_, lambda text: F.concat(told.within(_ended(text), _OF_OUR_ERA), F.lit(zone)).cast(kind), may_not_fit=True
+    )
+
+
+def _ended(text: Column) -> Column:
+    """Endless dates and times as the first and the last moment that silver has (types.md section 4)."""
+    for word, moment in _ENDLESS.items():
+        text = F.when(text == word, moment).otherwise(text)
+    return text
+
+
 _ONE: dict[tuple[str, type[T.DataType]], Told] = {
     ("boolean", T.BooleanType): told.plain("{}::text", T.BooleanType()),
     ("bit", T.BooleanType): Told("{}::text", lambda text: text == "1"),
     ("bytea", T.BinaryType): told.hexed("encode({}, 'hex')"),
-    ("date", T.DateType): Told("{}::text", lambda text: _ended(text).cast("date")),
-    ("timestamp without time zone", T.TimestampNTZType): Told(
-        "{}::text", lambda text: _ended(text).cast("timestamp_ntz")
-    ),
-    ("timestamp without time zone", T.TimestampType): Told(
-        "{}::text", lambda text: F.concat(_ended(text), F.lit("Z")).cast("timestamp")
-    ),
-    ("timestamp with time zone", T.TimestampNTZType): Told(
-        "({} AT TIME ZONE 'UTC')::text", lambda text: _ended(text).cast("timestamp_ntz")
-    ),
-    ("timestamp with time zone", T.TimestampType): Told(
-        "({} AT TIME ZONE 'UTC')::text", lambda text: F.concat(_ended(text), F.lit("Z")).cast("timestamp")
-    ),
+    ("date", T.DateType): _moment("{}::text", T.DateType()),
+    ("timestamp without time zone", T.TimestampNTZType): _moment("{}::text", T.TimestampNTZType()),
+    ("timestamp without time zone", T.TimestampType): _moment("{}::text", T.TimestampType(), "Z"),
+    ("timestamp with time zone", T.TimestampNTZType): _moment("({} AT TIME ZONE 'UTC')::text", T.TimestampNTZType()),
+    ("timestamp with time zone", T.TimestampType): _moment("({} AT TIME ZONE 'UTC')::text", T.TimestampType(), "Z"),
     ("time without time zone", T.LongType): told.plain(
         "(extract(epoch FROM {}) * 1000000)::bigint::text", T.LongType()
     ),
@@ -201,13 +211,6 @@ def _as_nested(base: str, kind: T.ArrayType | T.MapType) -> Told | None:
     }
     fits = element in exact or (element == "numeric" and isinstance(kind.elementType, T.DecimalType))
     return told.from_json("to_json({})::text", kind) if fits and base.endswith("[]") else None
-
-
-def _ended(text: Column) -> Column:
-    """Endless dates and times as the first and the last moment that silver has (types.md section 4)."""
-    for word, moment in _ENDLESS.items():
-        text = F.when(text == word, moment).otherwise(text)
-    return text
 
 
 def _listed(texts: Sequence[tuple[str, str]]) -> sql.Composable:

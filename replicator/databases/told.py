@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -12,7 +12,8 @@ from pyspark.sql import types as T
 from replicator.transforms import canonical
 
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-NUMBERS = (*WHOLE, T.DecimalType, T.FloatType, T.DoubleType)
+_SIZES: Mapping[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 4, T.LongType: 8}
+"""Bytes of whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Told:
     made: Callable[[Column], Column]
     meaning: str = ""
     ordered: str = ""
+    may_not_fit: bool = False
 
     def value(self, text: Column) -> Column:
         """The value of a text."""
@@ -34,11 +36,36 @@ def plain(sql: str, kind: T.DataType, ordered: str = "") -> Told:
     return Told(sql, lambda text: text.cast(kind), ordered=ordered)
 
 
-def number(sql: str, kind: T.DataType, ordered: str = "{}") -> Told | None:
-    """A decimal as one of Spark's numbers, or as a text of any length."""
+def number(sql: str, kind: T.DataType, ordered: str = "{}", size: int = 0) -> Told | None:
+    """A decimal as one of Spark's numbers, or as a text of any length. ``size``: the bytes of the whole number that it
+    is, 0 of any other.
+    """
     if isinstance(kind, T.StringType):
         return Told(sql, lambda text: text, canonical.NUMBER)
-    return plain(sql, kind, ordered) if isinstance(kind, NUMBERS) else None
+    if isinstance(kind, (T.FloatType, T.DoubleType)) or 0 < size <= _SIZES.get(type(kind), 0):
+        return plain(sql, kind, ordered)
+    if isinstance(kind, T.DecimalType):
+        return Told(sql, lambda text: _decimal(text, kind), ordered=ordered, may_not_fit=True)
+    if isinstance(kind, WHOLE):
+        return Told(sql, lambda text: _whole(text, kind), ordered=ordered, may_not_fit=True)
+    return None
+
+
+def within(text: Column, pattern: str) -> Column:
+    """The texts that are written so; NULL for others."""
+    return F.when(text.rlike(pattern), text)
+
+
+def _decimal(text: Column, kind: T.DecimalType) -> Column:
+    """A number in plain notation to its last digit; NULL where the type does not hold it (types.md Y10)."""
+    whole, behind = kind.precision - kind.scale, kind.scale
+    return within(text, rf"^-?0*[0-9]{{0,{whole}}}([.][0-9]{{0,{behind}}}0*)?$").cast(kind)
+
+
+def _whole(text: Column, kind: T.DataType) -> Column:
+    end = 1 << 8 * _SIZES[type(kind)] - 1
+    value = _decimal(text, T.DecimalType(38, 0))
+    return F.when((value >= -end) & (value < end), value).cast(kind)
 
 
 def hexed(sql: str) -> Told:

@@ -473,6 +473,44 @@ def test_a_missing_row_is_missing_at_the_second_look_however_its_key_is_written(
     assert told == {f"{source}/{world.schema}.{table}": (1, 0, None) for source, table, *_ in OTHERWISE}
 
 
+def test_what_silver_has_no_room_for_is_a_difference(world: World, endpoints: Any, tmp_path: Path) -> None:
+    """A value of the source that is no value of silver's type (a dead letter, types.md Y2) is neither rounded until the
+    two are equal nor the end of the comparison, also where silver has NULL.
+    """
+    configure(tmp_path, world.schema, endpoints)
+    own = replace(world, conf=tmp_path / "conf")
+    name = f"{world.schema}.beyond"
+    columns = {"id": "int", "price": "decimal(5,2)", "big": "int", "at": "micro_timestamp"}
+    for source in ("maria", "pg"):
+        path = own.conf / f"sources/{source}.yaml"
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content["tables"] = {name: {"columns": columns}}
+        path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    create = f"CREATE TABLE {name} (id int PRIMARY KEY, price decimal(9,4), big bigint, at {{}})"
+    insert = (
+        f"INSERT INTO {name} VALUES (1, 1.2300, 7, '2020-02-29 01:02:03.000004'), (2, 1.2345, 7, NULL), "
+        "(3, 1000, 7, NULL), (4, -0.0001, -5000000000, NULL), (5, NULL, NULL, {})"
+    )
+    world.run(
+        f"{create.format('timestamp')}; {insert.format(chr(39) + '0044-03-15 00:00:00 BC' + chr(39))}; "
+        f"INSERT INTO {name} VALUES (6, 'NaN', 7, NULL)"
+    )
+    with world.maria.cursor() as cursor:
+        cursor.execute(create.format("datetime(6)"))
+        cursor.execute(insert.format("'2020-00-15'"))
+        world.maria.commit()
+    cent = text((123).to_bytes(1, "big"))
+    rows = [{"id": 1, "price": cent, "big": 7, "at": 1582938123000004}, {"id": 2, "price": cent, "big": 7, "at": None}]
+    rows += [{"id": number, "price": None, "big": 7, "at": None} for number in (3, 4, 5, 6)]
+    rows[4]["big"] = None
+    for source, last in (("maria", 5), ("pg", 6)):
+        own.feed(source, name, [({"id": row["id"]}, row) for row in rows[:last]])
+        told = own.verdict("source", f"{source}/{name}")
+        assert told.error is None
+        differing = ["id=2: price", "id=3: price", "id=4: price, big", "id=5: at", "id=6: price"]
+        assert sorted(told.named) == differing[: last - 1]
+
+
 def test_rows_that_are_marked_as_deleted_are_none_of_the_sources_rows(
     world: World, endpoints: Any, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ POSTGRES = [
     ("integer[]", T.ArrayType(T.IntegerType()), "to_json({})::text"),
     ("numeric(10,2)[]", T.ArrayType(T.DecimalType(10, 2)), "to_json({})::text"),
     ("bit(1)", T.BooleanType(), "{}::text"),
+    ("double precision", T.FloatType(), None),
     ("interval", TEXT, None),
     ("interval", LONG, None),
     ("time with time zone", TEXT, None),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from replicator.glances import Glance, Told, Within
 from replicator.operate.verify.ranges import Ranges
+from replicator.transforms import canonical
 
 CHUNK = 20_000
 """Rows that are in memory at once."""
@@ -22,12 +23,29 @@ CHUNK = 20_000
 
 @dataclass(frozen=True)
 class Carried:
-    """A column of a database, ``held_as`` there, which is ``name`` with that type in the comparison."""
+    """A column of a database, ``held_as`` there, which is ``name`` with that type in the comparison; ``as_text``: a
+    canonical text of it, or the database's own for what is no value of the type.
+    """
 
     held_as: str
     name: str
     kind: T.DataType
     told: Told
+    as_text: bool = False
+
+    def of(self, text: Column) -> Column:
+        """What a text of the database is in the comparison."""
+        value = self.told.value(text).cast(self.kind)
+        return F.coalesce(self.beside(value), text) if self.as_text else value
+
+    def beside(self, value: Column) -> Column:
+        """What a value of the type, of the other side, is in the comparison."""
+        return canonical.text(value, self.kind) if self.as_text else value
+
+
+def in_room(columns: Iterable[Carried], keys: Collection[str]) -> tuple[Carried, ...]:
+    """The same, as texts where not every value of the database has room in the type; ``keys`` keep theirs."""
+    return tuple(replace(each, as_text=each.told.may_not_fit and each.name not in keys) for each in columns)
 
 
 @dataclass(frozen=True)
@@ -56,9 +74,7 @@ def landed(
             writer.write_table(pa.table(dict(zip((name for name, _ in fields), columns, strict=True))))
             advance(len(chunk))
     read = spark.read.schema(", ".join(f"{name} STRING" for name, _ in fields)).parquet(f"file://{file}")
-    return read.select(
-        [each.told.value(F.col(f"c{at}")).cast(each.kind).alias(each.name) for at, each in enumerate(wanted.columns)]
-    )
+    return read.select([each.of(F.col(f"c{at}")).alias(each.name) for at, each in enumerate(wanted.columns)])
 
 
 def _chunks(glance: Glance, wanted: Wanted) -> Any:

@@ -25,7 +25,7 @@ from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row
-from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
@@ -143,7 +143,8 @@ def _read(spark: SparkSession, place: _Place, look: Look, scope: _Scope, folder:
         key, other = key_of(schema), silver.where(~F.col("_deleted"))
         parts, asked = Ranges(), None
         if origin is None:
-            other, asked = other.select(*[names.spark(each.name) for each in columns]), _asked(scope.keys, key, columns)
+            columns, asked = in_room(columns, key), _asked(scope.keys, key, columns)
+            other = other.select([each.beside(F.col(names.spark(each.name))).alias(each.name) for each in columns])
             parts = ranges.found(other, key, look.share) if scope.ranges is None else scope.ranges
         one = landed(spark, glance, Wanted(place.name, columns, key, asked, parts), folder, look.advance)
     meanings: Mapping[str, str] = {each.name: each.told.meaning for each in columns}

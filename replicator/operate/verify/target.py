@@ -14,7 +14,7 @@ from replicator.errors import ConfigError, TableMissing, TableStopped
 from replicator.glances import Inspected, Shown
 from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
-from replicator.operate.verify.landed import Carried, Wanted, landed
+from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
 from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
 from replicator.protocols import Sink
 from replicator.spec import Model, Progress, Target
@@ -53,8 +53,9 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
             version, newest = _pinned(spark, place, looked.progress)
             gold = at.gold.read(spark, table, version)
             every = looked.shown(gold)
-            columns = _carried(every, model)
-            one = gold.select([each.value.alias(each.name) for each in every if each.told is not None])
+            columns = in_room(_carried(every, model), model.key)
+            values = {each.name: each.value for each in every}
+            one = gold.select([each.beside(values[each.name]).alias(each.name) for each in columns])
             parts = ranges.found(one, model.key, look.share)
             wanted = Wanted(looked.table, columns, ranges=parts)
             other = landed(spark, looked.glance, wanted, Path(folder), look.advance)
