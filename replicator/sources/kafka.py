@@ -54,12 +54,10 @@ class KafkaSource:
         return _records(reader.option("subscribePattern", self.topics).load())
 
     def present(self, spark: SparkSession) -> DataFrame:
-        """The same columns, bounded: the records that are there now, however often they are read. Raises Unreachable
-        when Kafka does not answer or has no such topic.
+        """The same columns, bounded: the records that are there now, without those of transactions that are open,
+        however often they are read. Raises Unreachable when Kafka does not answer or has no such topic.
         """
-        ends: dict[str, dict[str, int]] = {}
-        for (topic, partition), end in self.end_offsets(spark).items():
-            ends.setdefault(topic, {})[str(partition)] = end
+        ends = checkpoints.by_topic(self._offsets(spark, "latest", "READ_COMMITTED"))
         if not ends:
             with self._admin(spark) as admin:
                 known = admin.listTopics().names().get()
@@ -162,8 +160,10 @@ class KafkaSource:
                 mend="To go on without it, `exclude` its table, or narrow `topics`; what silver has of it stays.",
             )
 
-    def _offsets(self, spark: SparkSession, which: str) -> dict[tuple[str, int], int]:
-        """The ``earliest`` or the ``latest`` offset of each partition."""
+    def _offsets(
+        self, spark: SparkSession, which: str, isolation: str = "READ_UNCOMMITTED"
+    ) -> dict[tuple[str, int], int]:
+        """The ``earliest`` or the ``latest`` offset of each partition; committed: before its first open transaction."""
         jvm = gateway.of(spark)  # its Kafka client is the one we have
         with self._admin(spark) as admin:
             wanted = jvm.java.util.HashMap()
@@ -171,7 +171,9 @@ class KafkaSource:
             for name, described in self._describe(spark, admin).items():
                 for partition in described.partitions():
                     wanted.put(jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), asked)
-            found = admin.listOffsets(wanted).all().get()
+            level = getattr(jvm.org.apache.kafka.common.IsolationLevel, isolation)
+            asking = jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
+            found = admin.listOffsets(wanted, asking).all().get()
             return {(place.topic(), place.partition()): found[place].offset() for place in found}
 
     def _client(self) -> dict[str, str]:
