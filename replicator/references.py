@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 EXAMPLE = "${env:SHOP_PASSWORD} or ${file:/etc/kafka/secrets.properties:shop}"
 
 _REFERENCE = r"\$\{[A-Za-z][\w-]*:[^}\s]+\}"
-_SECRET_KEY = re.compile(r"password|passphrase|secret|token|credential|access[._]?key|user[.]info", re.IGNORECASE)
+_SECRET_KEY = re.compile(
+    r"password|passphrase|secret|token|credential|(?:access|private|keystore)[._]?key|user[.]info", re.IGNORECASE
+)
 _HARMLESS_KEY = re.compile(r"[.](url|uri|class|file|path|location|type|id|ms|seconds|name|algorithm)$", re.IGNORECASE)
 _SECRET_INSIDE = re.compile(
-    rf"((?:password|passphrase|pwd|secret|secret[._]?key)\s*=\s*[\"']?)(?!{_REFERENCE})([^\"'\s;&,]+)"
-    rf"|(//[^/:@\s]+:)(?!{_REFERENCE})([^/@\s]+)(?=@)",
+    r"((?:password|passphrase|pwd|secret|secret[._]?key)\s*=\s*)"
+    rf"(?![\"']?{_REFERENCE})(\"(?:\\.|[^\"\\])+\"?|'[^']+'?|[^\"'\s;&,]+)"
+    rf"|(//[^/:@\s]+:)(?!{_REFERENCE})([^/\s]+)(?=@)",
     re.IGNORECASE,
 )
 

@@ -74,7 +74,8 @@ class Connect:
         refused = [f"{each.key}: {each.what}" for each in self.validate(name, config) if each.refused]
         if refused:
             raise ConfigError(f"connector {name} is refused: " + "; ".join(refused), where=self._url)
-        self._call("PUT", f"/connectors/{_path(name)}/config", dict(config))
+        # Connect validates it once more
+        self._call("PUT", f"/connectors/{_path(name)}/config", dict(config), seconds=_VALIDATION_SECONDS)
 
     def validate(self, name: str, config: Mapping[str, str]) -> tuple[Finding, ...]:
         """What the plugin finds wrong with a configuration; the connector need not exist, and none is made.

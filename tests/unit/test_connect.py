@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import http.server
+import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -53,6 +55,42 @@ def test_another_server_at_the_address_is_a_configuration_error(tmp_path, path):
                 Connect(f"http://127.0.0.1:{server.server_port}{path}").list()
         finally:
             server.shutdown()
+
+
+def test_a_plugin_that_looks_at_its_database_for_long_is_waited_for():
+    """As long as it may take, by the validation and by the PUT, which validates once more; while the workers rebalance
+    (409), Connect is asked again.
+    """
+    asked: list[str] = []
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            asked.append(f"{self.command} {self.path}")
+            told = [{"class": "p.Slow", "type": "source"}] if self.command == "GET" else {"configs": []}
+            is_refused = asked == ["GET /connector-plugins"]
+            if self.command == "PUT":
+                self.rfile.read(int(self.headers["content-length"]))
+                time.sleep(0.6)
+            body = json.dumps(told).encode()
+            self.send_response(409 if is_refused else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = _answer  # noqa: N815 - their names are the library's
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on stderr."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            Connect(f"http://127.0.0.1:{server.server_port}", timeout=0.2).apply("a/b", {"connector.class": "p.Slow"})
+        finally:
+            server.shutdown()
+    plugin = "/connector-plugins"
+    puts = [f"PUT {plugin}/p.Slow/config/validate", "PUT /connectors/a%2Fb/config"]
+    assert asked == [f"GET {plugin}", f"GET {plugin}", *puts]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -20,6 +20,12 @@ IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
         ("x.sasl.jaas.config", JAAS.format("topsecret")),
         ("database.url", "jdbc:oracle:thin:u/x@//h?password=topsecret"),
         ("value.converter.schema.registry.url", "http://u:topsecret@registry:8081"),
+        ("x.sasl.jaas.config", JAAS.format("a&b c,d; 'topsecret")),
+        ("x.sasl.jaas.config", JAAS.format(r"a\"topsecret")),
+        ("database.url", "jdbc:oracle:thin:u/x@//h?password='a topsecret'"),
+        ("database.url", "jdbc:sqlserver://u:a@topsecret@h:1433"),
+        ("schema.history.internal.producer.ssl.keystore.key", "-----BEGIN PRIVATE KEY-----topsecret"),
+        ("value.converter.schema.registry.ssl.private.key", "topsecret"),
     ],
 )
 def test_a_plain_secret_is_found_and_never_shown(key, value):
@@ -41,6 +47,9 @@ def test_a_plain_secret_is_found_and_never_shown(key, value):
         ("delete.tombstone.handling.mode", "rewrite"),
         ("transforms.outbox.route.topic.replacement", "outbox.event.${routedByValue}"),
         ("message.key.columns", "a.b:id"),
+        ("x.sasl.jaas.config", JAAS.format("${file:/run/s:k}") + ' serviceName="kafka";'),
+        ("producer.override.ssl.keystore.key", "${file:/run/s:pem}"),
+        ("schema.history.internal.producer.ssl.keystore.location", "/run/s.pem"),
     ],
 )
 def test_what_is_no_secret_is_shown_as_it_is(key, value):
