@@ -43,8 +43,8 @@ class Source(Protocol):
         not answer, BadRecording when a file holds something else.
         """
 
-    def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:
-        """Kafka's id of each topic's present incarnation (J5); empty where there is none, as for files."""
+    def topic_ids(self, spark: SparkSession) -> Mapping[str, str | None]:
+        """Kafka's id of each topic's present incarnation (J5), None from a broker that has none; empty for files."""
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition): what there is to read. Raises Unreachable."""

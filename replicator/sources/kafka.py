@@ -66,10 +66,10 @@ class KafkaSource:
         reader = reader.option("subscribe", ",".join(ends)).option("endingOffsets", json.dumps(ends))
         return _records(reader.load())
 
-    def topic_ids(self, spark: SparkSession) -> Mapping[str, str]:
+    def topic_ids(self, spark: SparkSession) -> Mapping[str, str | None]:
         """Kafka's id of each matching topic."""
         with self._admin(spark) as admin:
-            return {name: str(described.topicId()) for name, described in self._describe(spark, admin).items()}
+            return {name: topic_id(described) for name, described in self._describe(spark, admin).items()}
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition)."""
@@ -99,9 +99,9 @@ class KafkaSource:
 
     def offered(self, spark: SparkSession, held: Held) -> Mapping[tuple[str, int], tuple[int, int]]:
         """By Kafka's ids of the topics, and its offsets."""
-        ids = self.topic_ids(spark)
-        self._refuse_deleted(held.ids().keys() - ids.keys())
-        self._refuse_recreated(ids, held)
+        topics = self.topic_ids(spark)
+        self._refuse_deleted({topic for topic, _ in held.ends()} - topics.keys())
+        self._refuse_recreated(topics, held)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         return {place: (first[place], last[place]) for place in sorted(first.keys() & last.keys())}
 
@@ -109,9 +109,9 @@ class KafkaSource:
         """By the ends of the newest batch that is done. Where a topic that was made again begins and ends says nothing,
         so that is told first.
         """
-        ends, ids = checkpoints.reached(spark, checkpoint), self.topic_ids(spark)
-        self._refuse_deleted(topic for topic, read in ends.items() if topic not in ids and any(read.values()))
-        self._refuse_recreated({topic: ids[topic] for topic in ends.keys() & ids.keys()}, held)
+        ends, topics = checkpoints.reached(spark, checkpoint), self.topic_ids(spark)
+        self._refuse_deleted(topic for topic, read in ends.items() if topic not in topics and any(read.values()))
+        self._refuse_recreated({topic: topics[topic] for topic in ends.keys() & topics.keys()}, held)
         first, last = self._offsets(spark, "earliest"), self._offsets(spark, "latest")
         for topic, partition in sorted(first.keys() & last.keys()):
             wanted = ends.get(topic, {}).get(str(partition))
@@ -144,10 +144,10 @@ class KafkaSource:
             found[topic, partition] = read
         return {topic: starts for topic, starts in checkpoints.by_topic(found).items() if any(starts.values())}
 
-    def _refuse_recreated(self, ids: Mapping[str, str], held: Held) -> None:
+    def _refuse_recreated(self, topics: Mapping[str, str | None], held: Held) -> None:
         known = held.ids()
-        for topic in sorted(ids):
-            if known.get(topic, ids[topic]) != ids[topic]:
+        for topic, identity in sorted(topics.items()):
+            if identity is not None and known.get(topic, identity) != identity:
                 raise TopicRecreated.of(topic, self.bootstrap_servers)
 
     def _refuse_deleted(self, left: Iterable[str]) -> None:
@@ -194,6 +194,14 @@ class KafkaSource:
 
     def _admin(self, spark: SparkSession) -> AbstractContextManager[Any]:
         return brokers.admin(gateway.of(spark), self.bootstrap_servers, self.options)
+
+
+def topic_id(described: Any) -> str | None:
+    """The id of a topic as the admin client describes it (J5). Brokers before 2.8 give none, which the client tells as
+    an id of zeros: those who are updated give the topic one, and it is the same topic.
+    """
+    told = described.topicId()
+    return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
 
 
 def _records(kafka: DataFrame) -> DataFrame:

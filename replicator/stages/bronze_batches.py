@@ -51,7 +51,7 @@ class BatchWriter:
 
     def _write(self, batch: DataFrame, number: int) -> None:
         spark, at = batch.sparkSession, self._ingestion
-        ids = at.reader.topic_ids(spark)
+        ids = {topic: identity for topic, identity in at.reader.topic_ids(spark).items() if identity is not None}
         records = rows(at.masked(batch), ids)
         if not tuning.is_large(spark):  # Kafka's partitions are tasks, and each task writes a file per topic
             records = records.coalesce(spark.sparkContext.defaultParallelism)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.sources.kafka import KafkaSource
+from replicator import gateway
+from replicator.sources.kafka import KafkaSource, topic_id
 
 pytestmark = pytest.mark.spark
 
@@ -33,3 +34,13 @@ def test_no_batch_waits_for_records_that_are_not_there_unless_it_is_asked_to(
 ) -> None:
     """Spark reads up to offsets that it has seen: what a broker would wait for belongs to the next batch."""
     assert told(exact, options).get("kafka.fetch.max.wait.ms") == waits
+
+
+def test_a_broker_that_knows_no_ids_of_topics_gives_none(exact: SparkSession) -> None:
+    """What it says instead is no incarnation: once it is updated, the topic has an id and is not another one (J5)."""
+    kafka = gateway.of(exact).org.apache.kafka
+    nobody, nowhere = exact._jvm.java.util.HashSet(), exact._jvm.java.util.ArrayList()
+    described = kafka.clients.admin.TopicDescription
+    fresh = kafka.common.Uuid(7, 8)
+    assert topic_id(described("shop.db.orders", False, nowhere)) is None
+    assert topic_id(described("shop.db.orders", False, nowhere, nobody, fresh)) == str(fresh)
