@@ -16,7 +16,7 @@ from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError, TableStopped
 from replicator.operate.history import find_table
 from replicator.spec import Progress
-from replicator.stages import arrivals, horizons, routing, tuning
+from replicator.stages import arrivals, horizons, rewind, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.horizon import Horizon
 from replicator.transforms.layout import key_of
@@ -55,9 +55,10 @@ def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None)
 
 def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
     """Remove deleted rows of one table that are older than its ``purge_after`` at ``now_ms`` (ms since 1970, UTC);
-    ``dry``: only say what would go.
+    ``dry``: only say what would go. Raises TableStopped where its rows have another order than the declared one.
     """
     table = at.lake.silver(at.source.name, name)
+    _refuse_other_order(spark, at, name)
     spark = tuning.session_for(spark, at.silver.size(spark, table), exact_names=True)
     rows = at.silver.read(spark, table)
     before = horizons.load(spark, at, name, table)
@@ -69,6 +70,15 @@ def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: b
     if seq is not None and count and not dry:
         _remove(spark, at, name, rows.where(gone), seq)
     return Purged(table.name, count, every - count, seq)
+
+
+def _refuse_other_order(spark: SparkSession, at: Refinement, name: str) -> None:
+    """A horizon is a place of the order that the rows have (Q9)."""
+    identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    if identity is not None:
+        at.reached.open(at.control, at.lake.reached(at.source.name), identity)
+        for stopped in rewind.reordered(at, {name: at.source.order(name)}).values():
+            raise stopped
 
 
 def _newest_old(rows: DataFrame, seconds: int, now_ms: int) -> str | None:

@@ -18,16 +18,18 @@ from replicator.transforms.horizon import Horizon
 
 
 def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:
-    """The horizon of a silver table; None where nothing was purged since it was built."""
-    row = at.control.get(at.lake.horizon(at.source.name, name))
-    if row is None or row["table"] != at.silver.identity(spark, table):
+    """The horizon of a silver table; None where nothing was purged since it was built, or since a rebuild gave it the
+    order that it has (Q9): places of two orders do not compare.
+    """
+    row, order = at.control.get(at.lake.horizon(at.source.name, name)), at.source.order(name)
+    if row is None or row["table"] != at.silver.identity(spark, table) or row.get("order", order) != order:
         return None
     return Horizon(row["horizon"], row["read"], row.get("version"))
 
 
 def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:
     """Write it, for this incarnation of the table only: one that is built again has nothing purged."""
-    told = {"horizon": found.seq, "read": found.read, "version": found.version}
+    told = {"horizon": found.seq, "read": found.read, "version": found.version, "order": at.source.order(name)}
     row = {"table": at.silver.identity(spark, table), **told}
     at.control.put(at.lake.horizon(at.source.name, name), row)
 

@@ -111,7 +111,7 @@ def stops(
         **_grown(watch, found, routes, by_offset),
         **_apart(watch, found, routes, orders),
         **_domains(watch, found, routes),
-        **_reordered(watch, {table: order for table, order in orders.items() if table in existing}),
+        **reordered(watch.at, {table: order for table, order in orders.items() if table in existing}),
     }
 
 
@@ -253,9 +253,8 @@ def _several_domains(at: Refinement, table: str, topic: str, domains: Sequence[s
     )
 
 
-def _reordered(watch: Watch, orders: Mapping[str, str]) -> dict[str, TableStopped]:
-    """What orders a table may not change under it: its rows hold positions of the other kind."""
-    at = watch.at
+def reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """What orders a table that is there may not change under it: its rows hold positions of the other kind (Q9)."""
     return {
         table: TableStopped(
             f"{_SAID[order]} now, but its rows were ordered by {before}",

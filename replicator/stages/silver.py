@@ -128,6 +128,8 @@ def _applied(tick: Tick) -> list[Account]:
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.again is None:
         stops |= rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
+    else:
+        stops |= rewind.reordered(at, {s.name: orders[s.name] for s in shared.shares if s.rows and not _is_missing(s)})
     done = _accounts(watch, shared, stops)
     if tick.again is None:
         failpoints.hit("silver.tables_done")

@@ -16,7 +16,8 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate import epoch
+from replicator.operate import epoch, retry
+from replicator.operate.dead_letters import Choice
 from replicator.operate.rebuild import How, rebuild
 from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
@@ -366,9 +367,15 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> 
     assert second["s/shop.orders"].warnings == ()
     assert lake.rows() == {1: (10, "0000"), 2: (21, "0000")}
     assert lake.seqs()[2] == f"0000{NOON + 60000:020x}{0:016x}{3:016x}"
+    keyless = replace(change(5, 1, 9, 3000, 30), key=None)
+    assert lake.take(keyless)["s/shop.orders"].dead_lettered == 1
+    lake.declared = {"keys": ("id",)}
     lake.restart("position")
-    error = lake.error(change(5, 1, 13, 9100, 70))
-    assert "positions order the table now, but its rows were ordered by source.ts_ms" in str(error)
+    error = lake.error(change(6, 1, 13, 9100, 70))
+    tried = retry.retry(exact, lake.at, Choice())[0].error
+    for told in (error, tried):
+        assert "positions order the table now, but its rows were ordered by source.ts_ms" in str(told)
+    assert lake.rows()[1] == (10, "0000")
     lake.restart("source.ts_ms")
     assert lake.error() is None
 

@@ -39,6 +39,7 @@ class World:
     format: Any = field(default_factory=MemoryFormat)
     control: Any = field(default_factory=MemoryControl)
     told: Declaration = field(default=Declaration("shop.orders", COLUMNS, purge_after=30 * 86_400))
+    binlog: str = "file_pos"
 
     def __post_init__(self) -> None:
         self.declare()
@@ -46,7 +47,7 @@ class World:
     def declare(self, **told: Any) -> None:
         """Another declaration of the table, and another process."""
         self.told = replace(self.told, **told)
-        spec = SourceSpec("s", ".*", tables=(self.told,))
+        spec = SourceSpec("s", ".*", tables=(self.told,), binlog_position=self.binlog)
         self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
 
     def take(self, *records: Record) -> dict[str, int]:
@@ -240,3 +241,19 @@ def test_offsets_of_one_partition_say_nothing_of_another_one_to_a_purge(exact, t
     assert world.take(row(10, 4, 1, 1, t="y"))["applied"] == 1
     assert sorted(world.rows()) == [2, 3, 4]
     assert world.rows()[4] == (1, "y", False, False)
+
+
+def test_a_horizon_goes_with_the_order_that_it_is_of(exact, tmp_path: Path) -> None:
+    """M9, Q9: places of another order are neither above it nor below; a rebuild that changes the order has nothing
+    purged, and until then nothing is.
+    """
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    assert world.purge() == (2, 2)
+    world.declare(sequence_by="source.ts_ms")
+    with pytest.raises(TableStopped, match="its rows were ordered by position"):
+        world.purge()
+    assert rebuild(exact, world.at, "shop.orders", How(accept_gap=True)).added == 2
+    assert world.take(change(30, "c", 6, 1)) == {"applied": 1, "superseded": 0, "dead": 0}
+    assert world.purge() == (3, 1)
+    assert world.take(change(31, "c", 1, 46))["dead"] == 1
