@@ -20,7 +20,7 @@ from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
 from replicator.spec import Table
-from replicator.stages import engine, gone, horizons, tuning
+from replicator.stages import engine, gone, history_table, horizons, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import compare, history, rebuilt
 from replicator.transforms.layout import key_of, stored_name
@@ -82,7 +82,11 @@ def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
 
 
 def rebuild(spark: SparkSession, at: Refinement, name: str, how: How) -> Rebuilt:
-    """One silver table with its history. Raises TableStopped, WouldLose, and what :func:`shadow.begun` does."""
+    """One silver table with its history, also one that is switched off. Raises TableStopped, WouldLose, and what
+    :func:`shadow.begun` does.
+    """
+    if how.column is None and not gone.is_done(spark, at, name):  # of a history nobody can tell what a snapshot took
+        at = history_table.followed(spark, at, [name])
     begun = shadow.begun(spark, at, name, how.column)
     try:
         done = _finished(spark, begun) if shadow.is_swapped(spark, begun) else _carried_out(spark, begun, how)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
 from replicator.operate.dead_letters import Choice, letters, write
-from replicator.stages import dead_letters, epochs, gone, routing, silver, tuning
+from replicator.stages import dead_letters, epochs, gone, history_table, routing, silver, tuning
 from replicator.stages.account import Account
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
@@ -42,6 +42,7 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
     _build_missing(spark, at, chosen)
     path = at.lake.routes(at.source.name)
     routes = routing.load_routes(at.control, path, identity)
+    at = history_table.followed(spark, at, {table for topic in topics for table in routes.tables.get(topic, ())})
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     records = history.join(F.broadcast(chosen.select(*PLACE)), list(PLACE), how="left_semi")

@@ -273,6 +273,11 @@ class SourceSpec:
         is_other = sequence_by == BY_POSITION and self.binlog_position != "file_pos"
         return self.binlog_position if is_other else sequence_by
 
+    def keeping_history(self, tables: Iterable[str]) -> SourceSpec:
+        """The same, where these tables keep every state of every row."""
+        kept = {table: replace(self.declaration(table), stored_as_scd_type=2) for table in tables}
+        return replace(self, tables=(*(each for each in self.tables if each.table not in kept), *kept.values()))
+
     @property
     def reading(self) -> Reading:
         """How its records are read."""

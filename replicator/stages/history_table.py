@@ -6,12 +6,16 @@ reads from what the older of the two has applied, and joining changes in again c
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Collection
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from replicator import key_spans, names
 from replicator.spec import Progress, Table
 from replicator.stages import routing, tuning
+from replicator.stages.refinement import Refinement
 from replicator.stages.share import Share
 from replicator.transforms import evolve, history, spans
 from replicator.transforms.history import Truncates
@@ -42,6 +46,19 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     rows = described(found, layout, "_op", *history.COLUMNS)
     with tuning.kept(rows) as difference:
         share.at.silver.put(difference, table, _progress(share, table))
+
+
+def followed(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
+    """The same, where those of the tables that have a history beside them keep it, also while it is switched off. What
+    they get otherwise than by going on in bronze comes to it now, or never: once it is kept again it goes on from where
+    it had come.
+    """
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    off = [t for t in tables if not (at.source.declaration(t).has_history or at.source.declaration(t).append_only)]
+    places = {t: at.lake.history(at.source.name, t) for t in off if bronze is not None}
+    there = [t for t, place in places.items() if at.silver.version(spark, place) is not None]
+    here = [t for t in there if at.silver.progress(spark, places[t], bronze or "") is not None]
+    return replace(at, source=at.source.keeping_history(here)) if here else at
 
 
 def commit_progress(share: Share) -> None:

@@ -18,6 +18,7 @@ from replicator.stages import (
     dead_letters,
     epochs,
     gone,
+    history_table,
     misnamed,
     regained,
     resharding,
@@ -190,7 +191,8 @@ def _taken(share: Share, records: DataFrame) -> Account:
     """The account of one table, which gets columns first that it was kept from until now."""
     wanted = frozenset() if share.again is not None else regained.columns(share)
     if wanted:
-        with regained.everything(share, wanted) as (every, known):
+        both = replace(share, at=history_table.followed(share.spark, share.at, [share.name]))
+        with regained.everything(both, wanted) as (every, known):
             filled = apply(every, known)
         if filled.error is not None:
             return _stopped(share, filled.error)

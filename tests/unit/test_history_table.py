@@ -17,6 +17,8 @@ from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
+from replicator.operate import retry
+from replicator.operate.dead_letters import Choice
 from replicator.operate.rebuild import How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec, Transform
@@ -226,6 +228,29 @@ def test_what_happened_while_no_history_was_kept_is_made_up_for(world: World) ->
     world.declare(stored_as_scd_type=2)
     assert world.take(*STORY[8:]).read == len(STORY) - 2
     assert world.history() == TOLD
+
+
+def test_a_history_that_is_switched_off_gets_what_no_later_batch_brings(world: World) -> None:
+    """A retry applies what lies behind where it goes on; what a rebuild makes anew it may not have as it was."""
+    world.take(change(1, "c", 1, 1, "A1"), replace(change(2, "u", 1, 2, "A1"), key=None))
+    world.declare(stored_as_scd_type=1, keys=("id",))
+    assert [done.applied for done in retry.retry(world.spark, world.at, Choice())] == [1]
+    world.take(change(3, "u", 1, 3, "A1"))
+    world.declare(stored_as_scd_type=2)
+    world.take(change(4, "c", 2, 1, "A1"))
+    assert world.history() == {
+        1: [(10, 20, 1, "A1"), (20, 30, 2, "A1"), (30, None, 3, "A1")],
+        2: [(40, None, 1, "A1")],
+    }
+    world.declare(stored_as_scd_type=1, transform=Transform(masked=("t",)))
+    world.take_all([change(5, "u", 2, 5, "A1")])
+    rebuild(world.spark, world.at, ORDERS, How(accept_gap=True))
+    world.declare(stored_as_scd_type=2)
+    world.take(change(6, "d", 2))
+    assert world.history() == {
+        1: [(10, 20, 1, "Xn"), (20, 30, 2, "Xn"), (30, None, 3, "Xn")],
+        2: [(40, 50, 1, "Xn"), (50, 60, 5, "Xn")],
+    }
 
 
 def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
