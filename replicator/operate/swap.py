@@ -142,12 +142,13 @@ def settle(spark: SparkSession, rebuild: Rebuild) -> None:
     at, source = rebuild.at, rebuild.at.source.name
     if rebuild.column is not None:
         return
-    if (at.silver.version(spark, rebuild.table) or 0) <= rebuild.version + 1:
-        for mine, made in (
-            (at.lake.schema(source, rebuild.name), rebuild.aside.lake.schema(source, rebuild.name)),
-            (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
-            (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
-        ):
+    is_last = (at.silver.version(spark, rebuild.table) or 0) <= rebuild.version + 1
+    for mine, made in (
+        (at.lake.schema(source, rebuild.name), rebuild.aside.lake.schema(source, rebuild.name)),
+        (at.lake.truncates(source, rebuild.name), rebuild.aside.lake.truncates(source, rebuild.name)),
+        (at.lake.origin(source, rebuild.name), rebuild.aside.lake.origin(source, rebuild.name)),
+    ):
+        if is_last or _are_of_two_orders(at.control.get(mine) or {}, at.control.get(made) or {}):
             _take_over(rebuild, mine, made)
     failpoints.hit("rebuild.schema_settled")
     _order(rebuild)
@@ -176,12 +177,20 @@ def _take_over(rebuild: Rebuild, path: str, made: str) -> None:
 
 
 def _of_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A control row of truncates that holds for both."""
+    """A control row of truncates that holds for both; of another order the first: until the rows are swapped nobody
+    goes on by the other, and behind that nobody by the first.
+    """
+    if _are_of_two_orders(one, other):
+        return dict(one)
     if not one or not other:
         return dict(one or other)
     newest = max(filter(None, (one.get("watermark"), other.get("watermark"))), default=None)
     every = {**one.get("truncates", {}), **other.get("truncates", {})}
     return {**one, "watermark": newest, **({"truncates": every} if every else {})}
+
+
+def _are_of_two_orders(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return len({row["order"] for row in (one, other) if "order" in row}) > 1
 
 
 def _order(rebuild: Rebuild) -> None:

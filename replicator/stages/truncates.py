@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -35,7 +36,7 @@ def read(share: Share, ordered: DataFrame) -> Truncated:
     so.
     """
     count = sum(group["truncates"] or 0 for group in share.rows)
-    row = share.at.control.get(_path(share)) or {}
+    row = _row(share)
     stored, listed = row.get("watermark"), row.get("truncates", {}) if share.declaration.has_history else {}
     if not count or share.declaration.truncate == "ignore":
         return Truncated(count, stored, listed)
@@ -66,9 +67,15 @@ def overtaken(share: Share, ordered: DataFrame, known: Truncated) -> list[str]:
 
 def save(share: Share, known: Truncated) -> None:
     """Write the control row; what a history needs stays in it while none is kept."""
-    row = share.at.control.get(_path(share)) or {}
     listed = {"truncates": dict(known.every)} if known.every else {}
-    share.at.control.put(_path(share), {**row, "watermark": known.watermark, **listed})
+    told = {"watermark": known.watermark, "order": share.at.source.order(share.name)}
+    share.at.control.put(_path(share), {**_row(share), **told, **listed})
+
+
+def _row(share: Share) -> Mapping[str, Any]:
+    """The control row; nothing where its places are of another order, that of a table that was removed (Q9)."""
+    row, order = share.at.control.get(_path(share)) or {}, share.at.source.order(share.name)
+    return row if row.get("order", order) == order else {}
 
 
 def _path(share: Share) -> str:

@@ -380,6 +380,18 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> 
     assert lake.error() is None
 
 
+def test_a_truncate_of_another_order_takes_no_rows(lake: Silver) -> None:
+    """Q9, T1: a table that was removed, and is built again in another order, begins with its own truncates alone."""
+    lake.take(change(0, 1, 10, 1000, 50), record(ORDERS, 1, None, envelope("t", pos=1100, ts_ms=NOON + 51_000)))
+    lake.take(change(2, 2, 20, 1200, 60))
+    lake.format.drop(lake.spark, lake.at.lake.silver("s", "shop.orders"))
+    lake.restart("source.ts_ms")
+    lake.take(change(3, 3, 30, 1300, 70))
+    assert lake.rows() == {2: (20, "0000"), 3: (30, "0000")}
+    lake.take(change(4, 1, 11, 1400, 40))
+    assert sorted(lake.rows()) == [2, 3]
+
+
 def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -> None:
     """Q9: the flag is in the table's own properties, whether it was made with it or not."""
     lake = Silver(exact, tmp_path, "source.ts_ms", format=DeltaFormat())
