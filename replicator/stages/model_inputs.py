@@ -115,9 +115,8 @@ def _found(spark: SparkSession, given: str, at: Warehouse, keys: Mapping[str, tu
     identity, version, commit = places.now(spark, kind, table)
     if identity is None or version is None:
         near = _near(spark, source, name, at) if is_silver else ""
-        raise TableMissing(
-            f"input {given} does not exist yet{near}", where=table.location, mend="Run silver for its source first."
-        )
+        mend = "Run silver for its source first." if is_silver else f"Run gold, and mend what stopped model {given}."
+        raise TableMissing(f"input {given} does not exist yet{near}", where=table.location, mend=mend)
     return ModelInput(given, kind, table, identity, version, commit)
 
 

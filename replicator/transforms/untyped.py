@@ -1,16 +1,35 @@
-"""Types that say nothing, as of a NULL alone: Delta makes a table with such a column, and nobody can read it again."""
+"""Types that no table can have: those that say nothing, as of a NULL alone, which make a table in Delta that nobody can
+read again, and intervals, which are not written into files.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pyspark.sql import types as T
+
+_INTERVALS = (T.DayTimeIntervalType, T.YearMonthIntervalType)
 
 
 def is_untyped(kind: T.DataType) -> bool:
-    """Whether it is one, or has one within."""
+    """Whether it says nothing, or has within what does not."""
+    return any(isinstance(each, T.NullType) for each in within(kind))
+
+
+def is_interval(kind: T.DataType) -> bool:
+    """Whether it is a length of time, or has one within."""
+    return any(isinstance(each, _INTERVALS) for each in within(kind))
+
+
+def within(kind: T.DataType) -> Iterator[T.DataType]:
+    """The type and all that it is made of, however deep."""
+    yield kind
+    parts: list[T.DataType] = []
     if isinstance(kind, T.ArrayType):
-        return is_untyped(kind.elementType)
-    if isinstance(kind, T.MapType):
-        return is_untyped(kind.keyType) or is_untyped(kind.valueType)
-    if isinstance(kind, T.StructType):
-        return any(is_untyped(field.dataType) for field in kind)
-    return isinstance(kind, T.NullType)
+        parts = [kind.elementType]
+    elif isinstance(kind, T.MapType):
+        parts = [kind.keyType, kind.valueType]
+    elif isinstance(kind, T.StructType):
+        parts = [field.dataType for field in kind]
+    for part in parts:
+        yield from within(part)

@@ -71,6 +71,33 @@ def test_a_column_that_has_no_type_is_refused(shop: Shop, value: str) -> None:
     assert built.error.mend == "Cast it in fact.sql: CAST(NULL AS STRING)."
 
 
+UNFIT = {
+    "SELECT code, count(*) FROM {products} GROUP BY code": "a column count(1), a name that no",
+    "SELECT code, struct(name AS `a name`) AS s FROM {products}": "a column a name, a name that no",
+    "SELECT a.code, b.code FROM {products} a JOIN {products} b USING (code)": "gives two columns code",
+    "SELECT code, array(1) AS n, name AS N FROM {products}": "gives two columns n",
+    "SELECT code, DATE'2026-01-02' - DATE'2026-01-01' AS days FROM {products}": "gives a column days of interval day",
+    "SELECT code, map(1, INTERVAL 1 YEAR) AS m FROM {products}": "gives a column m of map<int,interval year>",
+    "SELECT code AS Code FROM {products}": "does not give its columns code; it gives Code",
+}
+
+
+def test_columns_that_no_table_can_have_are_refused_by_name(shop: Shop) -> None:
+    """Before anything is written, with the model's file: the format's own words name neither column nor remedy."""
+    models = [replace(OF_A_PRODUCT, name=f"m{n}", sql=sql, refresh=FULL) for n, sql in enumerate(UNFIT)]
+    told = {each.model: each.error for each in shop.refresh(*models)}
+    for model, what in zip(models, UNFIT.values(), strict=True):
+        error = told[model.name]
+        assert isinstance(error, ConfigError), (model.sql, error)
+        assert what in error.what, model.sql
+        assert f"{model.name}.sql" in str(error.mend)
+    over = replace(
+        OF_A_PRODUCT, name="over", sql="SELECT code FROM {m0}", inputs={"m0": "m0"}, lineage={}, refresh=FULL
+    )
+    [built] = shop.refresh(over)
+    assert str(built.error).endswith("Run gold, and mend what stopped model m0.")
+
+
 def test_a_map_is_compared_by_its_entries(shop: Shop) -> None:
     """However deep in a value: a row whose entries are the same is not written again, one with others is."""
     values = [
