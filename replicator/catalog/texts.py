@@ -72,7 +72,8 @@ def json_of(kind: pa.DataType) -> Written:
         item = _or_null(kind.value_type)
         return lambda value: "[" + ",".join(map(item, value)) + "]"
     if pa.types.is_map(kind):
-        key, held = plain(kind.key_type), _or_null(kind.item_type)
+        of_key = json_of if pa.types.is_nested(kind.key_type) else plain
+        key, held = of_key(kind.key_type), _or_null(kind.item_type)
         return lambda value: "{" + ",".join(f"{_quoted(key(k))}:{held(v)}" for k, v in value) + "}"
     if pa.types.is_struct(kind):
         fields = [(_quoted(field.name), field.name, _or_null(field.type)) for field in kind]
@@ -86,7 +87,9 @@ def _scalar_in_json(kind: pa.DataType) -> Written:
         return lambda value: _quoted(_instant(written(value), zoned=kind.tz is not None))
     if pa.types.is_floating(kind):
         return lambda value: written(value) if math.isfinite(value) else _quoted(written(value))
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind):
+    if pa.types.is_decimal(kind):
+        return str  # as Java does: with an exponent where a number is below a millionth
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return written
     return lambda value: _quoted(written(value))
 

@@ -18,6 +18,7 @@ from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
 from replicator.cli.views import gold_tables, named, silver_tables
 from replicator.errors import ConfigError, first_line
+from replicator.transforms.in_json import in_json, told_keys
 from replicator.transforms.shown import JSON
 
 if TYPE_CHECKING:
@@ -124,13 +125,16 @@ class SparkAnswer:
 
     def texts(self) -> Iterator[Sequence[str | None]]:
         """Partition by partition. Columns go by position: a join may have two of one name."""
-        numbered = self._rows.toDF(*[f"c{index}" for index in range(len(self._rows.columns))])
+        numbered = self._numbered()
         written = [_text(F.col(field.name), field.dataType) for field in numbered.schema.fields]
         return (list(row) for row in numbered.select(*written).toLocalIterator())
 
     def objects(self) -> Iterator[str]:
         """Partition by partition."""
-        lines = self._rows.select(F.to_json(F.struct("*"), JSON)).toLocalIterator()
+        numbered = self._numbered()
+        told = [told_keys(F.col(field.name), field.dataType) for field in numbered.schema.fields]
+        whole = F.struct(*[each.alias(name) for each, name in zip(told, self.columns, strict=True)])
+        lines = numbered.select(F.to_json(whole, JSON)).toLocalIterator()
         return (line for (line,) in lines)
 
     def batches(self) -> pa.RecordBatchReader:
@@ -141,6 +145,9 @@ class SparkAnswer:
         found = rows._collect_as_arrow()  # noqa: SLF001 - public as toArrow from Spark 4 on
         empty = pa.Table.from_batches(found) if found else _no_rows(self._rows)
         return empty.to_reader()
+
+    def _numbered(self) -> DataFrame:
+        return self._rows.toDF(*[f"c{index}" for index in range(len(self._rows.columns))])
 
 
 def refuse_commands(spark: SparkSession, query: str) -> None:
@@ -186,7 +193,7 @@ def _text(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.base64(column)
     if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
-        return F.to_json(column, JSON)
+        return in_json(column, kind)
     return column.cast("string")
 
 

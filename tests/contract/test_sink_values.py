@@ -36,6 +36,7 @@ LISTS = {
     "nested": ("jsonb", "array(named_struct('at', TIMESTAMP_NTZ'2024-03-31 02:30:00.000001'))",
                '[{"at": "2024-03-31T02:30:00.000001"}]'),
     "nested_instant": ("json", "named_struct('at', timestamp_micros(1))", '{"at":"1970-01-01T00:00:00.000001Z"}'),
+    "of_days": ("jsonb", "map(DATE'2024-03-31', map(X'00ff', 1))", '{"2024-03-31": {"AP8=": 1}}'),
     "document": ("json", "named_struct('b', 1, 'a', CAST(NULL AS INT))", '{"b":1,"a":null}'),
 }  # fmt: skip
 

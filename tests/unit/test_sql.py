@@ -169,6 +169,10 @@ IF(id % 2 = 0, TIMESTAMP'0001-01-01 00:00:00', TIMESTAMP'9999-12-31 23:59:59.999
 CAST('abc' AS BINARY) AS bytes, MAP('a', STRING(id), 'b', NULL) AS tags, ARRAY(1, NULL, id) AS list,
 NAMED_STRUCT('x', 1, 'y', 'é', 'z', 0.1F) AS parts, id / 3D AS third, FLOAT(id * 0.1) AS tenth, id % 2 = 0 AS even,
 SMALLINT(id) AS small, id * 1e20D AS huge, 'x' AS order_x20_key, 'u' AS _x5f_seq, STRING(NULL) AS nothing,
+MAP(DATE'2020-01-02', MAP(X'ff', id)) AS days, MAP(CAST(1e-9 AS DECIMAL(12,10)), id) AS exact,
+ARRAY(MAP(TIMESTAMP'2020-01-02 03:04:05.06', STRUCT(MAP(true, 1) AS m)), NULL) AS times,
+MAP(STRUCT(DATE'2020-01-02' AS d, 'q"' AS q), 1) AS pairs, STRUCT(CAST(-1e-18 AS DECIMAL(28,18)) AS t) AS deep,
+CAST(id * 1e-9 AS DECIMAL(28,18)) AS tiny, CAST(0 AS DECIMAL(28,18)) AS none,
 """
 SYSTEM = "'{seq}' AS _seq, {deleted} AS _deleted, CAST(NULL AS MAP<STRING,STRING>) AS _column_seq, 1L AS _source_ts_ms"
 

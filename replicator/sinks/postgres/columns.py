@@ -13,7 +13,7 @@ from replicator.errors import TargetRefused
 from replicator.sinks.postgres.copytext import Form
 from replicator.sinks.postgres.types import PostgresType, parse_type
 from replicator.spec import Model
-from replicator.transforms.shown import JSON
+from replicator.transforms.in_json import in_json
 
 _NATIVE: dict[type[T.DataType], str] = {
     T.ByteType: "smallint",
@@ -134,7 +134,7 @@ def _text(value: Column, gold: T.DataType, target: PostgresType) -> Column:
     if isinstance(gold, T.TimestampNTZType) and not target.is_text:
         return _in_utc(value)
     if isinstance(gold, _NESTED):
-        return F.to_json(value, JSON)
+        return in_json(value, gold)
     return value.cast("string")
 
 

@@ -1,0 +1,47 @@
+"""Values as JSON, for people and programs. Spark alone would write a map's keys as it keeps them: days and microseconds
+since 1970, and of bytes an object of Java's, by another name each time.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.transforms.shown import JSON
+from replicator.transforms.untyped import within
+
+_AS_TEXT = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
+_NESTED = (T.StructType, T.ArrayType)
+
+
+def in_json(value: Column, kind: T.DataType) -> Column:
+    """The JSON of what is nested, as ``shown.JSON`` says; keys of maps are texts: of times as in SQL, of bytes in
+    Base64, of what is nested its JSON.
+    """
+    return F.to_json(told_keys(value, kind), JSON)
+
+
+def told_keys(value: Column, kind: T.DataType) -> Column:
+    """The value with such keys, however deep in it; of no other type it is the value itself."""
+    if not any(isinstance(each, T.MapType) and _is_odd(each.keyType) for each in within(kind)):
+        return value
+    if isinstance(kind, T.StructType):
+        fields = [told_keys(value[field.name], field.dataType).alias(field.name) for field in kind]
+        return F.when(value.isNotNull(), F.struct(*fields))
+    if isinstance(kind, T.ArrayType):
+        return F.transform(value, lambda each: told_keys(each, kind.elementType))
+    if isinstance(kind, T.MapType):
+        told = F.transform_values(value, lambda _, held: told_keys(held, kind.valueType))
+        return F.transform_keys(told, lambda key, _: _text(key, kind.keyType)) if _is_odd(kind.keyType) else told
+    return value
+
+
+def _is_odd(kind: T.DataType) -> bool:
+    return isinstance(kind, (*_AS_TEXT, T.BinaryType, *_NESTED))
+
+
+def _text(key: Column, kind: T.DataType) -> Column:
+    if isinstance(kind, T.BinaryType):
+        return F.base64(key)
+    return in_json(key, kind) if isinstance(kind, _NESTED) else key.cast("string")
