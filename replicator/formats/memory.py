@@ -121,7 +121,8 @@ class MemoryFormat:
             return None
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
         entries = [
-            F.map_entries(c).alias(c) if kind.startswith("map") else F.col(names.spark(c)) for c, kind in new.dtypes
+            F.map_entries(names.spark(c)).alias(c) if kind.startswith("map") else F.col(names.spark(c))
+            for c, kind in new.dtypes
         ]
         one, other = old.select(*entries), new.select(*entries)
         return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
@@ -158,9 +159,10 @@ class MemoryFormat:
         stored = self._tables[table.location]
         if self._covered(stored, progress):
             return Applied(0, 0, 0, len(stored.versions) - 1)
-        kept = self.read(rows.sparkSession, table).join(difference.select(*table.keys), list(table.keys), "left_anti")
-        result = kept.select(*stored.schema.names).unionByName(rows)
-        return self._replace(stored, result.select(*stored.schema.names).collect(), table, progress)
+        keys, columns = (list(map(names.spark, each)) for each in (table.keys, stored.schema.names))
+        kept = self.read(rows.sparkSession, table).join(difference.select(*keys), list(table.keys), "left_anti")
+        result = kept.select(*columns).unionByName(rows)
+        return self._replace(stored, result.select(*columns).collect(), table, progress)
 
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """The rows with their schema; versions before are not kept."""

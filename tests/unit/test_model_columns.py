@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from replicator import names
 from replicator.errors import ConfigError
 from replicator.rules import Check, Expression
 from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn
@@ -34,15 +35,15 @@ def shop(spark) -> Shop:
 
 
 def test_a_column_with_a_name_that_we_use_on_the_way_is_a_column(shop: Shop) -> None:
-    """It is in the table, and the model is refreshed by changed keys as any other."""
+    """It is in the table, and the model is refreshed by changed keys as any other; so is one that has to be quoted."""
 
     def of(name: str) -> Model:
-        columns = f"SELECT d.id AS {name}, p.name, d.product AS _product"
+        columns = f"SELECT d.id AS {names.spark(name)}, p.name, d.product AS _product"
         sql = f"{columns} FROM {{lines}} d LEFT JOIN {{products}} p ON p.code = d.product"
         lineage = {"lines": (name,), "products": ("_product",)}
         return replace(FACT, name=f"of_{name}", sql=sql, key=(name,), columns=(), lineage=lineage)
 
-    models = {name: of(name) for name in ("_number", "_there", "_seq", "count", "broken")}
+    models = {name: of(name) for name in ("_number", "_there", "_seq", "count", "broken", "a.b", "c`d")}
     assert {each.model: each.error for each in shop.refresh(*models.values())} == {
         f"of_{name}": None for name in models
     }
