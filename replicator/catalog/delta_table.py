@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
@@ -69,6 +70,11 @@ class DeltaTable:
     def version(self) -> int:
         """Its number."""
         return int(self._table.version())
+
+    @cached_property
+    def is_restored(self) -> bool:
+        """Whether its newest commit took it back to an older version; its progress is what it had before."""
+        return any(each.get("operation") == "RESTORE" for each in self._table.history(1))
 
     @property
     def identity(self) -> str:

@@ -18,6 +18,7 @@ from replicator import failpoints, gateway, names
 from replicator.errors import TableMissing
 from replicator.formats import (
     control,
+    delta_commit,
     delta_feed,
     delta_files,
     delta_log,
@@ -156,7 +157,7 @@ class DeltaFormat:
     def append(self, rows: DataFrame, table: Table, progress: Progress | None) -> Applied:
         """Add rows; with a progress that the table has already, do nothing."""
         spark = rows.sparkSession
-        snapshot = self._snapshot(spark, table)
+        snapshot = self._snapshot(spark, table) if progress is None else self._told(spark, table)
         if snapshot is not None and progress is not None and self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
         return self._insert(rows, table, progress, _LOG)
@@ -165,7 +166,7 @@ class DeltaFormat:
     def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         """A merge by the rule of ``transforms/merge.py``; the first batch of a table is a plain write."""
         spark = changes.sparkSession
-        snapshot: Any = self._snapshot(spark, table)
+        snapshot: Any = self._told(spark, table)
         if snapshot is None:
             applied = self._insert(delta_write.by_key(changes, table), table, progress, _SILVER)
             self._described(spark, table, dict(table.properties))
@@ -186,7 +187,7 @@ class DeltaFormat:
     def put(self, difference: DataFrame, table: Table, progress: Progress, *, repeats: bool = False) -> Applied:
         """Write exactly this difference, or what it has that differs; an empty one commits the progress alone."""
         spark = difference.sparkSession
-        snapshot = self._snapshot(spark, table)
+        snapshot = self._told(spark, table)
         upserts = difference.where(F.col("_op") == "upsert").drop("_op")
         if snapshot is None:
             return self._insert(delta_write.by_key(upserts, table), table, progress, _gold(table))
@@ -208,7 +209,7 @@ class DeltaFormat:
     def replace(self, rows: DataFrame, table: Table, progress: Progress) -> Applied:
         """An overwrite of rows, columns and partitions."""
         spark = rows.sparkSession
-        snapshot = self._snapshot(spark, table)
+        snapshot = self._told(spark, table)
         if snapshot is None:
             return self._insert(rows, table, progress, _gold(table))
         before = int(snapshot.version())
@@ -249,7 +250,7 @@ class DeltaFormat:
                 last = column
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
-        """The ``txn`` action of this input."""
+        """The ``txn`` action of this input, as the rows have it: it goes back with them (RESTORE)."""
         state = self._log(table).state(spark)
         version = None if state is None else state.transactions.get(input)
         return None if version is None else Progress(input, version)
@@ -298,6 +299,17 @@ class DeltaFormat:
     def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
         """The newest version, which has these properties."""
         delta_write.describe(spark, table, properties, self._log(table), self._fence)
+        return self._snapshot(spark, table)
+
+    def _told(self, spark: SparkSession, table: Table) -> Any | None:
+        """The newest version, to be written behind: where a RESTORE took the table back, Delta is told how far that is,
+        else it would pass over what comes again.
+        """
+        log, snapshot = self._log(table), self._snapshot(spark, table)
+        state = None if snapshot is None else log.at(spark, snapshot)
+        if state is None or not state.is_restored:
+            return snapshot
+        delta_commit.tell(spark, snapshot, state.transactions, self._fence)
         return self._snapshot(spark, table)
 
     def _covered(self, spark: SparkSession, table: Table, snapshot: Any, progress: Progress) -> bool:

@@ -73,6 +73,15 @@ def merged(
         return _commit(spark, transaction, actions, progress, _merging(spark))
 
 
+def tell(spark: SparkSession, snapshot: Any, progress: Mapping[str, int], fence: Fence = UNFENCED) -> None:
+    """Commit how far these inputs are, at least one, and nothing else."""
+    *others, last = (Progress(name, version) for name, version in progress.items())
+    with begun(spark, snapshot, last) as transaction:
+        transaction.readWholeTable()
+        with delta_token.committing(spark, fence, _location(snapshot)):
+            _commit(spark, transaction, [_told(spark, each) for each in others], last, _appending(spark))
+
+
 @contextmanager
 def begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[Any]:
     """A transaction over this snapshot that has read the progress of its input; its jobs run in this session."""
@@ -90,10 +99,14 @@ def begun(spark: SparkSession, snapshot: Any, progress: Progress) -> Iterator[An
 
 
 def _commit(spark: SparkSession, transaction: Any, actions: Sequence[Any], progress: Progress, operation: Any) -> int:
+    every = gateway.of(spark).PythonUtils.toSeq([*actions, _told(spark, progress)])
+    return int(transaction.commit(every, operation))
+
+
+def _told(spark: SparkSession, progress: Progress) -> Any:
     jvm = gateway.of(spark)
     now = jvm.scala.Option.apply(int(time.time() * 1000))
-    told = jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
-    return int(transaction.commit(jvm.PythonUtils.toSeq([*actions, told]), operation))
+    return jvm.org.apache.spark.sql.delta.actions.SetTransaction(progress.input, progress.version, now)
 
 
 def _location(of: Any) -> str:

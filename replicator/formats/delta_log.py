@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import gateway, sparkline
-from replicator.formats import control, delta_files
+from replicator.formats import control, delta_files, delta_restored
 
 _FEW_COMMITS = 10
 """So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""
@@ -77,8 +77,8 @@ class AddedFile:
 @dataclass(frozen=True)
 class Commit:
     """One commit: its files, paths that it ``removed``, paths whose rows are what it ``changed``, its operation's
-    metrics (only whole numbers), the ``txn`` actions by app id, by how many bytes the table grew, and whether it
-    ``replaces`` rows under other columns. None where the log alone does not say.
+    metrics (only whole numbers), the ``txn`` actions by app id, by how many bytes the table grew, whether it
+    ``replaces`` rows under other columns, and the version that it ``restores``. None where the log alone does not say.
     """
 
     version: int
@@ -89,12 +89,14 @@ class Commit:
     transactions: dict[str, int]
     growth: int | None
     replaces: bool = False
+    restores: int | None = None
 
 
 @dataclass(frozen=True)
 class State:
     """What the log of the table ``identity`` adds up to at ``version``: live bytes, the ``txn`` per app id, and the
-    live files by path; None where they are many.
+    live files by path; None where they are many. ``is_restored``: Delta itself says otherwise how far the inputs are,
+    since a RESTORE took the rows back and no commit has told their progress yet.
     """
 
     identity: str
@@ -102,18 +104,22 @@ class State:
     size: int
     transactions: Mapping[str, int]
     files: Mapping[str, AddedFile] | None
+    is_restored: bool = False
 
-    def after(self, commit: Commit) -> State | None:
-        """The state that a commit makes of this one; None if it cannot be told."""
+    def after(self, commit: Commit, back: Mapping[str, int] | None = None) -> State | None:
+        """The state that a commit makes of this one, which took the progress ``back`` to this; None if it cannot be
+        told.
+        """
         if commit.growth is None:
             return None
-        transactions = {**self.transactions, **commit.transactions}
+        transactions = {**(self.transactions if back is None else back), **commit.transactions}
         files = self.files
         if files is not None:
             kept = {path: file for path, file in files.items() if path not in commit.removed}
             files = kept | {file.path: file for file in commit.files}
         size = self.size + commit.growth
-        return State(self.identity, commit.version, size, transactions, _if_known(files))
+        is_restored = not commit.transactions and (self.is_restored or back is not None)
+        return State(self.identity, commit.version, size, transactions, _if_known(files), is_restored)
 
 
 class Log:
@@ -195,21 +201,27 @@ class Log:
             return None
         try:
             for commit in self._read(spark, known.version + 1, version) if version > known.version else ():
-                known = known and known.after(commit)
+                known = known and known.after(commit, self._back(spark, known, commit))
         except Py4JJavaError:
             return None
         return known if known is not None and known.version == version else None
 
+    def _back(self, spark: SparkSession, known: State, commit: Commit) -> dict[str, int] | None:
+        if commit.restores is None:
+            return None
+        return delta_restored.back(spark, self._log(spark), self._location, commit.restores, known.transactions)
+
     def _asked(self, spark: SparkSession, snapshot: Any, identity: str) -> State:
-        """What Delta's snapshot says, by Spark jobs."""
-        told = (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
-        transactions = {str(app): int(version) for app, version in told}
+        """What Delta's snapshot says, by Spark jobs, and what it does not say of a RESTORE."""
+        version, told = int(snapshot.version()), (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
+        transactions = {str(app): int(done) for app, done in told}
+        back = delta_restored.progress(spark, self._log(spark), self._location, version, transactions)
         files = None
         if int(snapshot.numOfFiles()) <= _KNOWN:
-            version = int(snapshot.version())
             live = [self._file(spark, version, action) for action in snapshot.allFiles().collect()]
             files = {file.path: file for file in live}
-        return State(identity, int(snapshot.version()), int(snapshot.sizeInBytes()), transactions, files)
+        found = State(identity, version, int(snapshot.sizeInBytes()), transactions, files)
+        return found if back is None else replace(found, transactions=back, is_restored=True)
 
     def commits(self, spark: SparkSession, after: int, upto: int) -> list[Commit] | None:
         """The commits of (after, upto] in order; None when some of them have left the log.
@@ -235,6 +247,7 @@ class Log:
         files: list[AddedFile] = []
         metrics: dict[str, int] = {}
         transactions: dict[str, int] = {}
+        restores: int | None = None
         removed: dict[str, int | None] = {}
         changes_rows = changes_columns = False
         images: list[str] = []
@@ -253,14 +266,18 @@ class Log:
                 changes_columns = True
             elif kind == "SetTransaction":
                 transactions[str(action.appId())] = int(action.version())
-            elif kind == "CommitInfo" and action.operationMetrics().isDefined():
-                metrics = _whole_numbers(action.operationMetrics().get())
+            elif kind == "CommitInfo":
+                restores = _restored(action)
+                if action.operationMetrics().isDefined():
+                    metrics = _whole_numbers(action.operationMetrics().get())
         gone = [size for size in removed.values() if size is not None]
         growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
         appended = None if changes_rows else tuple(file.path for file in files if file.is_new)
         changed = tuple(images) or appended
         replaces = changes_columns and changes_rows
-        return Commit(version, tuple(files), frozenset(removed), changed, metrics, transactions, growth, replaces)
+        return Commit(
+            version, tuple(files), frozenset(removed), changed, metrics, transactions, growth, replaces, restores
+        )
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
         values = action.partitionValues()
@@ -322,6 +339,12 @@ def partitions(snapshot: Any) -> tuple[str, ...]:
 
 def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
     return files if files is not None and len(files) <= _KNOWN else None
+
+
+def _restored(info: Any) -> int | None:
+    """The version to which a commit took the table back."""
+    told = (gateway.pair(each) for each in gateway.each(info.operationParameters()))
+    return delta_restored.version(str(info.operation()), {str(name): text for name, text in told})
 
 
 def _whole_numbers(metrics: Any) -> dict[str, int]:

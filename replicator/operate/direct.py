@@ -80,8 +80,10 @@ class DirectSurvey:
         return None if there is None else there.identity
 
     def progress(self, table: Table, application: str) -> Progress | None:
-        """The ``txn`` action of this input."""
+        """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE."""
         there = self._opened(table)
+        if there is not None and there.is_restored:
+            raise ReplicatorError("the table was taken back to an older version", where=table.location, mend=SPARK)
         version = None if there is None else there.progress(application)
         return None if version is None else Progress(application, version)
 

@@ -18,13 +18,22 @@ from replicator.transforms.horizon import Horizon
 
 
 def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:
-    """The horizon of a silver table; None where nothing was purged since it was built, or since a rebuild gave it the
-    order that it has (Q9): places of two orders do not compare.
+    """The horizon of a silver table; None where nothing was purged since it was built, or was taken back to before that
+    (RESTORE, an older copy): what it reads again has all of its rows. Nor since a rebuild gave it the order that it has
+    (Q9): places of two orders do not compare.
     """
     row, order = at.control.get(at.lake.horizon(at.source.name, name)), at.source.order(name)
     if row is None or row["table"] != at.silver.identity(spark, table) or row.get("order", order) != order:
         return None
-    return Horizon(row["horizon"], row["read"], row.get("version"))
+    found = Horizon(row["horizon"], row["read"], row.get("version"))
+    return None if _is_behind(spark, at, table, found) else found
+
+
+def _is_behind(spark: SparkSession, at: Refinement, table: Table, found: Horizon) -> bool:
+    """Whether the table has not read as much of bronze as when it was purged."""
+    identity = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    done = None if identity is None else at.silver.progress(spark, table, identity)
+    return done is not None and found.version is not None and done.version < found.version
 
 
 def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:

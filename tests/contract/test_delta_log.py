@@ -72,6 +72,39 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     assert dict(log.state(spark).transactions) == {"three": 1}
 
 
+@pytest.mark.parametrize(
+    ("to", "more"),
+    [("TIMESTAMP AS OF '{time}'", 0), ("VERSION AS OF 2", 7)],
+    ids=["a time, read by the driver", "a version, asked of Delta"],
+)
+def test_progress_goes_back_with_the_rows_of_a_restore(spark, tmp_path, to, more):
+    """Delta keeps what the rows had got to before. The next commit with progress says it for all inputs: whoever asks
+    Delta hears the same. A version that is told by a time alone counts as one from before the first.
+    """
+    format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
+
+    def append(number: int, to: str = "one") -> None:
+        format_.append(made(spark, [(number,)], "id INT"), table, Progress(to, number))
+
+    for number in range(4 + more):
+        append(number)
+    append(7, "two")
+    time = spark.sql(f"DESCRIBE HISTORY delta.`{table.location}`").where("version = 2").first()["timestamp"]
+    spark.sql(f"RESTORE TABLE delta.`{table.location}` TO {to.format(time=time)}")
+    one = 2 if to.startswith("VERSION") else -1
+    spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('a' = 'b')")
+    for reader in (format_, DeltaFormat()):
+        assert reader.inputs(spark, table) == {"one": one, "two": -1}
+    format_ = DeltaFormat()
+    append(3)
+    assert sorted(row["id"] for row in format_.read(spark, table).collect()) == [0, 1, 2, 3]
+    assert delta_says(Log(table.location), spark)[1] == {"one": 3, "two": -1}
+    spark.sql(f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF {5 + more}")
+    spark.sql(f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF {6 + more}")
+    for reader in (format_, DeltaFormat()):
+        assert reader.inputs(spark, table) == {"one": one, "two": -1}
+
+
 @pytest.mark.parametrize(("folder", "partition_by"), [("t", ()), ("a b%20{c,d}[1]*", ("x",))])
 def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_path, folder, partition_by):
     """Appended to, merged, cleared, made anew: the rows are those that Delta reads, wherever the table lies."""

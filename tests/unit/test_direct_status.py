@@ -113,6 +113,16 @@ def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path) -> None:
     assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
 
 
+def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:
+    """Its log has the progress that it had before."""
+    at = written(tmp_path)
+    place = at.lake.silver("s", "d.t").location
+    deltalake.write_deltalake(place, SILVER, mode="append")
+    deltalake.DeltaTable(place).restore(0)
+    with pytest.raises(ReplicatorError, match="taken back to an older version"):
+        standings(at)
+
+
 def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None:
     """A cut of another bronze, or one behind which nothing waits, is none."""
     at = replace(written(tmp_path), sources={"s": SourceSpec("s", "s.*")})

@@ -16,6 +16,7 @@ from replicator.errors import BronzeReplaced, CheckpointBehindTable, CheckpointD
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
+from replicator.operate.purge import purge
 from replicator.operate.rebuild import How, rebuild
 from replicator.stages import bronze_stream, continuous, pipeline
 from replicator.stages.bronze import Ingestion
@@ -288,3 +289,28 @@ def test_a_bronze_that_goes_back_under_a_process_stops_its_source(exact: SparkSe
     shutil.copytree(tmp_path / "older", bronze)
     with pytest.raises(BronzeReplaced, match="has read bronze up to version 2"):
         lake.take(made(3))
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["another process", "the same process"])
+def test_a_silver_table_that_was_restored_reads_what_it_had_read_since(
+    exact: SparkSession, tmp_path: Path, *, is_new: bool
+) -> None:
+    """Delta takes its rows back to an older version, and says nothing of its progress. A purge made since is taken back
+    with them: what it had removed is read again, and so are the rows below its horizon.
+    """
+    lake = Silver(exact, tmp_path / "lake", format=DeltaFormat(), declared={"purge_after": 0})
+    restore = f"RESTORE TABLE delta.`{lake.at.lake.silver('s', 'shop.orders').location}` TO VERSION AS OF 1"
+    for number in range(3):
+        lake.take(made(number))
+    lake.take(record(ORDERS, 3, {"id": 0}, envelope("d", None, {"id": 0, "v": 1}, pos=1003)))
+    assert purge(exact, lake.at, "shop.orders", 0).purged == 1
+    exact.sql(restore)
+    if is_new:
+        lake.format = DeltaFormat()
+        lake.restart()
+        assert lake.take()["s/shop.orders"].applied == 2
+        assert sorted(lake.rows()) == [1, 2]
+        exact.sql(restore)
+    assert lake.take(made(4))["s/shop.orders"].applied == 3
+    assert sorted(lake.rows()) == [1, 2, 4]
+    assert lake.take() == {}
