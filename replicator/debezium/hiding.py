@@ -83,7 +83,7 @@ class Hiding:
         return {name: self._member(name, held, own) for name, held in kept.items()}
 
     def _member(self, name: str, held: Any, own: Collection[str]) -> Any:
-        if name in self.mask.hashed and name not in own:
+        if self.mask.hashes(name) and name not in own:
             return self._hashed(name, held)
         if name in _SIDES:
             return self._side(held, is_sure=name in own)
@@ -107,19 +107,19 @@ class Hiding:
         if self._is_union(row):
             return {name: self._side(held, is_sure=False) for name, held in row.items()}
         return {
-            name: self._hashed(name, held) if name in self.mask.hashed else held
+            name: self._hashed(name, held) if self.mask.hashes(name) else held
             for name, held in row.items()
-            if name not in self.mask.dropped
+            if not self.mask.drops(name)
         }
 
     def _is_left_out(self, name: str, held: Any, own: Collection[str]) -> bool:
         is_told_twice = name == _CHANGED_FIELDS and (name in own or isinstance(held, dict))
-        return is_told_twice or (name in self.mask.dropped and name not in own)
+        return is_told_twice or (self.mask.drops(name) and name not in own)
 
     def _is_union(self, row: dict[str, Any]) -> bool:
         """Whether this is a row under the name of its Avro type (A5), and no row of one column."""
         name, held = next(iter(row.items())) if len(row) == 1 else ("", None)
-        is_named = name in (*self.mask.hashed, *self.mask.dropped)
+        is_named = self.mask.hashes(name) or self.mask.drops(name)
         is_type = isinstance(held, dict) and ("." in name or name in _TYPES)
         return (is_type or (name == "string" and isinstance(held, str))) and not is_named
 
@@ -143,12 +143,14 @@ class Hiding:
             return schema
         told = {field.get("field"): field if field.get("type") == "struct" else None for field in fields}
         own = _ENVELOPE if _is_envelope(told) else ()
-        kept = [field for field in fields if not self._is_left_out(field.get("field"), told[field.get("field")], own)]
+        kept = [
+            field for field in fields if not self._is_left_out(str(field.get("field")), told[field.get("field")], own)
+        ]
         return {**schema, "fields": [self._field(field, own) for field in kept]}
 
     def _field(self, field: dict[str, Any], own: Collection[str]) -> Any:
-        name = field.get("field")
-        if name in self.mask.hashed and name not in own:
+        name = str(field.get("field"))
+        if self.mask.hashes(name) and name not in own:
             return {**_TEXT_FIELD, "field": name}
         return self._schema(field) if name in (*_SIDES, *_INSIDE) else field
 

@@ -75,8 +75,9 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
     SchemaRefused where a column has the name of the key that append-only tables get.
     """
     payload = ("payload",) if example.wrapped else ()
+    known = _respelled(known, example)
     path = payload if example.flat else (*payload, "after")
-    declared = declared_types(declaration.columns)
+    declared = _respelled(declared_types(declaration.columns), example)
     fields, raw = _described(example, declared), frozenset[str]()
     image_fields = fields or ()
     if fields is None:
@@ -99,6 +100,14 @@ def form(example: Example, declaration: Declaration, known: Mapping[str, Logical
         raw=raw,
         appended=declaration.append_only,
     )
+
+
+def _respelled(types: Mapping[str, Logical], example: Example) -> Mapping[str, Logical]:
+    """Types by name, as the example spells the names: another case makes no other column (G4)."""
+    block = _block(example)
+    own = [*example.row_names, *example.key_names, *(each.name for each in (row_fields(block) if block else ()))]
+    there = {name.casefold(): name for name in own}
+    return {there.get(name.casefold(), name): logical for name, logical in types.items()}
 
 
 def settled(fields: Iterable[Field], declared: Mapping[str, Logical]) -> tuple[Field, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,22 @@ class Mask:
     table: str
     hashed: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+
+    def hashes(self, column: str) -> bool:
+        """Whether it is hashed, in whichever case the source spells it now."""
+        return column.casefold() in self._hashed
+
+    def drops(self, column: str) -> bool:
+        """The same of one that is left out."""
+        return column.casefold() in self._dropped
+
+    @cached_property
+    def _hashed(self) -> frozenset[str]:
+        return frozenset(map(str.casefold, self.hashed))
+
+    @cached_property
+    def _dropped(self) -> frozenset[str]:
+        return frozenset(map(str.casefold, self.dropped))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from replicator.stages.truncates import Truncated
 from replicator.transforms import changes, decode, evolve, moved_keys, tally, transformed
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
-from replicator.transforms.layout import Layout, stored_name
+from replicator.transforms.layout import Layout
 from replicator.transforms.letters import PLACE
 from replicator.transforms.reshape import reshaped
 
@@ -148,7 +148,7 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     """Whether the newest record of a key in Kafka replaces all that came before it, and there are enough of those: the
     key tells the row's, a change tells a row whole, and nobody asks for those between.
     """
-    in_key = all({stored_name(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
+    in_key = all({layout.named(field.name) for field in form.key_fields}.issuperset(layout.keys) for form in forms)
     told = share.declaration
     is_plain = not (needs.keyless_deletes or needs.key_changes or needs.generated or told.transform or told.append_only)
     is_apart = any(map(share.any, ("truncates", "has_null_key"))) or told.has_history

@@ -55,9 +55,9 @@ def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: Str
     forms = sorted(forms, key=lambda form: firsts.get(form.id, evolve.NEWEST))
     found = _plan(share, forms, stored, policy, ledger)
     if found.has_versions:
-        told = evolve.sightings(forms, firsts)
+        told = evolve.sightings(forms, firsts, found.layout.named)
         if stored is not None and (missing := _unsighted(stored, found, ledger)):
-            told = told | dict.fromkeys(missing, "") | _past(share, stored)
+            told = told | dict.fromkeys(missing, "") | _past(share, stored, found)
         ledger = ledger.seen(_of_versions(found, told))
         found = _plan(share, forms, stored, policy, ledger)
     if policy.name == "freeze":
@@ -144,7 +144,7 @@ def _versioned(found: Plan) -> set[str]:
     return {version_of(column)[0] for column in found.layout.types if version_of(column)[1] > 1}
 
 
-def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
+def _past(share: Share, stored: StructType, found: Plan) -> dict[tuple[str, str], str]:
     """All sightings in bronze: asked for once per table and column, when its second type comes. What bronze no longer
     shows was there before all else.
     """
@@ -157,4 +157,5 @@ def _past(share: Share, stored: StructType) -> dict[tuple[str, str], str]:
         groups = changes.survey(rows).collect()
         forms, _ = forms_of.read(groups, rows, share.declaration, stored, partial(noted, share))
         snapshots = any(group["has_snapshot"] for group in groups)
-        return evolve.sightings(forms, _firsts(changes.ordered(rows, snapshots=snapshots, running=None)))
+        firsts = _firsts(changes.ordered(rows, snapshots=snapshots, running=None))
+        return evolve.sightings(forms, firsts, found.layout.named)

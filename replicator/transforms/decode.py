@@ -22,7 +22,7 @@ from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 from replicator.transforms import appended, cells, moved_keys
 from replicator.transforms.cells import Cells
-from replicator.transforms.layout import Layout, stored_name
+from replicator.transforms.layout import Layout
 from replicator.transforms.letters import ADDRESS, letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.structs import Struct
@@ -194,7 +194,7 @@ def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
 
 
 def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
-    return [field for field in form.image_fields if stored_name(field.name) in layout.keys]
+    return [field for field in form.image_fields if layout.named(field.name) in layout.keys]
 
 
 def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
@@ -218,7 +218,7 @@ def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
     values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
     if form.appended:
         return values | {key: appended.identity(row) for key in layout.keys}, appended.problem()
-    in_key = {stored_name(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
+    in_key = {layout.named(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
     known = in_key
     if layout.keys_from_row and not set(layout.keys) <= set(in_key):
@@ -236,7 +236,7 @@ def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
 
 def _keys_of_before(form: Form, layout: Layout, row: dict[str, Column]) -> tuple[dict[str, Column], Column]:
     """The key of a deleted row from its last image; a flattened delete is that image itself (F3)."""
-    gone = {stored_name(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
+    gone = {layout.named(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
     found = row if form.is_flat else gone
     keys = {column: found.get(column, F.lit(None)) for column in layout.keys}
     return keys, F.when(~_complete(keys), "key_missing")

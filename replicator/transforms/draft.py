@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from replicator.debezium.logical import Field, spark_type
 from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
-from replicator.transforms.layout import columns_of, kin, normal, stored_name
+from replicator.transforms.layout import columns_of, kin, normal, spelled
 from replicator.transforms.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, Change, Policy
 
 DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
@@ -16,12 +17,15 @@ DECLARE = "Declare its type, for records that carry none: in conf/sources, or be
 
 @dataclass
 class Draft:
-    """Types by source column and family while the forms are taken in, and what that changes."""
+    """Types by source column and family while the forms are taken in, and what that changes. ``spelling`` is that of
+    the columns (``layout.spelled``).
+    """
 
     table: str
     keys: tuple[str, ...]
     policy: Policy
     types: dict[str, dict[str, str]]
+    spelling: Mapping[str, str]
     changes: list[Change] = field(default_factory=list)
     withheld: list[Change] = field(default_factory=list)
     stored: dict[str, dict[str, str]] = field(init=False)
@@ -49,7 +53,7 @@ class Draft:
         self.types.setdefault(change.column, {})[kin(change.after)] = change.after
 
     def _change(self, each: Field, *, is_raw: bool) -> Change | None:
-        name, kind = stored_name(each.name), kind_of(each)
+        name, kind = spelled(each.name, self.spelling), kind_of(each)
         held = self.types.get(name)
         if held is None:
             return Change(ADDED, name, "", kind)

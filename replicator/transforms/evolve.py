@@ -8,7 +8,7 @@ records a table ends with the same columns, however they were batched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from replicator import names
@@ -17,7 +17,17 @@ from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import CHANGE, Evolution
 from replicator.transforms.draft import DECLARE, Draft, kind_of
-from replicator.transforms.layout import Layout, columns_of, kin, normal, stored_name, version_name, version_of
+from replicator.transforms.layout import (
+    Layout,
+    by_case,
+    columns_of,
+    kin,
+    normal,
+    spelled,
+    stored_name,
+    version_name,
+    version_of,
+)
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
 
@@ -87,10 +97,11 @@ def plan(
     """
     key_names = _keys(table, forms, keys, declared)
     own = {column: normal(kind) for column, kind in (stored or {}).items() if column not in SYSTEM_COLUMNS}
-    fields = dict.fromkeys(stored_name(each.name) for form in forms for each in columns_of(form, key_names))
-    names.refuse_case_twins([*fields, *own], f"table {table}")
-    draft = Draft(table, key_names, policy, _books(own))
-    for form in forms if stored is not None else _first_first(forms):
+    forms, books = forms if stored is not None else _first_first(forms), _books(own)
+    spelling = _spelling(table, books, forms, key_names)
+    key_names = tuple(spelling.get(key.casefold(), key) for key in key_names)
+    draft = Draft(table, key_names, policy, books, spelling)
+    for form in forms:
         draft.take(form, is_first=stored is None and not draft.types)
     held = {(name, kin(kind)) for name, kinds in draft.stored.items() for kind in kinds.values()}
     placed = _placed(draft.types, held, since or {}, may_move=policy.name != "freeze")
@@ -131,13 +142,17 @@ def refuse(table: str, found: Plan, policy: Policy) -> None:
     raise SchemaRefused(f"{change}{more}", where=table, mend=advice.get(change.kind, approve))
 
 
-def sightings(forms: Sequence[Form], firsts: Mapping[int, str]) -> dict[tuple[str, str], str]:
-    """Since when each column has each family of types, from the least ``_seq`` of each form."""
+def sightings(
+    forms: Sequence[Form], firsts: Mapping[int, str], named: Callable[[str], str]
+) -> dict[tuple[str, str], str]:
+    """Since when each column, as it is ``named`` at rest, has each family of types, from the least ``_seq`` of each
+    form.
+    """
     found: dict[tuple[str, str], str] = {}
     for form in forms:
         for each in form.fields if form.id in firsts else ():
             if each.name not in form.raw:
-                place = stored_name(each.name), kin(kind_of(each))
+                place = named(each.name), kin(kind_of(each))
                 found[place] = min(found.get(place, NEWEST), firsts[form.id])
     return found
 
@@ -148,9 +163,13 @@ def first_seen(change: Change, forms: Sequence[Form], firsts: Mapping[int, str])
         firsts[form.id]
         for form in forms
         for each in (*form.fields, *form.key_fields)
-        if form.id in firsts and stored_name(each.name) == change.column and _brings(kind_of(each), change)
+        if form.id in firsts and _is_same(each.name, change.column) and _brings(kind_of(each), change)
     ]
     return min(brought, default=None)
+
+
+def _is_same(column: str, stored: str) -> bool:
+    return stored_name(column).casefold() == stored.casefold()
 
 
 def _brings(kind: str, change: Change) -> bool:
@@ -184,6 +203,16 @@ def _books(own: Mapping[str, str]) -> dict[str, dict[str, str]]:
     for column in sorted(own, key=lambda each: version_of(each)[1]):
         books.setdefault(version_of(column)[0], {})[kin(own[column])] = own[column]
     return books
+
+
+def _spelling(table: str, stored: Iterable[str], forms: Sequence[Form], keys: Collection[str]) -> dict[str, str]:
+    """How columns are spelled: as the table has them, then as the first form does. A source may change the case of a
+    name; raises ConfigError for one that has two names that differ by nothing else (G4).
+    """
+    told = [[stored_name(each.name) for each in columns_of(form, keys)] for form in forms]
+    for columns in told:
+        names.refuse_case_twins(columns, f"table {table}")
+    return by_case([*stored, *(name for columns in told for name in columns)])
 
 
 def _placed(
@@ -236,12 +265,13 @@ def _refuse_twins(table: str, placed: Mapping[str, str]) -> None:
 def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:
     """Columns of the table that the records with a new column lack: dropped, or the old name of the new one."""
     added = {change.column for change in draft.changes if change.kind == ADDED}
-    with_new = [{stored_name(each.name) for each in form.fields} for form in forms]
+    known = by_case(version_of(column)[0] for column in own)
+    with_new = [{spelled(each.name, known) for each in form.fields} for form in forms]
     with_new = [columns for columns in with_new if columns & added]
     if not with_new:
         return ()
-    known = dict.fromkeys(version_of(column)[0] for column in own)
-    return tuple(name for name in known if name not in draft.keys and not any(name in columns for columns in with_new))
+    gone = (name for name in known.values() if not any(name in columns for columns in with_new))
+    return tuple(name for name in gone if name not in draft.keys)
 
 
 def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequence[str]) -> tuple[str, ...]:
@@ -249,7 +279,7 @@ def _keys(table: str, forms: Sequence[Form], keys: Sequence[str], declared: Sequ
     told = sorted({tuple(each.name for each in form.key_fields) for form in forms if form.key_fields})
     found = [tuple(declared)] if declared else told
     known = [tuple(keys)] if keys else []
-    if len({frozenset(each) for each in (*known, *found)}) > 1:
+    if len({frozenset(map(str.casefold, each)) for each in (*known, *found)}) > 1:
         shown = " / ".join(",".join(each) for each in found)
         raise SchemaRefused(
             f"the key was {','.join(keys)} and is now {shown}" if keys else f"the key changed: {shown}",

@@ -7,8 +7,9 @@ A source column whose type changed to one that no widening reaches has several c
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -45,6 +46,16 @@ class Layout:
     keys: tuple[str, ...]
     keys_from_row: bool = False
 
+    @cached_property
+    def _spelled(self) -> dict[str, str]:
+        return by_case(version_of(column)[0] for column in self.types)
+
+    def named(self, column: str) -> str:
+        """The stored name of a source column, as the table spells it: a source may change the case of a name, and no
+        table format tells two columns apart by that (G4).
+        """
+        return spelled(column, self._spelled)
+
     def home(self, field: Field) -> str | None:
         """The column that takes a field's values; None where none can: a column not added, or of other types."""
         kind = normal(spark_type(field.logical))
@@ -59,7 +70,7 @@ class Layout:
 
     def versions(self, column: str) -> list[str]:
         """The stored columns of a source column, oldest version first."""
-        name = stored_name(column)
+        name = self.named(column)
         found, number = [name] if name in self.types else [], 2
         while (column := version_name(name, number)) in self.types:
             found.append(column)
@@ -69,7 +80,22 @@ class Layout:
 
 def columns_of(form: Form, keys: Collection[str]) -> list[Field]:
     """The fields of a form that have columns: those of the row, and of the Kafka key what is a key here."""
-    return [*form.fields, *(each for each in form.key_fields if stored_name(each.name) in keys)]
+    own = {key.casefold() for key in keys}
+    return [*form.fields, *(each for each in form.key_fields if stored_name(each.name).casefold() in own)]
+
+
+def by_case(stored: Iterable[str]) -> dict[str, str]:
+    """Stored names, the first of each that differ by case only, for :func:`spelled`."""
+    found: dict[str, str] = {}
+    for name in stored:
+        found.setdefault(name.casefold(), name)
+    return found
+
+
+def spelled(column: str, known: Mapping[str, str]) -> str:
+    """A source column's name at rest, as it is spelled among those that are known (:func:`by_case`)."""
+    name = stored_name(column)
+    return known.get(name.casefold(), name)
 
 
 def stored_name(column: str) -> str:

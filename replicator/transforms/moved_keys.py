@@ -21,7 +21,7 @@ from replicator.debezium import headers, position
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.transforms import cells
-from replicator.transforms.layout import Layout, stored_name
+from replicator.transforms.layout import Layout
 from replicator.transforms.structs import Struct
 
 MOVE_COLUMNS = ("_old", "_old_text", "_left", "_stays", "_tx", "_inserted", "_at")
@@ -71,7 +71,7 @@ def columns(form: Form, layout: Layout) -> list[Column]:
 
 def is_part(form: Form, layout: Layout) -> bool:
     """Whether the table's key is a part of Kafka's, so that a row may stay under it when that changes."""
-    return set(layout.keys) < {stored_name(field.name) for field in form.key_fields}
+    return set(layout.keys) < {layout.named(field.name) for field in form.key_fields}
 
 
 def as_sent(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFrame | None:
@@ -91,7 +91,7 @@ def as_sent(records: DataFrame, forms: Sequence[Form], layout: Layout) -> DataFr
 
 def _key_in(source: str, layout: Layout, fields: Sequence[Field]) -> Column:
     """The columns of a key in ``source`` as a struct, as the table has them."""
-    told = {stored_name(field.name): cells.of_key(source, field.name, field.logical) for field in fields}
+    told = {layout.named(field.name): cells.of_key(source, field.name, field.logical) for field in fields}
     return F.struct(*[told.get(key, F.lit(None)).cast(layout.types[key]).alias(key) for key in layout.keys])
 
 

@@ -275,7 +275,7 @@ def _replayed(order: tuple[tuple[str, Form], ...], cuts: tuple[bool, ...]) -> di
         if not cut:
             continue
         forms = [each for _, each in sorted(batch, key=lambda pair: pair[0])]
-        for place, at in evolve.sightings(forms, {each.id: seq for seq, each in batch}).items():
+        for place, at in evolve.sightings(forms, {each.id: seq for seq, each in batch}, layout.stored_name).items():
             since[place] = min(at, since.get(place, at))
         found = evolve.plan("t", forms, stored, since=since)
         _consistent(found.evolution, stored, columns(found))
@@ -340,12 +340,29 @@ def test_declaring_another_key_than_the_table_has_stops_it() -> None:
         evolve.plan("t", [form({"id": "int", "v": "int"})], stored, ("id",), declared=("v",))
 
 
-def test_columns_that_differ_by_case_only_are_refused() -> None:
-    """In the batch, or between the batch and the table (G4)."""
-    with pytest.raises(ConfigError):
-        evolve.plan("t", [form({"id": "int", "V": "int", "v": "int"})], None)
-    with pytest.raises(ConfigError):
-        evolve.plan("t", [form({"id": "int", "V": "int"})], {"id": "int", "v": "int"} | SYSTEM)
+def test_columns_of_a_record_that_differ_by_case_only_are_refused() -> None:
+    """No table format keeps the two apart (G4)."""
+    for stored in (None, {"id": "int", "v": "int"} | SYSTEM):
+        with pytest.raises(ConfigError):
+            evolve.plan("t", [form({"id": "int", "V": "int", "v": "int"})], stored)
+
+
+def test_a_column_that_is_spelled_in_another_case_stays_the_same() -> None:
+    """As the table has it, or as the oldest records had it; the key, too, and whichever of the two is declared."""
+    stored = {"Id": "int", "Val": "int", "w": "string"} | SYSTEM
+    renamed = form({"ID": "int", "val": "bigint", "x": "int"}, keys=("ID",))
+    for declared in ((), ("ID",), ("id",)):
+        found = evolve.plan("t", [renamed], stored, ("Id",), declared=declared)
+        assert columns(found) == {"Id": "int", "Val": "bigint", "w": "string", "x": "int"}
+        assert found.evolution == Evolution(added=(("x", "int"),), widened=(("Val", "bigint"),))
+        assert found.layout.keys == ("Id",)
+        assert found.dropped == ("w",)
+        assert list(map(found.layout.home, renamed.fields)) == ["Id", "Val", "x"]
+    forms = [form({"Id": "int", "v": "int"}, keys=("Id",)), form({"id": "int", "V": "string"}, number=2)]
+    found = evolve.plan("t", forms, None)
+    assert columns(found) == {"Id": "int", "v": "int", "v__v2": "string"}
+    assert found.layout.keys == ("Id",)
+    assert evolve.sightings(forms, {1: "a", 2: "b"}, found.layout.named)["v", layout.kin("string")] == "b"
 
 
 @pytest.mark.parametrize("name", [*layout.RESERVED, "__START_AT", "_Seq", "v__v2", "v__v10", "a__v2__v3"])

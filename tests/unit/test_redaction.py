@@ -66,6 +66,16 @@ def test_columns_are_hashed_or_gone_in_every_shape(shape: str) -> None:
     assert json.loads(redacted(shape % ROW), parse_float=str) == json.loads(shape % KEPT, parse_float=str)
 
 
+def test_columns_are_masked_in_whichever_case_the_source_spells_them() -> None:
+    """It may change that, and silver takes such a column for the same (G4); the schema of the record says so, too."""
+    row = ROW.replace("email", "Email").replace("ssn", "SSN").replace('"id"', '"ID"')
+    kept = KEPT.replace("email", "Email").replace('"id"', '"ID"')
+    assert redacted(f'{{"after":{row},{SOURCE}}}') == f'{{"after":{kept},{SOURCE}}}'
+    schema = '{"type":"struct","fields":[{"field":"Email","type":"int32"},{"field":"SSN","type":"string"}]}'
+    fields = json.loads(redacted(f'{{"schema":{schema},"payload":{row}}}'))["schema"]["fields"]
+    assert [(each["field"], each["type"]) for each in fields] == [("Email", "string")]
+
+
 @pytest.mark.parametrize(
     "others",
     [

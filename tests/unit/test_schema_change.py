@@ -507,3 +507,19 @@ def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any,
     states += [(2, 20 + n, x, None) for n, x in enumerate([None, 8, 9, 10])]
     for table in tables:
         assert world.states(table, "id < 3 AND NOT _deleted") == states, table
+
+
+def test_a_column_that_is_renamed_by_its_case_alone_is_the_same_column(spark: Any, tmp_path: Path) -> None:
+    """No table format tells the two apart (G4): values of either spelling land in it, whether a schema block, the table
+    or a declaration says its type, and a key that is spelled anew is no other key.
+    """
+    world = World(spark, tmp_path, Declaration(ORDERS, keys=("id",)), delta=True)
+    world.take(change(0, 1, {"Name": ("string", "a"), "v": ("int32", 1)}, "c"))
+    told = change(1, 2, {"name": ("string", "b"), "V": ("int32", 2)}, "c")
+    bare = record("s.shop.orders", 2, {"Id": 1}, envelope("u", {"Id": 1, "NAME": "c", "v": 3}, pos=102))
+    assert world.take(told, bare).applied == 2
+    assert world.shown() == {1: {"id": 1, "Name": "c", "v": 3}, 2: {"id": 2, "Name": "b", "v": 2}}
+    gone = record("s.shop.orders", 3, {"ID": 2}, envelope("d", None, {"ID": 2, "name": "b", "v": 2}, pos=103))
+    assert world.take(gone).applied == 1
+    assert list(world.shown()) == [1]
+    assert world.at.bronze.version(spark, world.at.lake.dead_letters("s")) is None

@@ -186,11 +186,12 @@ def _carried(schema: StructType, glance: Glance, place: _Place) -> tuple[tuple[C
     """Columns that the two share, and those that nobody can compare, with why. Raises TableStopped for such a key."""
     held = {each.name: each for each in glance.columns(place.name)}
     own = [field for field in schema if field.name not in SYSTEM_COLUMNS]
+    spelled = {name.casefold(): name for name in held}
     versions = {version_of(field.name)[0] for field in own if version_of(field.name)[1] > 1}
     carried, unknown = [], []
     for field in own:
         name = str(field.metadata.get("name") or names.decode(field.name))
-        there = held.pop(name, None)
+        there = held.pop(name, None) or held.pop(spelled.get(name.casefold(), ""), None)
         told = None if there is None else glance.told(there, field.dataType)
         if version_of(field.name)[0] in versions:
             unknown.append(f"{name}: it has had several types")
@@ -199,7 +200,7 @@ def _carried(schema: StructType, glance: Glance, place: _Place) -> tuple[tuple[C
         elif told is None:
             unknown.append(f"{name}: {there.type} is written in several ways")
         else:
-            carried.append(Carried(name, field.name, field.dataType, told))
+            carried.append(Carried(there.name, field.name, field.dataType, told))
     unknown += [f"{name}: silver has no such column" for name in held]
     _refuse_keys(own, carried, place)
     return tuple(carried), tuple(unknown)
