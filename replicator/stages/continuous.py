@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway
 from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
-from replicator.stages import canonical, cut
+from replicator.stages import canonical, cut, engine
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
 from replicator.stages.pace import Pace
@@ -144,11 +144,28 @@ class _Passes:
     def look(self) -> None:
         """A pass, if something is new or must be tried again."""
         self._published(wait=False)
-        newest = list(_versions(self.spark, self.pipeline, self.stages))
-        if newest != self.read:
+        newest = self._newest()
+        if newest is not None and newest != self.read:
             self.read = newest  # publish may take it back
             if not self._pass():
                 self.read = None
+
+    def _newest(self) -> list[Any] | None:
+        """What there is; None where the lake is out of reach, which is told as of a pass, and looked at again."""
+        try:
+            return list(_versions(self.spark, self.pipeline, self.stages))
+        except Unreachable as error:
+            silent = error
+        except engine.FAILURES as error:
+            found = engine.out_of_reach(error, "the lake")
+            if found is None:
+                raise
+            silent = found
+        self.read = None
+        line = Line("run", "", error=silent)
+        self.report(line)
+        self._seen_to([line], ("run",))
+        return None
 
     @contextmanager
     def finished(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from replicator.lake import Lake
 from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
-from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Target
+from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Table, Target
 from replicator.stages import continuous, cut, pipeline, tuning
 from replicator.stages.canonical import Offer
 from replicator.stages.cut import Standing
@@ -146,8 +146,17 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
     ]
 
 
-def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkSession) -> None:
+def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkSession) -> None:
     """What was out of reach is told of when it is back: the last word on it, by which a run ends with 0."""
+
+    class Silent(MemoryFormat):
+        is_silent = False
+
+        def version(self, spark: SparkSession, table: Table) -> int | None:
+            if self.is_silent:
+                self.is_silent = False
+                raise Unreachable("the store does not answer", where=table.location)
+            return super().version(spark, table)
 
     class Back(MemorySink):
         looked = 0
@@ -158,18 +167,21 @@ def test_a_target_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkS
                 raise Unreachable("Postgres does not answer", where=model.name)
             return super().progress(model)
 
-    small, tables, control, sink = tuning.session_for(spark, 0), MemoryFormat(), MemoryControl(), Back()
+    small, tables, control, sink = tuning.session_for(spark, 0), Silent(), MemoryControl(), Back()
     lake, stop = Lake("memory"), Event()
     at = Warehouse(tables, tables, control, lake)
     rows = made(small, [(1, 2, "lineage", "upsert")], "k INT, a INT, _source STRING, _op STRING")
     tables.put(rows, lake.gold("m", ("k",)), Progress("in", 1))
     made_of = Pipeline((), (), (), at, (MODEL,), {"warehouse": sink})
+    tables.is_silent = True
     lines: list[Line] = []
     continuous.run_continuously(
         small, made_of, ("publish",), lines.append, stop, lambda: stop.set() if sink.tables else None
     )
     assert [(line.table, line.applied, type(line.error), line.how) for line in lines] == [
+        ("", 0, Unreachable, ""),
         ("warehouse", 0, Unreachable, ""),
+        ("", 0, type(None), "within reach again"),
         ("m", 1, type(None), ""),
         ("warehouse", 0, type(None), "within reach again"),
     ]
