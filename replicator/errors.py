@@ -224,6 +224,16 @@ class BronzeReplaced(TableStopped):
             mend="Bring the newest bronze back, or silver of the same time; else give the lake a new root.",
         )
 
+    @classmethod
+    def gone(cls, source: str, where: str) -> BronzeReplaced:
+        """Said of a bronze that is not there, while silver has tables of the source."""
+        return cls(
+            f"there is no bronze of {source}, and silver has tables that were made from it",
+            where=where,
+            mend="Bring it back, or name the right lake. To read all of Kafka anew, remove the source's checkpoint as "
+            "well, then `replicator run bronze` and `replicator rebuild --all`.",
+        )
+
 
 class ObjectRefused(TableStopped):
     """Objects that cannot be taken: they were replaced after they were read, or are too large. All others were."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from replicator import names
-from replicator.errors import TableMissing, Unreachable
+from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.stages import gaps, pauses
 
 if TYPE_CHECKING:
@@ -152,11 +152,14 @@ class Survey(Protocol):
 
 @dataclass(frozen=True)
 class _Source:
-    """A source whose tables are looked at: ``upto`` is the identity and the newest version of its bronze."""
+    """A source whose tables are looked at: ``upto`` is the identity and the newest version of its bronze, which is
+    ``older`` than what a table has read.
+    """
 
     name: str
     upto: Callable[[], tuple[str, int | None]]
     waits: Callable[[], Waiting | None]
+    older: list[str] = field(default_factory=list)
 
 
 def standings(of: Survey) -> list[Standing]:
@@ -174,6 +177,7 @@ def looks(of: Survey) -> Iterator[Look]:
         at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
         for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
             yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
+            yield Look("silver", f"{source}/{name}", partial(_not_older, of, at, name))
         yield Look("waiting", source, partial(_waiting, at))
     for model in of.models:
         yield Look("gold", model.name, partial(_gold, of, model))
@@ -192,6 +196,18 @@ def _bronze(of: Survey, source: str) -> list[Standing]:
     return [
         Standing("bronze", source, found.rows, f"version {of.version(table)}", lag, seconds, newest_ms=found.newest_ms)
     ]
+
+
+def _not_older(of: Survey, at: _Source, name: str) -> list[Standing]:
+    """Nothing; raises BronzeReplaced, once for a source, where a table has read versions that bronze does not have
+    (F-C6).
+    """
+    identity, upto = at.upto()
+    progress = of.progress(of.lake.silver(at.name, name), identity)
+    if progress is not None and upto is not None and progress.version > upto and not at.older:
+        at.older.append(name)
+        raise BronzeReplaced.under_silver(at.name, progress.version, upto)
+    return []
 
 
 def _gaps(of: Survey, source: str) -> list[Standing]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import AtWork, ReplicatorError, Unreachable
+from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze_stream, canonical, engine, gold, landing, lines, publish, silver, twins
@@ -57,6 +57,8 @@ def refined(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], re
     if "silver" in stages:
         for refinement in pipeline.refinements:
             error = _refined(spark, refinement, report)
+            if error is None and "bronze" not in stages:
+                error = _unread(spark, refinement)
             if error is not None:
                 report(Line("silver", refinement.source.name, error=error))
 
@@ -75,6 +77,15 @@ def _refined(spark: SparkSession, refinement: Refinement, report: Report) -> Rep
     except engine.FAILURES as error:
         return engine.failure(error, refinement.source.name)
     return None
+
+
+def _unread(spark: SparkSession, refinement: Refinement) -> ReplicatorError | None:
+    """Nothing new is no news where there is nothing at all: the lake may be the wrong one."""
+    bronze = refinement.lake.bronze(refinement.source.name)
+    if refinement.bronze.version(spark, bronze) is not None:
+        return None
+    mend = "`replicator run bronze` reads it from Kafka; or name the right lake."
+    return TableMissing(f"there is no bronze of {refinement.source.name} yet", where=bronze.location, mend=mend)
 
 
 def built(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:

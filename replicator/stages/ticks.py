@@ -75,11 +75,13 @@ class Shared:
 def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4).
 
-    Raises BronzeReplaced (F-C6).
+    Raises BronzeReplaced (F-C6), also of a bronze that is gone from under silver.
     """
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     if upto is None or identity is None:
+        if at.silver.tables(spark, at.lake.silver_root(at.source.name)):
+            raise BronzeReplaced.gone(at.source.name, bronze.location)
         yield None
         return
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).within(upto)

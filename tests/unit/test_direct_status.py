@@ -18,7 +18,7 @@ import pytest
 
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
-from replicator.errors import ReplicatorError
+from replicator.errors import BronzeReplaced, ReplicatorError
 from replicator.lake import Lake
 from replicator.operate.direct import DirectSurvey, standings
 from replicator.operate.standing import Standing
@@ -111,6 +111,16 @@ def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path) -> None:
     """Nobody can say how far bronze is behind, then."""
     spec = SourceSpec("s", "s.*", bootstrap_servers="127.0.0.1:1", options={"security.protocol": "PLAINTEXT"})
     assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
+
+
+def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
+    """As a run says it (F-C6): by Spark, since the rest is told as well, then."""
+    at = written(tmp_path)
+    place, bronze = at.lake.silver("s", "d.t").location, at.identity(at.lake.bronze("s"))
+    later = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(bronze), 2)])
+    deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=later)
+    with pytest.raises(BronzeReplaced, match="silver has read bronze up to version 2, and bronze is at 0"):
+        standings(replace(at, opened={}))
 
 
 def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:

@@ -289,6 +289,13 @@ def test_a_bronze_that_goes_back_under_a_process_stops_its_source(exact: SparkSe
     shutil.copytree(tmp_path / "older", bronze)
     with pytest.raises(BronzeReplaced, match="has read bronze up to version 2"):
         lake.take(made(3))
+    shutil.rmtree(bronze)
+    lake.format = DeltaFormat()
+    lake.restart()
+    with pytest.raises(
+        BronzeReplaced, match=r"no bronze of s, and silver has tables .* Bring it back, or name the right"
+    ):
+        lake.take()
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["another process", "the same process"])

@@ -254,3 +254,19 @@ def test_silver_goes_on_while_publish_is_at_work_and_gold_does_not(spark: SparkS
         ("publish", 2, type(None), ""),
         ("publish", 0, type(None), "within reach again"),
     ]
+
+
+def test_silver_of_a_lake_without_bronze_says_so(spark: SparkSession) -> None:
+    """Nothing new would be no news of a lake that is the wrong one. A run that reads Kafka itself waits."""
+    tables, control, lake = MemoryFormat(), MemoryControl(), Lake("memory")
+    at = Refinement(SourceSpec("s", ".*"), tables, tables, control, lake)
+    made_of = Pipeline((), (), (at,), Warehouse(tables, tables, control, lake), (), {})
+    lines: list[Line] = []
+    pipeline.run_once(spark, made_of, ("bronze", "silver"), lines.append)
+    assert lines == []
+    pipeline.run_once(spark, made_of, ("silver",), lines.append)
+    told = (
+        "there is no bronze of s yet [memory/bronze/s] `replicator run bronze` reads it from Kafka; or name the right"
+    )
+    assert [str(line.error) for line in lines] == [f"{told} lake."]
+    assert exit_code([line.error for line in lines if line.error is not None]) == 1
