@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from replicator.cli import console, options
+from replicator.errors import exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from replicator.operate.purge import Purged
 
 _COLUMNS = ("table", "purged", "kept", "horizon")
 
@@ -27,7 +32,10 @@ def purge(
     lake: options.LakeRoot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Remove rows of silver that were deleted at the source longer ago than their table's purge_after."""
+    """Remove rows of silver that were deleted at the source longer ago than their table's purge_after.
+
+    A table that stops is named on stderr, the others go on, and the exit code is 1.
+    """
     from replicator import assemble
     from replicator.lake import Lake
     from replicator.operate import purge as operate
@@ -39,12 +47,24 @@ def purge(
     with exclusive(Lake(settings.lake.root), stages, assemble.terms(settings)) as fence:
         spark, sources = options.opened(context, settings, source, declared, fence=fence)
         tables, now_ms = operate.chosen(spark, sources, table), int(time.time() * 1000)
-        found = [asdict(operate.purge(spark, at, name, now_ms, dry=dry_run)) for at, name in tables]
-    if as_json:
-        console.print_json(found)
-    elif found:
-        console.print_table(_COLUMNS, [[None if row[c] is None else str(row[c]) for c in _COLUMNS] for row in found])
-    else:
-        console.narrate("No table declares purge_after: deleted rows stay.", style="yellow")
+        found = [operate.told(spark, at, name, now_ms, dry=dry_run) for at, name in tables]
+    _show(found, as_json=as_json)
     if dry_run and found:
         console.narrate("Nothing was removed: this was a dry run.", style="yellow")
+    if code := exit_code([each.error for each in found if each.error is not None]):
+        raise typer.Exit(code)
+
+
+def _show(found: Sequence[Purged], *, as_json: bool) -> None:
+    """A line per table; on stderr what stopped some."""
+    rows = [{**{c: getattr(each, c) for c in _COLUMNS}, "error": each.error and str(each.error)} for each in found]
+    done = [row for row in rows if row["error"] is None]
+    if as_json:
+        console.print_json(rows)
+    elif done:
+        console.print_table(_COLUMNS, [[None if row[c] is None else str(row[c]) for c in _COLUMNS] for row in done])
+    elif not rows:
+        console.narrate("No table declares purge_after: deleted rows stay.", style="yellow")
+    for each in found:
+        if each.error is not None:
+            console.narrate(f"{each.table}: {each.error}", style="red")

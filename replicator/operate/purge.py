@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints, names
-from replicator.errors import BronzeReplaced, ConfigError, TableStopped
+from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
 from replicator.operate.history import find_table
 from replicator.spec import Progress
-from replicator.stages import arrivals, horizons, rewind, routing, tuning
+from replicator.stages import arrivals, engine, horizons, rewind, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.horizon import Horizon
 from replicator.transforms.layout import key_of
@@ -25,13 +25,14 @@ from replicator.transforms.layout import key_of
 @dataclass(frozen=True)
 class Purged:
     """What a purge did to one table, or would do: deleted rows that went, those that stay because they are younger, and
-    the horizon (a ``_seq``; None: nothing was ever purged).
+    the horizon (a ``_seq``; None: nothing was ever purged). ``error``: it stopped, as it was.
     """
 
     table: str
     purged: int
     kept: int
     horizon: str | None
+    error: ReplicatorError | None = None
 
 
 def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None) -> list[tuple[Refinement, str]]:
@@ -51,6 +52,19 @@ def chosen(spark: SparkSession, sources: Sequence[Refinement], name: str | None)
         for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
     ]
     return [(at, table) for at, table in found if at.source.declaration(table).purge_after is not None]
+
+
+def told(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:
+    """:func:`purge`, or why it stopped: other tables go on. Raises Unreachable."""
+    table = at.lake.silver(at.source.name, name).name
+    try:
+        return purge(spark, at, name, now_ms, dry=dry)
+    except ReplicatorError as error:
+        if error.retry:
+            raise
+        return Purged(table, 0, 0, None, error)
+    except engine.FAILURES as error:
+        return Purged(table, 0, 0, None, engine.failure(error, table))
 
 
 def purge(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bool = False) -> Purged:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from replicator.cli import app
 from replicator.errors import ConfigError, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
@@ -198,7 +201,9 @@ def test_rows_that_a_truncate_took_are_as_old_as_what_came_after_it(exact, tmp_p
 
 
 def test_the_verb_purges_what_is_declared_to_be_purged(exact, tmp_path: Path) -> None:
-    """A table without `purge_after` keeps its rows, and naming it is an error that says what to declare."""
+    """A table without `purge_after` keeps its rows, and naming it is an error that says what to declare. One that stops
+    keeps no other from it.
+    """
     world = World(exact, tmp_path / "lake", DeltaFormat(), JsonControl(exact))
     world.take(*STORY)
     declared = tmp_path / "declare.yaml"
@@ -208,6 +213,15 @@ def test_the_verb_purges_what_is_declared_to_be_purged(exact, tmp_path: Path) ->
     assert (told["table"], told["purged"], told["kept"]) == ("s/shop.orders", 4, 0)
     with pytest.raises(ConfigError, match="purge_after"):
         said(*words)
+    broken = tmp_path / "lake/silver/s/shop.broken"
+    shutil.copytree(tmp_path / "lake/silver/s/shop.orders", broken)
+    for file in broken.glob("*.parquet"):
+        file.unlink()
+    declared.write_text("tables: {shop.orders: {purge_after: 30 days}, shop.broken: {purge_after: 30 days}}")
+    done = CliRunner().invoke(app, ["purge", "--lake", str(tmp_path / "lake"), "--declare", str(declared), "--json"])
+    told = {each["table"]: each["error"] and each["error"].partition(":")[0] for each in json.loads(done.stdout)}
+    assert (done.exit_code, told) == (1, {"s/shop.broken": "TABLE_STOPPED", "s/shop.orders": None})
+    assert "s/shop.broken: TABLE_STOPPED" in done.stderr
 
 
 def test_a_rebuild_finds_no_loss_in_what_a_purge_made_unknown(exact: Any, tmp_path: Path) -> None:
