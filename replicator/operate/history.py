@@ -16,7 +16,7 @@ from pyspark.sql.types import StructField
 
 from replicator import names
 from replicator.debezium import terms
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, TableMissing
 from replicator.operate import dead_letters, key, waiting
 from replicator.operate.retry import placed
 from replicator.stages import cut, decoding, epochs, routing, tuning
@@ -62,20 +62,45 @@ class History:
 
 
 def find_table(spark: SparkSession, sources: Iterable[Refinement], name: str) -> tuple[Refinement, str]:
-    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError."""
+    """The silver table that ``[<source>/]<database or schema>.<table>`` or its last part names. Raises ConfigError, and
+    TableMissing for one of which bronze alone has something.
+    """
+    sources = tuple(sources)
     known = [
         (at, names.decode_table(folder))
         for at in sources
         for folder in at.silver.tables(spark, at.lake.silver_root(at.source.name))
     ]
     every = {f"{at.source.name}/{table}": (at, table) for at, table in known}
-    found = [full for full in every if full == name or full.split("/", 1)[1] == name]
-    found = found or [full for full in every if full.rpartition(".")[2] == name]
+    found = _named(name, every)
+    if not found:
+        _refuse_lost(spark, sources, name)
     if len(found) != 1:
         what = f"there is no table {name!r}" if not found else f"{name!r} may be any of several tables"
         listed = ", ".join(sorted(found or every)) or "no tables in this lake yet"
         raise ConfigError(what, mend=f"There are: {listed}.")
     return every[found[0]]
+
+
+def _named(name: str, every: Iterable[str]) -> list[str]:
+    """Of whole names those that are meant."""
+    every = list(every)
+    found = [full for full in every if full == name or full.split("/", 1)[1] == name]
+    return found or [full for full in every if full.rpartition(".")[2] == name]
+
+
+def _refuse_lost(spark: SparkSession, sources: Iterable[Refinement], name: str) -> None:
+    """Raise TableMissing for a table that silver had, or is yet to have: its topics are known."""
+    for at in sources:
+        bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+        routes = routing.load_routes(at.control, at.lake.routes(at.source.name), bronze or "")
+        tables = {f"{at.source.name}/{table}": table for told in routes.tables.values() for table in told}
+        for full in _named(name, tables):
+            raise TableMissing(
+                f"silver does not have the table {full}, of which bronze has records",
+                where=at.lake.silver(at.source.name, tables[full]).location,
+                mend="`replicator run silver` builds it, or names what keeps it from that.",
+            )
 
 
 def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> History:

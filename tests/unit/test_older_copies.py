@@ -12,10 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint
-from replicator.errors import BronzeReplaced, CheckpointBehindTable, CheckpointDamaged, TopicRecreated
+from replicator.errors import (
+    BronzeReplaced,
+    CheckpointBehindTable,
+    CheckpointDamaged,
+    ConfigError,
+    TableMissing,
+    TopicRecreated,
+)
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
+from replicator.operate.history import find_table
 from replicator.operate.purge import purge
 from replicator.operate.rebuild import How, rebuild
 from replicator.stages import bronze_stream, continuous, pipeline
@@ -296,6 +304,23 @@ def test_a_bronze_that_goes_back_under_a_process_stops_its_source(exact: SparkSe
         BronzeReplaced, match=r"no bronze of s, and silver has tables .* Bring it back, or name the right"
     ):
         lake.take()
+
+
+def test_a_silver_table_that_was_removed_by_hand_says_what_builds_it_again(exact: SparkSession, tmp_path: Path) -> None:
+    """To whoever names it, as `rebuild`, `explain`, `purge` and `diff` do; nobody speaks of one that never was."""
+    lake = Silver(exact, tmp_path / "lake")
+    lake.take(made(0))
+    lake.format.drop(exact, lake.at.lake.silver("s", "shop.orders"))
+    for name in ("orders", "shop.orders", "s/shop.orders"):
+        with pytest.raises(
+            TableMissing, match=r"the table s/shop.orders, of which .* `replicator run silver` builds it"
+        ):
+            find_table(exact, [lake.at], name)
+    with pytest.raises(ConfigError, match="there is no table 'orders2'"):
+        find_table(exact, [lake.at], "orders2")
+    lake.restart()
+    lake.take()
+    assert find_table(exact, [lake.at], "orders") == (lake.at, "shop.orders")
 
 
 @pytest.mark.parametrize("is_new", [True, False], ids=["another process", "the same process"])
