@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BATCH = 10_000
 _SHOW_TABLES = re.compile(r"\s*SHOW\s+TABLES\s*;?\s*", re.IGNORECASE)
+_OF_A_TABLE = "Catalog Error: Table with name "
 _OF_A_FILE = "reading the stream registered as"
 """In what DuckDB says where Arrow could not read the lake: no query is wrong then."""
 
@@ -93,6 +94,8 @@ class LocalEngine:
         try:
             return self._connection.sql(query).to_arrow_reader(batch)
         except self._duckdb.CatalogException as error:
+            if _OF_A_TABLE not in str(error):  # a function, a type: what it offers instead is of that kind
+                raise ConfigError(_hinted(error)) from error
             self._past.explain(first_line(error))
             there = ", ".join(sorted(known)) or "no tables in this lake yet"
             raise ConfigError(first_line(error), mend=f"There are: {there}.") from error

@@ -161,6 +161,8 @@ def test_names_that_there_are_not_are_told_with_those_that_there_are(root):
         ask(root, "SELECT * FROM ordres")
     with pytest.raises(ConfigError, match="no tables in this lake yet"):
         ask(root + "/nothing", "SELECT * FROM orders")
+    with pytest.raises(ConfigError, match=r'Function with name lowr does not exist! Did you mean "lower"[?]$'):
+        ask(root, "SELECT lowr('A') FROM orders")
     with pytest.raises(ConfigError, match=r'not found in FROM clause! Candidate bindings: "'):
         ask(root, "SELECT order_key FROM orders")
 
