@@ -73,14 +73,19 @@ def run(
 
 
 def _files(given: list[str]) -> list[str]:
-    """Captured files by their absolute names. Raises ConfigError for the name of a stage, which is no file here."""
+    """Captured files by their absolute names. Raises ConfigError for the name of a stage, which is no file here, and
+    BadRecording for one that is not there: before there is anything of a lake.
+    """
     from replicator.settingkeys import absolute
+    from replicator.sources.lines import refuse_absent
     from replicator.stages.lines import CANONICAL, STAGES
 
     stage = next((each for each in given if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
     if stage is not None:
         raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")
-    return [absolute(file) for file in given]
+    files = [absolute(file) for file in given]
+    refuse_absent(files)
+    return files
 
 
 def _run(settings: Settings, named: list[str], told: Told, *, once: bool, wait: int, debug: bool) -> None:

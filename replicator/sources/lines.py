@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from replicator.debezium import jsontext
 from replicator.debezium.spoken import Record
 from replicator.errors import BadRecording
+
+_PATTERN = re.compile(r"[\\{}\[\]*?]")
+
+
+def refuse_absent(files: Sequence[str]) -> None:
+    """Raise BadRecording for files of this machine that are not there. What may be a pattern, or lies elsewhere, is
+    Spark's to look for.
+    """
+    plain = [file for file in files if "://" not in file and not _PATTERN.search(file)]
+    absent = [file for file in plain if not Path(file).exists()]
+    if absent:
+        raise BadRecording("a recorded file cannot be read", where=", ".join(absent), mend="Check the path.")
 
 
 def of_file(path: Path) -> Iterator[Record]:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from replicator.errors import BadRecording
+from replicator.sources import lines
 from replicator.sources.recorded import RecordedSource
+from tests.cli import said
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +96,17 @@ def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None
     with pytest.raises(BadRecording) as caught:
         RecordedSource([str(tmp_path / "there.jsonl"), str(tmp_path / "absent.jsonl")]).read(exact)
     assert caught.value.where == str(tmp_path / "absent.jsonl")
+
+
+def test_a_file_that_is_not_there_leaves_no_lake(tmp_path: Path) -> None:
+    """It is looked for before anything is made; one of several, too. A pattern is Spark's to read."""
+    (tmp_path / "there.jsonl").write_text(line(0))
+    for files in (["absent.jsonl"], ["there.jsonl", "absent.jsonl"]):
+        with pytest.raises(BadRecording) as caught:
+            said("run", "--recorded", *[str(tmp_path / file) for file in files], "--lake", str(tmp_path / "lake"))
+        assert (caught.value.where, caught.value.exit_code) == (str(tmp_path / "absent.jsonl"), 2)
+    assert not (tmp_path / "lake").exists()
+    lines.refuse_absent([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
 
 
 def test_a_folder_that_is_no_recording_is_told_by_name(exact, tmp_path: Path) -> None:
