@@ -12,6 +12,7 @@
     ├── LeaseLost                      exit 3   another driver writes by now, this one must not (F-W2); retry later
     ├── ConnectorFailed                exit 1   a Debezium task stopped for good; its trace says why
     ├── TableMissing                   exit 1   nobody has written this table yet
+    ├── NoControlRow                   exit 1   an object below _replicator is cut off, or somebody else's
     └── TableStopped                   exit 1   one table stops, the others go on (debezium.md R6)
         ├── TopicsMissing                       no topic matches what the source names
         ├── OffsetsLost                         Kafka dropped records before we read them (F-K2)
@@ -132,6 +133,19 @@ class TableMissing(ReplicatorError):
     def of(cls, table: Table) -> TableMissing:
         """Said of a table that is nowhere."""
         return cls(f"table {table.name} does not exist yet", where=table.location)
+
+
+class NoControlRow(ReplicatorError):
+    """An object below ``_replicator`` is not what was written there: cut off, or somebody else's."""
+
+    @classmethod
+    def at(cls, path: str) -> NoControlRow:
+        """Said of the one at that path."""
+        mend = (
+            "Put it back from a copy of the lake; what it says, and of which commits, is in docs/architecture.md "
+            "(Control rows). Do not just remove it: without it some of that is not known any more."
+        )
+        return cls("a control row is no JSON", where=path, mend=mend)
 
 
 class TableStopped(ReplicatorError):

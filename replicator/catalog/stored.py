@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from replicator.catalog.store import unreachable
-from replicator.errors import ReplicatorError
+from replicator.errors import NoControlRow
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -18,7 +18,7 @@ _SUFFIX, _BESIDE = ".json", ".new"
 
 class StoredFacts:
     """``Facts`` that a ``JsonControl`` has written; where its writer died, as that tells them. Raises Unreachable,
-    ReplicatorError for one that is broken.
+    NoControlRow for one that is broken.
     """
 
     def __init__(self, store: Store, files: FileSystem) -> None:
@@ -32,7 +32,7 @@ class StoredFacts:
             try:
                 return dict(json.loads(text))
             except ValueError as error:
-                raise ReplicatorError("a control row is no JSON", where=path) from error
+                raise NoControlRow.at(path) from error
         return _whole(self._text(f"{path}{_BESIDE}"))
 
     def under(self, folder: str) -> tuple[str, ...]:

@@ -54,5 +54,11 @@ def _present(folder: Path, named: str) -> Path | None:
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the file cannot be read: {error}", where=str(file)) from error
+    except OSError as error:
+        what = f"the file cannot be read: {error.strerror}"
+        raise ConfigError(what, where=str(file), mend="Check the path.") from error
+    except UnicodeDecodeError as error:
+        what = "the file is no text in UTF-8"
+        raise ConfigError(
+            what, where=str(file), mend="Save it as UTF-8, or name the file that the tool is given."
+        ) from error

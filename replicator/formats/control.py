@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from replicator import failpoints, gateway
-from replicator.errors import ReplicatorError
+from replicator.errors import NoControlRow
 from replicator.hadoop import file_system, text, unreachable
 
 _SUFFIX = ".json"
@@ -37,12 +37,12 @@ class JsonControl:
         self._spark = spark
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object, None if the file is missing. Raises ReplicatorError for one that is broken."""
+        """The object, None if the file is missing. Raises NoControlRow for one that is broken."""
         if exists(self._spark, path):
             try:
                 return dict(json.loads(text(self._spark, path)))
             except ValueError as error:
-                raise ReplicatorError("a control row is no JSON", where=path) from error
+                raise NoControlRow.at(path) from error
         return self._left_beside(path)
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:

@@ -27,6 +27,10 @@ _RECORD = (
 )
 
 
+_BOM = "^\ufeff"
+"""With which some editors begin a file in UTF-8; no line of JSON begins so."""
+
+
 @dataclass(frozen=True)
 class RecordedSource:
     """Some files, plain or compressed (``.gz``); bounded."""
@@ -74,7 +78,8 @@ class RecordedSource:
 
     def _lines(self, spark: SparkSession) -> DataFrame:
         try:
-            return spark.read.text([_literal(file) for file in self.files]).where(F.trim("value") != "")
+            written = spark.read.text([_literal(file) for file in self.files])
+            return written.withColumn("value", F.regexp_replace("value", _BOM, "")).where(F.trim("value") != "")
         except AnalysisException as error:
             missing = [file for file in self.files if not Path(file).exists()] or self.files
             raise BadRecording(

@@ -144,23 +144,26 @@ def _appended(at: Intake, listing: Listing, batch: Sequence[Landed]) -> Taken:
     try:
         with tuning.kept(listing.read(batch)) as objects:
             judged = objects.select("path", *_judged()).collect()
-            long, cut = ([row["path"] for row in judged if row[reason]] for reason in ("long", "cut"))
+            long, cut, blank = ([row["path"] for row in judged if row[reason]] for reason in ("long", "cut", "blank"))
             fit = {row["path"] for row in judged}.difference(long, cut)
             whole = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
             rows = _append(at, whole, [each for each in batch if each.path in fit])
     except engine.FAILURES as error:
         raise engine.failure(error, at.table.location) from error
-    warnings = (_told(cut, "are still being written: left for a later run"),) if cut else ()
+    told = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
+    warnings = tuple(_told(paths, what) for what, paths in told.items() if paths)
     unread = sorted({each.path for each in batch} - {row["path"] for row in judged})
     return Taken(rows, warnings, long=tuple(long), unread=tuple(unread))
 
 
-def _judged() -> tuple[Column, Column]:
-    """What keeps an object from being taken: ``long``, or ``cut`` off by a reading while somebody writes it."""
+def _judged() -> tuple[Column, ...]:
+    """What keeps an object from being taken: ``long``, or ``cut`` off by a reading while somebody writes it; and
+    whether it is ``blank``, so that nothing of it is.
+    """
     patient_since = F.lit(int(time.time() * 1000) - _PATIENCE_MS)
     is_young = F.col("modified") > patient_since
     cut = lines.is_growing() | (lines.is_unfinished() & is_young)
-    return lines.is_too_long().alias("long"), cut.alias("cut")
+    return lines.is_too_long().alias("long"), cut.alias("cut"), lines.is_blank().alias("blank")
 
 
 def _append(at: Intake, objects: DataFrame, whole: Sequence[Landed]) -> int:

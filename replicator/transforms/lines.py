@@ -12,6 +12,8 @@ from replicator import landed
 
 # One character per byte, whatever the bytes mean: Spark's `split` would put U+FFFD for what is no UTF-8.
 _BYTES = "ISO-8859-1"
+_BLANKS = " \t\r\n"
+_BOM = "^\u00ef\u00bb\u00bf"  # with which some editors begin a file in UTF-8: no part of its first line
 
 
 def records(objects: DataFrame) -> DataFrame:
@@ -19,7 +21,7 @@ def records(objects: DataFrame) -> DataFrame:
     ``timestamp`` the object's time, and ``headers`` that say which line of which object it was.
     """
     lines = objects.select("*", F.posexplode(_lines()).alias("line", "text")).where(
-        F.btrim("text", F.lit(" \t\r")) != ""
+        F.btrim("text", F.lit(_BLANKS)) != ""
     )
     place = F.shiftleft("offset", landed.LINE_BITS).bitwiseOR(F.col("line").cast("bigint"))
     told = {landed.OBJECT: F.col("path"), landed.LINE: F.col("line"), landed.SIZE: F.col("size")}
@@ -47,6 +49,11 @@ def is_unfinished() -> Column:
 def is_growing() -> Column:
     """Whether an object had another size when it was read than when it was listed; of archives nobody can say."""
     return ~F.col("path").endswith(".gz") & (F.length("content") != F.col("size"))
+
+
+def is_blank() -> Column:
+    """Whether an object has no line but blank ones."""
+    return F.btrim(_text(), F.lit(_BLANKS)) == ""
 
 
 def is_too_long() -> Column:
@@ -78,4 +85,8 @@ def _told(name: str) -> Column:
 
 
 def _lines() -> Column:
-    return F.split(F.decode("content", _BYTES), "\n")
+    return F.split(_text(), "\n")
+
+
+def _text() -> Column:
+    return F.regexp_replace(F.decode("content", _BYTES), _BOM, "")

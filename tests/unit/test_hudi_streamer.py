@@ -123,6 +123,17 @@ def test_without_a_topic_of_debeziums_it_is_refused(file: Path) -> None:
             said("import", "hudi-streamer", str(file), *topic)
 
 
+def test_a_file_that_cannot_be_read_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """And not as the system writes it."""
+    with pytest.raises(
+        ConfigError, match=r"^the file cannot be read: No such file or directory .*absent[]] Check the path"
+    ):
+        said("import", "hudi-streamer", str(tmp_path / "absent"))
+    (tmp_path / "odd").write_bytes(b"a=\xff")
+    with pytest.raises(ConfigError, match=r"^the file is no text in UTF-8 .*Save it as UTF-8"):
+        said("import", "hudi-streamer", str(tmp_path / "odd"))
+
+
 def test_avros_own_logical_types_are_no_plain_numbers() -> None:
     """A schema that no connector of Connect's wrote has dates and times by Avro's words for them."""
     told = {

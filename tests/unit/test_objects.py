@@ -193,22 +193,25 @@ def test_half_an_archive_keeps_nothing_else_out(lander: Lander) -> None:
 
 
 def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lander) -> None:
-    """Others of the same object go on; nothing is skipped silently."""
+    """Others of the same object go on; nothing is skipped silently. A mark before a text in UTF-8 is no part of it."""
     lander.put(name(1, 4), f"{line(1, 10)}\nnot json\n{line(1, 11, x=1)}\n")
     lander.put("customer_id=A/notes.txt", "hello")
     lander.put("customer_id=B/000457.json", "{}")
     lander.put(f"_temporary/{TOPIC}(0_9).json", line(1, 12))
     lander.put(f"customer_id=B/.{TOPIC}(0_9).json", line(1, 12))
     lander.put(name(2, 5), "")
+    lander.put(name(2, 6), " \n\r\n")
+    lander.put(name(2, 7), b"\xef\xbb\xbf" + line(2, 12).encode())
     taken = lander.take()
-    assert taken.rows == 3
+    assert taken.rows == 4
     assert taken.warnings == (
+        f"1 objects have no line that is not blank, such as file:{lander.root}/{name(2, 6)}",
         f"2 objects have no name that a sink gives: left out, such as file:{lander.root}/customer_id=A/notes.txt",
         f"1 objects are empty, such as file:{lander.root}/{name(2, 5)}",
     )
     lander.at = replace(lander.at, dead_letter_share=1.0)
     [account] = silver.refine(lander.spark, lander.at)
-    assert (account.read, account.applied, account.dead_lettered, account.error) == (3, 1, 1, None)
+    assert (account.read, account.applied, account.dead_lettered, account.error) == (4, 2, 1, None)
     [letter] = lander.format.read(lander.spark, lander.lake.dead_letters("demo")).collect()
     assert (letter["reason"], letter["offset"]) == ("malformed_json", (4 << 20) + 1)
 

@@ -109,6 +109,13 @@ def test_a_file_that_is_not_there_leaves_no_lake(tmp_path: Path) -> None:
     lines.refuse_absent([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
 
 
+def test_a_mark_before_the_text_of_a_file_is_no_part_of_it(exact, tmp_path: Path) -> None:
+    """Some editors begin a file in UTF-8 so."""
+    (tmp_path / "marked.jsonl").write_text(f"\ufeff{line(0)}\n{line(1)}\n", encoding="utf-8")
+    rows = RecordedSource([str(tmp_path / "marked.jsonl")]).read(exact).collect()
+    assert [row["offset"] for row in rows] == [0, 1]
+
+
 def test_a_folder_that_is_no_recording_is_told_by_name(exact, tmp_path: Path) -> None:
     """Whatever else lies in it, such as tables in hive-style folders of several depths."""
     for place in ("a/x=1", "b/c/x=2"):
