@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import landed, names
 from replicator.operate import swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
@@ -46,15 +46,27 @@ def _lost(each: Compared) -> str:
 
 
 def _gaps(spark: SparkSession, begun: Rebuild) -> list[str]:
-    """Where bronze does not begin with a partition's first offset, and topics of the table that it does not have."""
+    """Where bronze does not begin with a partition's first offset, or the objects of one do not hold all records up to
+    the newest of them; and topics of the table that it does not have.
+    """
     records, at = swap.records(spark, begun), begun.at
-    firsts = records.groupBy("topic", "partition").agg(F.min("offset").alias("first")).collect()
+    told = (F.min("offset").alias("first"), F.count("*").alias("lines"), F.max("offset").alias("newest"))
+    parts = records.groupBy("topic", "partition").agg(*told).orderBy("topic", "partition").collect()
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), begun.bronze)
-    absent = routes.topics(begun.name) - {row["topic"] for row in firsts}
-    late = sorted((row["topic"], row["partition"], row["first"]) for row in firsts if row["first"] > 0)
-    return [f"it has nothing of {topic}" for topic in sorted(absent)] + [
-        f"partition {partition} of {topic} begins at offset {first}" for topic, partition, first in late[:_SHOWN]
-    ]
+    absent = routes.topics(begun.name) - {row["topic"] for row in parts}
+    lacks = _lacks_lines if at.source.objects else _begins_late
+    late = [f"partition {row['partition']} of {row['topic']} {word}" for row in parts if (word := lacks(row))]
+    return [f"it has nothing of {topic}" for topic in sorted(absent)] + late[:_SHOWN]
+
+
+def _begins_late(part: Row) -> str:
+    return f"begins at offset {part['first']}" if part["first"] > 0 else ""
+
+
+def _lacks_lines(part: Row) -> str:
+    """Of objects, which tell the offset of their last record alone: as many lines as that counts are all there were."""
+    records = (part["newest"] >> landed.LINE_BITS) + 1
+    return "" if part["lines"] == records else f"has {part['lines']} lines of objects that end with record {records}"
 
 
 def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> list[str]:

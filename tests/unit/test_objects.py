@@ -24,14 +24,16 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
 from replicator.operate.purge import purge
+from replicator.operate.rebuild import How, Rebuilt, rebuild
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import continuous, landing, silver
 from replicator.stages.landing import Intake, Taken
 from replicator.stages.lines import Line
+from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from tests.builders import bronze, record
+from tests.builders import BRONZE, bronze, made, record
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark
@@ -214,6 +216,27 @@ def test_a_bad_line_is_a_dead_letter_and_what_is_no_object_is_told(lander: Lande
     assert (account.read, account.applied, account.dead_lettered, account.error) == (4, 2, 1, None)
     [letter] = lander.format.read(lander.spark, lander.lake.dead_letters("demo")).collect()
     assert (letter["reason"], letter["offset"]) == ("malformed_json", (4 << 20) + 1)
+
+
+def test_objects_that_hold_every_record_prove_what_a_rebuild_takes_away(lander: Lander) -> None:
+    """Their lines are as many as the newest of them counts, whose places are no offsets; else something may be lost."""
+    for number, lines in ((0, [(7, 30)]), (2, [(2, 31), (1, 32)]), (3, [(9, 5)])):
+        lander.put(name(lines[0][0], number), "\n".join(line(*each) for each in lines))
+    lander.take()
+    assert {each.applied for each in silver.refine(lander.spark, lander.at)} == {4}
+    every = lander.rows().collect()
+
+    def rebuilt(without: int) -> Rebuilt:
+        """By another process, over a bronze that lacks one of the objects."""
+        kept = [row for row in every if row["offset"] >> landed.LINE_BITS != without]
+        lander.format.drop(lander.spark, lander.intake.table)
+        lander.format.append(made(lander.spark, kept, BRONZE), lander.intake.table, None)
+        lander.at = replace(lander.at, reached=Reached())
+        return rebuild(lander.spark, lander.at, TABLE, How(dry=True))
+
+    assert "has 3 lines of objects that end with record 4" in " ".join(rebuilt(0).columns)
+    done = rebuilt(3)
+    assert (done.gone, done.columns) == (1, ())
 
 
 def test_half_an_object_waits_for_the_rest_but_not_for_ever(lander: Lander) -> None:
