@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 from replicator import gateway
 from replicator.errors import ConfigError
 
+_ABSENT = object()
 _HEADERS = ("__debezium.oldkey", "__debezium.newkey")
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PLAIN_TYPES = ("string", *_INTEGERS)
@@ -95,18 +96,26 @@ def text(spelling: str | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
         body: Any = json.loads(spelling or "")
     except (ValueError, RecursionError):
         return ()
-    if isinstance(body, dict) and isinstance(body.get("payload"), dict) and not set(wanted) <= set(body):
-        body = body["payload"]
-    if not isinstance(body, dict) or not set(wanted) <= set(body):
-        return ()
-    return tuple(part if isinstance(part, str) else json.dumps(part) for part in (body[name] for name in wanted))
+    parts = _parts(body, wanted)
+    if parts is None and isinstance(body, dict):
+        parts = _parts(body.get("payload"), wanted)
+    return tuple(part if isinstance(part, str) else json.dumps(part) for part in parts or ())
+
+
+def _parts(body: Any, wanted: Collection[str]) -> list[Any] | None:
+    """The values of these names, in whichever case the source spelled them; None where one is not there."""
+    told = {name.casefold(): part for name, part in body.items()} if isinstance(body, dict) else {}
+    found = [told.get(name.casefold(), _ABSENT) for name in wanted]
+    return None if _ABSENT in found else found
 
 
 def _holds(json_text: Column, plain: Mapping[str, str]) -> Column:
+    """Whether a text has these values, or has their names in another case alone, as the source may spell them."""
     found = F.lit(True)
     for name, value in plain.items():
-        at = [F.get_json_object(json_text, f"${inside}['{name}']") == value for inside in ("", "['payload']")]
-        found = found & (F.coalesce(at[0], F.lit(False)) | F.coalesce(at[1], F.lit(False)))
+        at = F.coalesce(*[F.get_json_object(json_text, f"${inside}['{name}']") for inside in ("", "['payload']")])
+        is_respelled = at.isNull() & F.lower(json_text).contains(json.dumps(name.lower(), ensure_ascii=False))
+        found = found & (F.coalesce(at == value, F.lit(False)) | F.coalesce(is_respelled, F.lit(False)))
     return found
 
 

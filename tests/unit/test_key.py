@@ -37,6 +37,7 @@ def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text, nam
     [
         ('{"y":"b","x":1}', ("1", "b")),
         ('{"schema":{"type":"struct"},"payload":{"x":1,"y":"b"}}', ("1", "b")),
+        ('{"Y":"b","X":1}', ("1", "b")),
         ('{"x":1}', ()),
         ("1", ()),
         ("{oops", ()),
@@ -45,7 +46,7 @@ def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text, nam
     ],
 )
 def test_a_key_in_json_gives_its_parts_as_texts(spelling, found):
-    """Wrapped or not; what is no key of the table gives nothing."""
+    """Wrapped or not, in whichever case the source spells its names; what is no key of the table gives nothing."""
     assert key.text(spelling, {"x": "", "y": ""}) == found
 
 
