@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
@@ -171,6 +174,19 @@ def test_rows_of_one_key_that_occurs_twice_are_told_apart(world: World) -> None:
     found = equality.compared(Pair(rows, twice, ("k",)), Look())
     told = equality.judged(Verdict("gold", "t", "silver"), Pair(rows, twice, ("k",)), found, Look())
     assert (told.extra, told.missing, told.named) == (1, 0, ("k=3 (row 2 of this key): extra",))
+
+
+def test_a_key_is_the_same_moment_when_it_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in the hour that a clock of the driver's zone shows twice."""
+    kind, moments = T.TimestampType(), [1_729_989_000_000_000 + hours * 3_600_000_000 for hours in range(3)]
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        keys = {equality.key_of_row(Row(at=kind.fromInternal(moment)), ["at"]) for moment in moments}
+        assert sorted(kind.toInternal(*equality.sent_back(key, [kind])) for key in keys) == moments
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql.types import DataType, TimestampType
 
 from replicator import names
 from replicator.operate.verify.ranges import Ranges, Span, sentences
@@ -82,8 +84,23 @@ class Found:
 
 
 def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
-    """The values of a row's key, which can be told apart by their hashes: bytes do not change."""
-    return tuple(bytes(row[name]) if isinstance(row[name], bytearray) else row[name] for name in columns)
+    """The values of a row's key, which their hashes tell apart."""
+    return tuple(map(_kept, (row[name] for name in columns)))
+
+
+def _kept(value: Any) -> Any:
+    """Bytes that do not change; the second time that the clock of the driver's zone shows in an hour, with its zone."""
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value.astimezone(timezone.utc) if isinstance(value, datetime) and value.fold else value
+
+
+def sent_back(key: Sequence[Any], kinds: Sequence[DataType]) -> tuple[Any, ...]:
+    """The values of a key as Spark takes them for what they were: of a time without its zone it guesses the hour."""
+    return tuple(
+        value.astimezone(timezone.utc) if isinstance(kind, TimestampType) and value is not None else value
+        for value, kind in zip(key, kinds, strict=True)
+    )
 
 
 def compared(pair: Pair, look: Look) -> Found:

@@ -24,7 +24,7 @@ from replicator import gateway, names
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
 from replicator.operate.verify import ranges
-from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row
+from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row, sent_back
 from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
@@ -225,9 +225,9 @@ def _asked(keys: Keys | None, key: Sequence[str], columns: Sequence[Carried]) ->
 
 def _among(rows: DataFrame, pair: Pair, keys: Keys) -> DataFrame:
     """The rows of some keys; NULL, which the source may have in a declared key, is a key like any other."""
-    kinds = rows.select(*[F.col(names.spark(name)) for name in pair.keys]).schema
-    schema = StructType([StructField(f"key {at}", each.dataType) for at, each in enumerate(kinds)])
-    wanted = F.broadcast(gateway.frame(rows.sparkSession, keys, schema))
+    kinds = [each.dataType for each in rows.select(*map(names.spark, pair.keys)).schema]
+    schema = StructType([StructField(f"key {at}", kind) for at, kind in enumerate(kinds)])
+    wanted = F.broadcast(gateway.frame(rows.sparkSession, [sent_back(key, kinds) for key in keys], schema))
     same = [F.col(names.spark(name)).eqNullSafe(F.col(f"key {at}")) for at, name in enumerate(pair.keys)]
     return rows.join(wanted, reduce(and_, same), how="left_semi")
 
