@@ -473,8 +473,7 @@ def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark, tmp_pa
         assert step() == (["full"], ["fact"])
     for pieces, (full_bytes, action) in enumerate([(0, "incremental"), (1 << 20, "full")], 6):
         restart(full_bytes)
-        row, told = _inputs(shop, fact)
-        shop.at.control.put(row, told | {"inputs": {name: place[:2] for name, place in told["inputs"].items()}})
+        _forget_commits(shop, fact)
         sink.ledger["fact"] = replace(sink.ledger["fact"], commit=None)
         assert step() == ([], [])
         shop.take("lines", (1, 10, pieces))
@@ -487,6 +486,12 @@ def _set_back(table: Table, copy: Path) -> None:
     """The table as it was when it was copied."""
     shutil.rmtree(table.location)
     copy.rename(table.location)
+
+
+def _forget_commits(shop: Shop, fact: Table) -> None:
+    """What was written of the inputs, as earlier checkouts wrote it."""
+    row, told = _inputs(shop, fact)
+    shop.at.control.put(row, told | {"inputs": {name: place[:2] for name, place in told["inputs"].items()}})
 
 
 def _inputs(shop: Shop, fact: Table) -> tuple[str, dict[str, Any]]:
