@@ -32,17 +32,19 @@ pytestmark = pytest.mark.spark
 
 
 class Sources:
-    """Two sources, ``a`` and ``b``, in one lake in memory."""
+    """Two sources, ``a`` and ``b``, in one lake in memory: those that records were put into."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.tables, self.control, self.lake = spark, MemoryFormat(), MemoryControl(), Lake("memory")
+        self.names: set[str] = set()
 
     def put(self, source: str, *records: Record) -> None:
+        self.names.add(source)
         self.tables.append(bronze(self.spark, records), self.lake.bronze(source), None)
 
     def run(self, *declared: Declaration) -> dict[str, tuple[int, type]]:
         """What a run of silver applied, and the kind of error, by the name that a line has."""
-        specs = (SourceSpec("a", "", tables=declared), SourceSpec("b", ""))
+        specs = [SourceSpec(name, "", tables=declared if name == "a" else ()) for name in sorted(self.names)]
         refinements = tuple(Refinement(each, self.tables, self.tables, self.control, self.lake, 1.0) for each in specs)
         at = Warehouse(self.tables, self.tables, self.control, self.lake)
         lines: list[Line] = []
