@@ -341,13 +341,14 @@ class SourceSpec:
 
     def hides(self, table: str, column: str) -> bool:
         """Whether the values of a source table's column are nobody's to see: its file has them hashed, masked or left
-        out, in silver or in bronze already.
+        out, in silver or in bronze already, in whichever case the source spells it now.
         """
-        home = self.home(table)
+        home, name = self.home(table), column.casefold()
         told = self.declaration(home).transform or Transform()
-        left_out = bool(told.column_list) and column not in told.column_list
-        masked = (each for mask in self.masks if mask.table in (table, home) for each in (*mask.hashed, *mask.dropped))
-        return left_out or column in (*told.hashed, *told.masked, *told.except_column_list, *masked)
+        left_out = bool(told.column_list) and name not in map(str.casefold, told.column_list)
+        is_masked = any(each.hashes(column) or each.drops(column) for each in self.masks if each.table in (table, home))
+        named = (*told.hashed, *told.masked, *told.except_column_list)
+        return left_out or is_masked or name in map(str.casefold, named)
 
     @property
     def hides_some(self) -> bool:

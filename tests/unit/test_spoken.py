@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,9 @@ def test_a_value_that_was_not_sent_is_shown_as_such() -> None:
 
 
 def test_what_the_source_hides_is_not_shown() -> None:
-    """Hashed, masked, left out, kept from bronze: in rows and keys, of records that are no rows too."""
+    """Hashed, masked, left out, kept from bronze: in rows and keys, of records that are no rows too; in whichever case
+    the source spells the column (G4).
+    """
     kept = Declaration(
         "shop.orders", transform=Transform(masked=("note",), hashed=("id",), except_column_list=("gone",))
     )
@@ -127,6 +130,10 @@ def test_what_the_source_hides_is_not_shown() -> None:
     assert event.after is not None
     assert {name for name, value in event.after.items() if value == HIDDEN} == set(row) - {"n"}
     assert event.key == {"id": HIDDEN}
+    after = spoken(envelope("c", {name.upper(): value for name, value in row.items()}), source=source).after
+    assert after == dict.fromkeys(map(str.upper, row), HIDDEN) | {"N": Number("3")}
+    only = replace(source, tables=(Declaration("shop.orders", transform=Transform(column_list=("Id", "n"))),), masks=())
+    assert spoken(envelope("c", {"ID": 1, "x": 2}), source=only).after == {"ID": Number("1"), "x": HIDDEN}
     for value in (None, "{"):
         assert spoken(value, {"id": 1}, source=source).key == {"id": HIDDEN}
     assert spoken(None, '"plain"', source=source).key == {"key": HIDDEN}
