@@ -130,9 +130,11 @@ def _says_more(declared: Logical, described: Logical) -> bool:
 
 def overruled(forms: Iterable[Form], declaration: Declaration) -> frozenset[str]:
     """Declared columns that have another type in silver, since a schema block says so (types.md Y3)."""
-    declared = {name: spark_type(logical) for name, logical in declared_types(declaration.columns).items()}
-    fields = (field for form in forms for field in form.fields if field.name in declared)
-    return frozenset(field.name for field in fields if spark_type(field.logical) != declared[field.name])
+    types = declared_types(declaration.columns)
+    declared = {name.casefold(): (name, spark_type(logical)) for name, logical in types.items()}
+    fields = [field for form in forms for field in form.fields]
+    found = ((*declared[field.name.casefold()], field) for field in fields if field.name.casefold() in declared)
+    return frozenset(name for name, kind, field in found if spark_type(field.logical) != kind)
 
 
 def _described(example: Example, declared: Mapping[str, Logical]) -> tuple[Field, ...] | None:
@@ -207,10 +209,9 @@ def lacks_schema(example: Example) -> bool:
 
 def undescribed(examples: Sequence[Example], declaration: Declaration) -> list[Example]:
     """Examples with a column that neither a schema block nor the declaration describes."""
-    declared = {column.name for column in declaration.columns}
-    return [
-        example
-        for example in examples
-        if _block(example) is None
-        and any(not _is_metadata(name, declared) and name not in declared for name in example.row_names)
-    ]
+    declared = {column.name.casefold() for column in declaration.columns}
+
+    def is_told(name: str) -> bool:
+        return name.casefold() in declared or _is_metadata(name, declared)
+
+    return [each for each in examples if _block(each) is None and not all(map(is_told, each.row_names))]

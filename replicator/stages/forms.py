@@ -16,7 +16,7 @@ from replicator.debezium.logical import Logical
 from replicator.debezium.schema import Example, Form, form, lacks_schema, undescribed
 from replicator.spec import Declaration
 from replicator.transforms import written
-from replicator.transforms.layout import kin, version_of
+from replicator.transforms.layout import by_case, kin, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.written import Written
 
@@ -52,8 +52,9 @@ def read(
         return [form(example, declaration, known) for example in examples], set()
     known, guessed = _types_of_new(told), set[str]()
     if unknown:
-        beside = {names.decode(name) for name, _ in told} | {column.name for column in declaration.columns}
-        guessed = {name for example in unknown for name in example.row_names if name not in beside}
+        beside = {names.decode(name).casefold() for name, _ in told}
+        beside |= {column.name.casefold() for column in declaration.columns}
+        guessed = {name for example in unknown for name in example.row_names if name.casefold() not in beside}
         known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
     return [form(example, declaration, known) for example in examples], guessed
 
@@ -64,6 +65,7 @@ def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:
     """
     known: dict[str, Logical] = {}
     own = [column for column in stored if column.name not in SYSTEM_COLUMNS]
+    noted = written.in_one_case(noted, (version_of(column.name)[0] for column in own))
     for column in sorted(own, key=lambda each: version_of(each.name)[1]):
         first, kind = version_of(column.name)[0], column.dataType.simpleString()
         known.pop(names.decode(first), None)
@@ -75,6 +77,7 @@ def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:
 
 def _types_of_new(told: Written) -> dict[str, Logical]:
     """Of a table that is not there yet: what its records with types say of those without; nothing where they differ."""
+    told = written.in_one_case(told)
     kinds = Counter(name for name, _ in told)
     found = {name: written.parsed(form) for (name, _), form in told.items() if kinds[name] == 1}
     return {names.decode(name): logical for name, logical in found.items() if logical is not None}
@@ -87,4 +90,5 @@ def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logi
         path = form(example, Declaration(""), {}).path
         texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
         found.update(texts.mapPartitions(partial(infer.kinds, path=path)).distinct().collect())
-    return infer.settle(found)
+    spelling = by_case(name for name, _ in sorted(found))
+    return infer.settle({(spelling[name.casefold()], kind) for name, kind in found})

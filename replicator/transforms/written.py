@@ -15,7 +15,7 @@ from replicator.debezium.schema import Form
 from replicator.debezium.types import TEXTS
 from replicator.errors import ConfigError
 from replicator.transforms.draft import kind_of
-from replicator.transforms.layout import kin, normal, stored_name
+from replicator.transforms.layout import by_case, kin, normal, stored_name
 
 Written = Mapping[tuple[str, str], str]
 
@@ -38,6 +38,17 @@ def of(forms: Iterable[Form]) -> dict[tuple[str, str], str]:
 def together(known: Written, told: Written) -> dict[tuple[str, str], str]:
     """Both, in whichever order they come."""
     return {**known, **{place: _both(known.get(place, form), form) for place, form in told.items()}}
+
+
+def in_one_case(told: Written, stored: Iterable[str] = ()) -> dict[tuple[str, str], str]:
+    """The same by columns as the table has them, or as they are told first: a source may change the case of a name, and
+    means the same column (G4).
+    """
+    spelling = by_case([*stored, *(name for name, _ in told)])
+    found: dict[tuple[str, str], str] = {}
+    for (name, family), form in told.items():
+        found = together(found, {(spelling[name.casefold()], family): form})
+    return found
 
 
 def meant(told: str | None, kind: str) -> Logical | None:

@@ -6,11 +6,13 @@ import functools
 import itertools
 
 import pytest
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from replicator.debezium.logical import Field, parse_logical
 from replicator.debezium.schema import Form
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
+from replicator.stages import forms as forms_of
 from replicator.transforms import evolve, layout, written
 from replicator.transforms.policy import Change, Policy
 
@@ -205,6 +207,17 @@ def test_a_column_is_read_without_a_schema_as_records_with_one_wrote_it(
         told = [written.of([with_v(each)]) for each in order]
         [found] = {form for place, form in functools.reduce(written.together, told).items() if place[0] == "v"}
         assert written.meant(found, kind) == (None if meant is None else parse_logical(meant))
+
+
+def test_how_a_column_is_written_is_told_in_any_case_of_its_name() -> None:
+    """A3, G4: what is told of another spelling is told of the same column, of a table and of one that is yet to be."""
+    stored = StructType([StructField("At", LongType()), StructField("_seq", StringType())])
+    told = [written.of([form({name: kind})]) for name, kind in (("At", "time"), ("AT", "time"), ("at", "micro_time"))]
+    same, several = written.together(*told[:2]), functools.reduce(written.together, told)
+    assert forms_of.known_types(stored, told[1]) == forms_of.known_types(stored, same) == {"At": parse_logical("time")}
+    assert forms_of.known_types(stored, several) == {}
+    assert written.in_one_case(same) == told[0]
+    assert set(written.in_one_case(several).values()) == {""}
 
 
 def test_a_type_that_nobody_noted_is_read_only_where_it_tells_all() -> None:
