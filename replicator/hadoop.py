@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
+_ABSENT = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"})
+
 
 def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
     """The file system of a path, the path as Hadoop has it, and the JVM. Raises Unreachable."""
@@ -30,6 +32,11 @@ def unreachable(path: str, error: Py4JJavaError) -> Unreachable:
     return Unreachable(
         f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
     )
+
+
+def is_absent(error: Py4JJavaError) -> bool:
+    """Whether that is an error of the client because nothing lies at the path."""
+    return str(error.java_exception.getClass().getName()) in _ABSENT
 
 
 def text(spark: SparkSession, path: str) -> str:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 _ROWS = 1 << 16
+_OF_PROGRESS = (b'{"commitInfo"', b'{"txn"')
+"""How the actions of a commit begin that say what it did, and how far the table is."""
 
 Part = TypeVar("Part")
 
@@ -73,8 +75,17 @@ class DeltaTable:
 
     @cached_property
     def is_restored(self) -> bool:
-        """Whether its newest commit took it back to an older version; its progress is what it had before."""
-        return any(each.get("operation") == "RESTORE" for each in self._table.history(1))
+        """Whether a RESTORE took it back to an older version, and no commit has told progress since: its log has what
+        it had before.
+        """
+        for version in range(self.version, -1, -1):
+            lines = self._lines(version)
+            told = [json.loads(line) for line in lines or () if line.startswith(_OF_PROGRESS)]
+            if lines is None or any("txn" in action for action in told):
+                return False
+            if any(action.get("commitInfo", {}).get("operation") == "RESTORE" for action in told):
+                return True
+        return False
 
     @property
     def identity(self) -> str:
@@ -138,12 +149,16 @@ class DeltaTable:
 
     def _commit(self, version: int) -> list[Mapping[str, Any]] | None:
         """The files that a commit added."""
+        lines = self._lines(version)
+        return None if lines is None else [action["add"] for action in map(json.loads, lines) if "add" in action]
+
+    def _lines(self, version: int) -> list[bytes] | None:
+        """The actions of a commit, as its file has them; None where that has left the log."""
         try:
             with self._files.open_input_stream(f"{self._path}/_delta_log/{version:020d}.json") as stream:
-                lines = stream.readall().splitlines()
+                return bytes(stream.readall()).splitlines()
         except FileNotFoundError:
             return None
-        return [action["add"] for action in map(json.loads, lines) if "add" in action]
 
     def _counted(self, file: Mapping[str, Any]) -> int:
         said = json.loads(file.get("stats") or "{}").get("numRecords")

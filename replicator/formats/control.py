@@ -17,12 +17,11 @@ from pyspark.sql import SparkSession
 
 from replicator import failpoints, gateway
 from replicator.errors import NoControlRow
-from replicator.hadoop import file_system, text, unreachable
+from replicator.hadoop import file_system, is_absent, text, unreachable
 
 _SUFFIX = ".json"
 _BESIDE = ".new"
 _LOCAL = "file:"
-_NOT_THERE = "java.io.FileNotFoundException"
 _CUT_OFF = "org.apache.hadoop.fs.ChecksumException"
 
 
@@ -152,7 +151,7 @@ def holds(spark: SparkSession, folder: str, pattern: re.Pattern[str]) -> bool:
             if pattern.fullmatch(str(found.next().getPath().getName())):
                 return True
     except Py4JJavaError as error:
-        if str(error.java_exception.getClass().getName()) == _NOT_THERE:
+        if is_absent(error):
             return False
         raise unreachable(folder, error) from error
     return False

@@ -16,14 +16,13 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway, sparkline
 from replicator.formats import control, delta_files, delta_restored
+from replicator.hadoop import is_absent
 
 _FEW_COMMITS = 10
 """So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""
 
 _COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
 """The name of a commit, or of what commits before it add up to."""
-
-_NOT_THERE = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"})
 
 _KNOWN = 256
 """Of a table with more files the driver does not keep account."""
@@ -319,7 +318,7 @@ def _told_by(log: Any, path: Any, version: int) -> str | None:
     try:
         lines = log.store().readAsIterator(path(log.logPath(), f"{version:020}.json"), log.newDeltaHadoopConf())
     except Py4JJavaError as error:
-        if str(error.java_exception.getClass().getName()) in _NOT_THERE:
+        if is_absent(error):
             return None
         raise
     try:
@@ -343,8 +342,10 @@ def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] 
 
 def _restored(info: Any) -> int | None:
     """The version to which a commit took the table back."""
+    if str(info.operation()) != delta_restored.OPERATION:
+        return None
     told = (gateway.pair(each) for each in gateway.each(info.operationParameters()))
-    return delta_restored.version(str(info.operation()), {str(name): text for name, text in told})
+    return delta_restored.version({str(name): text for name, text in told})
 
 
 def _whole_numbers(metrics: Any) -> dict[str, int]:

@@ -16,17 +16,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replicator import gateway
+from replicator.hadoop import is_absent
 
 NOWHERE = -1
 """The progress of an input of which the rows have nothing, or nobody knows what: it is read from its beginning."""
 
-_OPERATION = "RESTORE"
+OPERATION = "RESTORE"
+"""By which a commit that takes its table back says so."""
 
 
-def version(operation: str, parameters: Mapping[str, Any]) -> int | None:
-    """The version to which a commit took the table back; NOWHERE where it names a time instead, None if it did not."""
-    if operation != _OPERATION:
-        return None
+def version(parameters: Mapping[str, Any]) -> int:
+    """The version to which such a commit took the table back; NOWHERE where it names a time instead."""
     told = str(parameters.get("version")).strip('"')  # delta-rs has it as a text
     return int(told) if told.isdigit() else NOWHERE
 
@@ -41,11 +41,9 @@ def progress(
         actions = _actions(spark, log, number)
         if actions is None or any("txn" in action for action in actions):
             return None
-        infos = [action["commitInfo"] for action in actions if "commitInfo" in action]
-        found = [version(info.get("operation", ""), info.get("operationParameters") or {}) for info in infos]
-        for restored in found:
-            if restored is not None:
-                return back(spark, log, location, restored, transactions)
+        for info in (action.get("commitInfo", {}) for action in actions):
+            if info.get("operation") == OPERATION:
+                return back(spark, log, location, version(info.get("operationParameters") or {}), transactions)
     return None
 
 
@@ -74,6 +72,8 @@ def _actions(spark: SparkSession, log: Any, number: int) -> list[dict[str, Any]]
     path = gateway.of(spark).org.apache.hadoop.fs.Path(log.logPath(), f"{number:020}.json")
     try:
         lines = str(log.store().read(path, log.newDeltaHadoopConf()).mkString("\n"))
-    except Py4JJavaError:
-        return None
+    except Py4JJavaError as error:
+        if is_absent(error):
+            return None
+        raise
     return [json.loads(line) for line in lines.splitlines() if line.startswith(('{"commitInfo"', '{"txn"'))]

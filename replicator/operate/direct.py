@@ -82,10 +82,14 @@ class DirectSurvey:
     def progress(self, table: Table, application: str) -> Progress | None:
         """The ``txn`` action of this input. Raises ReplicatorError behind a RESTORE."""
         there = self._opened(table)
-        if there is not None and there.is_restored:
-            raise ReplicatorError("the table was taken back to an older version", where=table.location, mend=SPARK)
         version = None if there is None else there.progress(application)
-        return None if version is None else Progress(application, version)
+        if there is None or version is None:
+            return None
+        with reading(table):
+            is_restored = there.is_restored
+        if is_restored:
+            raise ReplicatorError("the table was taken back to an older version", where=table.location, mend=SPARK)
+        return Progress(application, version)
 
     def records(self, table: Table) -> Tally:
         """By what the log says of the files, and by the rows of those of which it says too little."""

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from replicator import gateway, landed
 from replicator.errors import Unreachable
+from replicator.hadoop import is_absent
 from replicator.landed import Landed
 
 _PER_TASK = 64
@@ -30,7 +31,6 @@ _READING = {
 }
 """Half an archive must not keep all other objects out: what is missing in the end is told."""
 
-_NOT_THERE = "java.io.FileNotFoundException"
 _HIDDEN = re.compile(r"/(?:[.]|_[^/=]*(?:/|$))")
 
 
@@ -80,7 +80,7 @@ class ObjectsSource:
             found = gateway.statuses(spark, index.allFiles())
             files = _texts(spark, index)
         except Py4JJavaError as error:
-            if str(error.java_exception.getClass().getName()) == _NOT_THERE:
+            if is_absent(error):
                 return ObjectsListing((), (), None, {})
             raise self._unlisted(error) from error
         root = unquote(gateway.uri(index.rootPaths().head()))

@@ -124,13 +124,19 @@ def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
 
 
 def test_how_far_a_restored_table_is_is_left_to_spark(tmp_path: Path) -> None:
-    """Its log has the progress that it had before."""
+    """Its log has the progress that it had before, until a commit tells another."""
     at = written(tmp_path)
-    place = at.lake.silver("s", "d.t").location
+    place, bronze = at.lake.silver("s", "d.t").location, at.identity(at.lake.bronze("s"))
     deltalake.write_deltalake(place, SILVER, mode="append")
     deltalake.DeltaTable(place).restore(0)
-    with pytest.raises(ReplicatorError, match="taken back to an older version"):
-        standings(at)
+    for _ in range(2):
+        with pytest.raises(ReplicatorError, match="taken back to an older version"):
+            standings(replace(at, opened={}))
+        deltalake.write_deltalake(place, SILVER, mode="append")
+    told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(str(bronze), 0)])
+    deltalake.write_deltalake(place, SILVER, mode="append", commit_properties=told)
+    [silver] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    assert silver.lag_events == 0
 
 
 def test_waiting_transactions_and_hudi_are_left_to_spark(tmp_path: Path) -> None:
