@@ -195,7 +195,7 @@ def commit(model: Model, at: Warehouse, work: Work, write: Callable[[Table, Prog
     failpoints.hit("gold.inputs_noted")
     applied = write(at.table(model), Progress(model.name, work.number))
     failpoints.hit("gold.merged")
-    at.control.remove(at.lake.inputs(model.name, work.number - 1))
+    at.control.remove(at.lake.inputs(model.name, work.before))
     failpoints.hit("gold.model_done")
     return applied
 
@@ -211,7 +211,7 @@ def _commit(
     """The difference from all that is ``stored``, once it is held to the model's checks; ``grown``: all rows, where the
     table has other columns from now on.
     """
-    held = (at.control.get(at.lake.inputs(model.name, work.number - 1)) or {}).get("checks") if model.checks else None
+    held = (at.control.get(at.lake.inputs(model.name, work.before)) or {}).get("checks") if model.checks else None
     counts = {"upsert": difference.upserts, "delete": difference.deletes}
     warnings = model_checks.hold(model, stored, difference.rows, counts, held, work.parents)
     put = partial(at.gold.put, difference.rows, repeats=difference.repeats)

@@ -41,8 +41,8 @@ NEAR_ROWS = 500_000
 class Work:
     """What computing a model takes: a session of the right size, its SQL as a function of its inputs, their ``views``
     by placeholder, the rows that its table has (``stored``; None: there is no table), and the control row of this
-    refresh with its number. ``rekeyed``: the table may have another key. ``parents`` are what its checks look up.
-    ``size`` is the bytes of all inputs.
+    refresh with its number; ``before`` is that of the newest refresh (-1: there was none). ``rekeyed``: the table may
+    have another key. ``parents`` are what its checks look up. ``size`` is the bytes of all inputs.
     """
 
     spark: SparkSession
@@ -51,6 +51,7 @@ class Work:
     stored: DataFrame | None
     control: Mapping[str, Any]
     number: int
+    before: int
     rekeyed: bool
     parents: Parents
     size: int
@@ -139,15 +140,16 @@ def where(work: Work, keys: Asked) -> Sequence[Spans]:
 
 @dataclass(frozen=True)
 class _Known:
-    """The inputs as they are now with their bytes, the control row of the newest refresh (``last``), the parts of the
-    next one's that are known before an input is read, its number, and the keys of all models.
+    """The inputs as they are now with their bytes, the control row of the newest refresh (``last``) with its number
+    (``before``; -1: there was none), the parts of the next one's that are known before an input is read, and the keys
+    of all models.
     """
 
     inputs: Mapping[str, ModelInput]
     size: int
     last: Mapping[str, Any] | None
     control: dict[str, Any]
-    number: int
+    before: int
     keys: Keys
 
 
@@ -158,18 +160,21 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
     control = control_row(model, inputs) | {"parents": model_parents.found(spark, model, at)}
     last = row and row | {part: places.told(row.get(part), control[part]) for part in ("inputs", "parents")}
-    return _Known(inputs, size, last, control, 0 if done is None else done.version + 1, keys)
+    return _Known(inputs, size, last, control, -1 if done is None else done.version, keys)
 
 
 def _work(spark: SparkSession, model: Model, at: Warehouse, known: _Known) -> Work:
     spark, table = tuning.session_for_models(spark, known.size), at.table(model)
     views = {name: model_inputs.view(spark, each) for name, each in known.inputs.items()}
     control = known.control | {"columns": {name: each.columns for name, each in views.items()}}
-    stored = None if at.gold.version(spark, table) is None else at.gold.read(spark, table)
+    version = at.gold.version(spark, table)
+    stored = None if version is None else at.gold.read(spark, table)
+    # as its commit: a RESTORE takes the newest number back, and what had the next one is there to be restored, too
+    number = 1 + max(known.before, -1 if version is None else version)
     rekeyed = known.last is None or known.last.get("key") != control["key"]
     parents = model_parents.parents(spark, at, known.keys, (known.last or {}).get("parents"), control["parents"])
     rows = partial(rows_of, spark, model)
-    made = Work(spark, rows, views, stored, control, known.number, rekeyed, parents, known.size)
+    made = Work(spark, rows, views, stored, control, number, known.before, rekeyed, parents, known.size)
     misfit = refresh_reasons.of_lineage(model, views, made.whole())
     if misfit is not None:
         refresh_reasons.refuse_new_lineage(model, known.last, control, misfit)

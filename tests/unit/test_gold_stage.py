@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -464,13 +465,8 @@ def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark, tmp_pa
             shop.take("lines", (50 + number, 10, 1))
             build()
         assert step() == ([], ["fact"])
-    for number, table in enumerate((lines, fact), 60):  # taken back where it is, by Delta's own statement
-        version = shop.at.gold.version(spark, table)
-        shop.take("lines", (number, 20, 1))
-        step()
-        shop.spark.sql(f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF {version}")
-        shop.take("lines", (70 + number, 10, 1))
-        assert step() == (["full"], ["fact"])
+    for table in lines, fact:
+        _restored(shop, table, step)
     for pieces, (full_bytes, action) in enumerate([(0, "incremental"), (1 << 20, "full")], 6):
         restart(full_bytes)
         _forget_commits(shop, fact)
@@ -486,6 +482,19 @@ def _set_back(table: Table, copy: Path) -> None:
     """The table as it was when it was copied."""
     shutil.rmtree(table.location)
     copy.rename(table.location)
+
+
+def _restored(shop: Shop, table: Table, step: Callable[[], tuple[list[str], list[str]]]) -> None:
+    """The table taken back where it is, by Delta's own statement, and then to what it was before that."""
+    version = shop.at.gold.version(shop.spark, table)
+    shop.take("lines", (60, 20, version))
+    step()
+    restore = f"RESTORE TABLE delta.`{table.location}` TO VERSION AS OF"
+    shop.spark.sql(f"{restore} {version}")
+    shop.take("lines", (61, 10, version))
+    assert step() == (["full"], ["fact"])
+    shop.spark.sql(f"{restore} {version + 1}")
+    assert step()[1] == ["fact"]
 
 
 def _forget_commits(shop: Shop, fact: Table) -> None:
