@@ -94,11 +94,11 @@ def _made_as(declared: Declaration, twin: Table, keys: tuple[str, ...]) -> Table
 
 
 def _evolve(spark: SparkSession, at: Refinement, twin: Table, wanted: StructType) -> None:
-    """Give the twin the columns of its table."""
+    """Give the twin the columns of its table, if that was not made anew without some of the twin's."""
     if at.silver.version(spark, twin) is None:
         return
-    layout = Layout(_types(wanted), twin.keys)
-    evolution = evolve.following(_types(at.silver.read(spark, twin).schema), layout)
+    layout, own = Layout(_types(wanted), twin.keys), _types(at.silver.read(spark, twin).schema)
+    evolution = evolve.following(own, layout) if evolve.holds(layout, own) else None
     if evolution:
         at.silver.evolve(spark, twin, evolution)
 

@@ -126,6 +126,12 @@ def following(stored: Mapping[str, str], layout: Layout) -> Evolution:
     return _evolution(own, placed, _moved(own, placed))
 
 
+def holds(layout: Layout, stored: Mapping[str, str]) -> bool:
+    """Whether a table beside silver's can follow: silver's own was not made anew without one of its columns."""
+    homes = {(version_of(column)[0], kin(kind)) for column, kind in layout.types.items()}
+    return all((version_of(column)[0], kin(kind)) in homes for column, kind in stored.items())
+
+
 def refuse(table: str, found: Plan, policy: Policy) -> None:
     """Raise SchemaRefused, naming the change, where the policy does not let the table go on without it."""
     if not found.withheld or policy.name == "freeze":

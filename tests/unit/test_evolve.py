@@ -412,6 +412,9 @@ def test_a_table_beside_silver_follows_to_the_same_columns() -> None:
     assert evolution.widened == (("n", "decimal(14,4)"),)
     after = dict(types, n="decimal(14,4)")
     assert not evolve.following(after, layout.Layout(types, ("id",)))
+    assert evolve.holds(layout.Layout(types, ("id",)), stored)
+    for anew in ({"id": "int", "v": "int"}, {"id": "int", "v": "string", "n": "decimal(10,4)"}):
+        assert not evolve.holds(layout.Layout(anew, ("id",)), stored)  # made anew: nobody can follow
 
 
 def test_a_hostile_column_is_stored_encoded() -> None:
