@@ -31,6 +31,12 @@ _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "lo
 _WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8, "year": 2}
 """Whole numbers with their bytes."""
 _DAY = "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_ZONES: Mapping[tuple[str, type[T.DataType]], str] = {
+    ("date", T.DateType): "",
+    ("datetime", T.TimestampNTZType): "",
+    ("timestamp", T.TimestampType): "Z",
+}
+"""Types that stand for a date or a time, each with the zone of its texts."""
 _AS_TEXT = "CONVERT({} USING utf8mb4)"
 _CAST = "CAST({} AS CHAR)"
 _BIT = "CAST(CAST({} AS UNSIGNED) AS CHAR)"
@@ -176,17 +182,11 @@ def _as_text(type_: str, base: str) -> Told | None:
 
 def _moment(held: Held, base: str, kind: T.DataType) -> Told | None:
     """Dates and times; a zero date is NULL, or 1970 where there is no NULL: so the connector sends it (types.md 4)."""
-    zero = None if held.nullable else "1970-01-01"
-
-    def dated(text: Column) -> Column:
-        return F.when(text.startswith("0000-00-00"), F.lit(zero)).otherwise(told.within(text, _DAY))
-
-    if base == "date" and isinstance(kind, T.DateType):
-        return Told(_CAST, lambda text: dated(text).cast("date"), may_not_fit=True)
-    if base == "datetime" and isinstance(kind, T.TimestampNTZType):
-        return Told(_CAST, lambda text: dated(text).cast("timestamp_ntz"), may_not_fit=True)
-    if base == "timestamp" and isinstance(kind, T.TimestampType):
-        return Told(_CAST, lambda text: F.concat(dated(text), F.lit("Z")).cast("timestamp"), may_not_fit=True)
+    zero = "NULL" if held.nullable else "'1970-01-01 00:00:00'"
+    dated = f"IF(LEFT({_CAST}, 10) = '0000-00-00', {zero}, {_CAST})"
+    zone = _ZONES.get((base, type(kind)))
+    if zone is not None:
+        return Told(dated, lambda text: F.concat(told.within(text, _DAY), F.lit(zone)).cast(kind), may_not_fit=True)
     return Told(_CAST, _micros) if base == "time" and isinstance(kind, T.LongType) else None
 
 

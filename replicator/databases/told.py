@@ -65,7 +65,7 @@ def _decimal(text: Column, kind: T.DecimalType) -> Column:
 def _whole(text: Column, kind: T.DataType) -> Column:
     end = 1 << 8 * _SIZES[type(kind)] - 1
     value = _decimal(text, T.DecimalType(38, 0))
-    return F.when((value >= -end) & (value < end), value).cast(kind)
+    return F.when((value >= -end) & (value <= end - 1), value).cast(kind)  # `end` is no long
 
 
 def hexed(sql: str) -> Told:

@@ -50,6 +50,7 @@ MYSQL = [
     ("datetime(6)", T.TimestampType(), None),
     ("point", T.StructType(), None),
     ("date", TEXT, None),
+    ("date", T.DateType(), "IF(LEFT(CAST({} AS CHAR), 10) = '0000-00-00', NULL, CAST({} AS CHAR))"),
 ]
 
 

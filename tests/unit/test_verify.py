@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from replicator.databases import postgresql
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
@@ -23,6 +24,7 @@ from replicator.operate.rebuild_all import rebuild_model
 from replicator.operate.verify import equality
 from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks
+from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import Look, Verdict
 from replicator.rules import WARN, Check, Expression, NotNull
 from replicator.spec import Model, ModelColumn, Progress, SourceSpec
@@ -187,6 +189,28 @@ def test_a_key_is_the_same_moment_when_it_is_looked_at_again(monkeypatch: pytest
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_keys_that_are_in_no_range_are_looked_at_again(world: World) -> None:
+    """NULL, which a declared key may be at the source, also where too many keys differ to be remembered."""
+    rows = world.spark.sql("SELECT IF(id < 1500, NULL, id) AS k, 'x' AS v FROM range(3000)")
+    pair = Pair(rows, rows.where("k > 1500"), ("k",), ranges=Ranges("k", tuple(range(3000))))
+    found = equality.compared(pair, Look())
+    assert (found.differing, [span.keys for span in found.spans]) == (1501, [1])
+    assert found.where(pair.ranges) == pair.ranges
+    lost = rows.where("k >= 1500")
+    found = equality.compared(replace(pair, one=lost, other=lost.where("k > 2999")), Look())
+    assert len(found.where(pair.ranges).intervals or ()) == 33
+
+
+def test_a_number_of_a_database_is_a_whole_number_of_silvers_or_none(world: World) -> None:
+    """Up to the ends of 64 bits, however many zeros are behind its point."""
+    wanted = {"9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63), "1.00": 1}
+    wanted |= dict.fromkeys(["9223372036854775808", "-9223372036854775809", "1.5", "NaN"])
+    told = postgresql.told_as("numeric", T.LongType())
+    assert told is not None
+    rows = made(world.spark, [(text,) for text in wanted], "text STRING")
+    assert dict(rows.select("text", told.value(F.col("text"))).collect()) == wanted
 
 
 def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:

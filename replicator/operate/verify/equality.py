@@ -82,6 +82,12 @@ class Found:
         counts = {word: verdicts.count(word) for word in dict.fromkeys(verdicts)}
         return replace(self, counts=counts, rows=kept, spans=_spans(pair.ranges, kept))
 
+    def where(self, parts: Ranges) -> Ranges:
+        """Those of the ranges in which keys differ; all, where one of these is in none, as NULL is."""
+        if sum(span.keys for span in self.spans) < self.differing:
+            return parts
+        return parts.narrowed(span.low for span in self.spans)
+
 
 def key_of_row(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:
     """The values of a row's key, which their hashes tell apart."""

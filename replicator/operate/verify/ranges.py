@@ -78,10 +78,9 @@ class Ranges:
         if not self.column:
             return ()
         value = F.col(names.spark(self.column))
-        by_range = rows.groupBy(self.number().alias("at")).agg(
-            F.min(value).alias("low"), F.max(value).alias("high"), F.count("*").alias("keys")
-        )
-        return tuple(Span(row["low"], row["high"], row["keys"]) for row in by_range.orderBy("at").collect())
+        parts = rows.where(value.isNotNull()).groupBy(self.number().alias("at"))
+        told = parts.agg(F.min(value).alias("low"), F.max(value).alias("high"), F.count("*").alias("keys"))
+        return tuple(Span(row["low"], row["high"], row["keys"]) for row in told.orderBy("at").collect())
 
 
 def found(rows: DataFrame, keys: Sequence[str], share: float) -> Ranges:

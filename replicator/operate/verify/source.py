@@ -119,7 +119,7 @@ def _again(seen: _Seen) -> _Scope:
     found, parts = seen.found, seen.pair.ranges
     if found.differing <= KNOWN:
         return _Scope(parts, found.keys(seen.pair.keys))
-    return _Scope(parts.narrowed(span.low for span in found.spans) if parts.column else parts)
+    return _Scope(found.where(parts))
 
 
 def _seen(spark: SparkSession, place: _Place, look: Look, scope: _Scope) -> _Seen:
