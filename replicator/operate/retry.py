@@ -42,12 +42,12 @@ def retry(spark: SparkSession, at: Refinement, choice: Choice) -> list[Account]:
     _build_missing(spark, at, chosen)
     path = at.lake.routes(at.source.name)
     routes = routing.load_routes(at.control, path, identity)
-    at = history_table.followed(spark, at, {table for topic in topics for table in routes.tables.get(topic, ())})
+    both = history_table.followed(spark, at, {table for topic in topics for table in routes.tables.get(topic, ())})
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     history = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     records = history.join(F.broadcast(chosen.select(*PLACE)), list(PLACE), how="left_semi")
     again: list[DataFrame] = []
-    watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
+    watch = Watch(session, both, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     at.reached.open(at.control, at.lake.reached(at.source.name), identity)
     with watch.any_shape(records, topics) as own, placed(watch, own, history) as described:
         accounts = silver.again(watch, described, routes, again)

@@ -238,10 +238,12 @@ def test_a_record_since_of_which_only_the_key_can_be_read_says_that_its_row_is_t
 def test_what_happens_behind_a_snapshot_does_not_undo_it(exact: SparkSession, tmp_path: Path) -> None:
     """A record behind its end that nobody can read says nothing of its time; a letter from before brings no row back,
     though the table is paused; a table built again is judged again; and while a later one is to be seen to, or cannot
-    be, nothing is made of the earlier one.
+    be, nothing is made of the earlier one. A history that was kept before, and is switched off, stands in no way.
     """
     world = World(exact, tmp_path)
+    world.declare(stored_as_scd_type=2)
     world.take(*BEFORE, change(2, "u", 2, BIG, pos=25))
+    world.declare(stored_as_scd_type=1)
     world.finish({0: 3, 1: 4}, {0: 4, 1: 4})
     seen = change(3, "r", 1, 11, pos=60, snapshot="incremental"), change(4, "c", 8, BIG, pos=70)
     assert [account.error for account in world.take(*seen)] == [None, None]
