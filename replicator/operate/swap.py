@@ -193,13 +193,20 @@ def _are_of_two_orders(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool
     return len({row["order"] for row in (one, other) if "order" in row}) > 1
 
 
+def is_reordered(rebuild: Rebuild) -> bool:
+    """Whether the table's rows have another order than they are to have (debezium.md Q9)."""
+    at = rebuild.at
+    at.reached.open(at.control, at.lake.reached(at.source.name), rebuild.bronze)
+    return at.reached.orders.get(rebuild.name, BY_POSITION) != at.source.order(rebuild.name)
+
+
 def _order(rebuild: Rebuild) -> None:
-    """Take note of what orders the rows now (debezium.md Q9)."""
-    at, path = rebuild.at, rebuild.at.lake.reached(rebuild.at.source.name)
-    order, reached = at.source.order(rebuild.name), at.reached
-    reached.open(at.control, path, rebuild.bronze)
-    if reached.orders.get(rebuild.name, BY_POSITION) == order:
+    """Take note of what orders the rows now (debezium.md Q9). What was purged was so in the other order."""
+    if not is_reordered(rebuild):
         return
+    at, path = rebuild.at, rebuild.at.lake.reached(rebuild.at.source.name)
+    at.control.remove(at.lake.horizon(at.source.name, rebuild.name))
+    order, reached = at.source.order(rebuild.name), at.reached
     others = {table: each for table, each in reached.orders.items() if table != rebuild.name}
     reached.orders = others if order == BY_POSITION else {**others, rebuild.name: order}
     reached.save(at.control, path, rebuild.upto, changed=True)

@@ -19,11 +19,10 @@ from replicator.transforms.horizon import Horizon
 
 def load(spark: SparkSession, at: Refinement, name: str, table: Table) -> Horizon | None:
     """The horizon of a silver table; None where nothing was purged since it was built, or was taken back to before that
-    (RESTORE, an older copy): what it reads again has all of its rows. Nor since a rebuild gave it the order that it has
-    (Q9): places of two orders do not compare.
+    (RESTORE, an older copy): what it reads again has all of its rows. It is of the order that the rows have.
     """
-    row, order = at.control.get(at.lake.horizon(at.source.name, name)), at.source.order(name)
-    if row is None or row["table"] != at.silver.identity(spark, table) or row.get("order", order) != order:
+    row = at.control.get(at.lake.horizon(at.source.name, name))
+    if row is None or row["table"] != at.silver.identity(spark, table):
         return None
     found = Horizon(row["horizon"], row["read"], row.get("version"))
     return None if _is_behind(spark, at, table, found) else found
@@ -38,7 +37,7 @@ def _is_behind(spark: SparkSession, at: Refinement, table: Table, found: Horizon
 
 def save(spark: SparkSession, at: Refinement, name: str, table: Table, found: Horizon) -> None:
     """Write it, for this incarnation of the table only: one that is built again has nothing purged."""
-    told = {"horizon": found.seq, "read": found.read, "version": found.version, "order": at.source.order(name)}
+    told = {"horizon": found.seq, "read": found.read, "version": found.version}
     row = {"table": at.silver.identity(spark, table), **told}
     at.control.put(at.lake.horizon(at.source.name, name), row)
 

@@ -112,6 +112,7 @@ def stops(
         **_apart(watch, found, routes, orders),
         **_domains(watch, found, routes),
         **reordered(watch.at, {table: order for table, order in orders.items() if table in existing}),
+        **_left_over(watch, {table: order for table, order in orders.items() if table not in existing}),
     }
 
 
@@ -264,4 +265,19 @@ def reordered(at: Refinement, orders: Mapping[str, str]) -> dict[str, TableStopp
         for table, order in orders.items()
         for before in [at.reached.orders.get(table, BY_POSITION)]
         if order != before
+    }
+
+
+def _left_over(watch: Watch, orders: Mapping[str, str]) -> dict[str, TableStopped]:
+    """The same of a table that was removed, and its history was not: that has places of the other kind."""
+    at = watch.at
+    histories = {table: at.lake.history(at.source.name, table) for table in reordered(at, orders)}
+    return {
+        table: TableStopped(
+            f"{_SAID[orders[table]]} now, but its history was ordered by {at.reached.orders.get(table, BY_POSITION)}",
+            where=f"{at.source.name}/{table}",
+            mend=f"Set it back, or remove the history too, which is built again from bronze: {history.location}.",
+        )
+        for table, history in histories.items()
+        if at.silver.version(watch.spark, history) is not None
     }

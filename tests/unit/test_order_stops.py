@@ -380,16 +380,38 @@ def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> 
     assert lake.error() is None
 
 
-def test_a_truncate_of_another_order_takes_no_rows(lake: Silver) -> None:
+@pytest.mark.parametrize("is_named", [True, False], ids=["named", "by an earlier checkout"])
+def test_a_truncate_of_another_order_takes_no_rows(lake: Silver, is_named: bool) -> None:
     """Q9, T1: a table that was removed, and is built again in another order, begins with its own truncates alone."""
     lake.take(change(0, 1, 10, 1000, 50), record(ORDERS, 1, None, envelope("t", pos=1100, ts_ms=NOON + 51_000)))
     lake.take(change(2, 2, 20, 1200, 60))
+    place = lake.at.lake.truncates("s", "shop.orders")
+    if not is_named:
+        lake.control.put(place, {"watermark": lake.control.get(place)["watermark"]})
     lake.format.drop(lake.spark, lake.at.lake.silver("s", "shop.orders"))
     lake.restart("source.ts_ms")
     lake.take(change(3, 3, 30, 1300, 70))
     assert lake.rows() == {2: (20, "0000"), 3: (30, "0000")}
     lake.take(change(4, 1, 11, 1400, 40))
     assert sorted(lake.rows()) == [2, 3]
+
+
+def test_a_history_of_another_order_is_no_history_of_the_table(lake: Silver) -> None:
+    """Q9: a table that was removed is not built again beside it, whether it is kept or not; without it, it is."""
+    lake.declared = {"stored_as_scd_type": 2}
+    lake.restart()
+    lake.take(change(0, 1, 10, 1000, 50), change(1, 1, 11, 1100, 60))
+    lake.format.drop(lake.spark, lake.at.lake.silver("s", "shop.orders"))
+    history = lake.at.lake.history("s", "shop.orders")
+    for kept in (2, 1):
+        lake.declared = {"stored_as_scd_type": kept}
+        lake.restart("source.ts_ms")
+        error = lake.error()
+        assert "now, but its history was ordered by position" in str(error)
+        assert history.location in str(error)
+    lake.format.drop(lake.spark, history)
+    assert lake.error() is None
+    assert lake.rows() == {1: (11, "0000")}
 
 
 def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -> None:

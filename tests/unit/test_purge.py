@@ -268,6 +268,7 @@ def test_a_horizon_goes_with_the_order_that_it_is_of(exact, tmp_path: Path) -> N
     with pytest.raises(TableStopped, match="its rows were ordered by position"):
         world.purge()
     assert rebuild(exact, world.at, "shop.orders", How(accept_gap=True)).added == 2
+    assert world.control.get(world.at.lake.horizon("s", "shop.orders")) is None
     assert world.take(change(30, "c", 6, 1)) == {"applied": 1, "superseded": 0, "dead": 0}
     assert world.purge() == (3, 1)
     assert world.take(change(31, "c", 1, 46))["dead"] == 1
