@@ -19,6 +19,8 @@ from replicator.stages.bronze import Ingestion
 
 _MEND = "Bring the newest checkpoint of this bronze back, or have one made of what bronze has: {}."
 _COMMAND = "`replicator rebuild --checkpoint {}`"
+_NO_ID = "A" * 22
+"""An id of zeros as Kafka writes it: rows that an earlier checkout took from brokers without ids have it (J5)."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Taken:
         """Of each topic's last row."""
         if self.at.format.version(self.spark, self.at.table) is None:
             return {}
-        known = self.at.format.read(self.spark, self.at.table).where(F.col("topic_id").isNotNull())
+        known = self.at.format.read(self.spark, self.at.table).where(F.col("topic_id") != _NO_ID)
         latest = known.groupBy("topic").agg(F.max_by("topic_id", "ingested_at").alias("id"))
         return {row["topic"]: row["id"] for row in latest.collect()}
 

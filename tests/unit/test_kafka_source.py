@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from replicator import gateway
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource, topic_id
+from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_held import Taken
+from tests.builders import made
 
 pytestmark = pytest.mark.spark
 
@@ -44,3 +50,12 @@ def test_a_broker_that_knows_no_ids_of_topics_gives_none(exact: SparkSession) ->
     fresh = kafka.common.Uuid(7, 8)
     assert topic_id(described("shop.db.orders", False, nowhere)) is None
     assert topic_id(described("shop.db.orders", False, nowhere, nobody, fresh)) == str(fresh)
+
+
+def test_an_id_of_zeros_that_bronze_has_is_none(exact: SparkSession) -> None:
+    """Of an earlier checkout, from such a broker: the topic's first id does not take its place (J5)."""
+    zeros = str(gateway.of(exact).org.apache.kafka.common.Uuid.ZERO_UUID)
+    at = Ingestion("s", KafkaSource("nowhere:9092", ".*"), MemoryFormat(), Lake("memory"))
+    rows = made(exact, [("a", zeros), ("b", "one"), ("c", None)], "topic STRING, topic_id STRING")
+    at.format.append(rows.withColumn("ingested_at", F.current_timestamp()), at.table, None)
+    assert Taken(exact, at).ids() == {"b": "one"}
