@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType
 from replicator import names
 from replicator.transforms import merge
 from replicator.transforms.comparable import alike, comparable, kinds
+from replicator.transforms.in_json import told_keys
 from replicator.transforms.shown import JSON
 
 _HERE = "_ here"
@@ -59,15 +60,15 @@ def changes(before: DataFrame, after: DataFrame, keys: Sequence[str]) -> DataFra
     change = F.when(~was, ADDED).when(~is_, REMOVED).when(one, CHANGED)
     key = [F.coalesce(SIDES.of_stored(k), SIDES.of_change(k)).alias(k) for k in keys]
 
-    def values(of: Callable[[str], Column], kind: Collection[str], is_there: Column) -> Column:
-        cells = [F.when(~(was & is_) | differs[c], _cell(c, of(c))) for c in columns if c in kind]
+    def values(of: Callable[[str], Column], kind: Mapping[str, DataType], is_there: Column) -> Column:
+        cells = [F.when(~(was & is_) | differs[c], _cell(c, of(c), kind[c])) for c in columns if c in kind]
         nothing = F.lit(None).cast("struct<column:string,value:string>")
         return F.when(is_there, F.map_from_entries(F.array_compact(F.array(*cells, nothing))))
 
     return both.where(change.isNotNull()).select(
         F.struct(*key).alias("at"),
         change.alias("change"),
-        F.map_from_entries(F.array(*[_cell(k, column) for k, column in zip(keys, key, strict=True)])).alias("key"),
+        F.map_from_entries(F.array(*[_cell(k, of, types[1][k]) for k, of in zip(keys, key, strict=True)])).alias("key"),
         values(SIDES.of_stored, types[0], was).alias("before"),
         values(SIDES.of_change, types[1], is_).alias("after"),
     )
@@ -96,17 +97,17 @@ def _alike(column: str, was: Mapping[str, DataType], is_: Mapping[str, DataType]
     sides = SIDES.of_stored(column), SIDES.of_change(column)
     if was[column].simpleString() == is_[column].simpleString():
         return alike(was[column], *sides)
-    one, other = map(_json, sides)
+    one, other = map(_json, sides, (was[column], is_[column]))
     return one.eqNullSafe(other)
 
 
-def _cell(column: str, value: Column) -> Column:
-    return F.struct(F.lit(column).alias("column"), _json(value).alias("value"))
+def _cell(column: str, value: Column, kind: DataType) -> Column:
+    return F.struct(F.lit(column).alias("column"), _json(value, kind).alias("value"))
 
 
-def _json(value: Column) -> Column:
+def _json(value: Column, kind: DataType) -> Column:
     """A value as JSON: Spark writes none that stands alone."""
-    text = F.to_json(F.struct(value.alias("v")), JSON)
+    text = F.to_json(F.struct(told_keys(value, kind).alias("v")), JSON)
     return text.substr(F.lit(len('{"v":') + 1), F.length(text) - len('{"v":}'))
 
 

@@ -17,6 +17,7 @@ from replicator import names
 from replicator.spec import Feed
 from replicator.transforms import merge
 from replicator.transforms.history import on_calendar
+from replicator.transforms.in_json import told_keys
 from replicator.transforms.live import shown_name
 from replicator.transforms.merge import SYSTEM_COLUMNS
 from replicator.transforms.shown import JSON
@@ -184,7 +185,7 @@ def _name_of_key(column: str, feed: Feed) -> str:
 
 def _as_json(value: Column, kind: T.DataType) -> Column:
     wanted = _of_json(kind)
-    return value if wanted == kind else value.cast(wanted)
+    return value if wanted == kind else told_keys(value, kind).cast(wanted)
 
 
 def _of_json(kind: T.DataType) -> T.DataType:

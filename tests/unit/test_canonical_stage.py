@@ -442,6 +442,15 @@ def test_a_new_column_of_the_table_changes_no_event_by_itself(spark) -> None:
     assert (change["op"], change["before"]["name"], change["after"]["name"]) == ("update", "Bob", "Bea")
 
 
+def test_keys_of_maps_are_texts(spark) -> None:
+    """Of bytes as bytes are written, and of what is nested its JSON, as in answers of `sql`."""
+    maps = "map(X'ff00', DATE'2020-01-02') AS raw, map(struct(1.50BD AS x), map(DATE'2020-01-02', 2BD)) AS pairs"
+    rows = spark.sql(f"SELECT 1 AS id, {maps}")
+    [[told]] = events.images(rows, ("id",), OF_GOLD).select(F.to_json("image")).collect()
+    pairs = {'{"x":1.50}': {"2020-01-02": "2"}}
+    assert json.loads(told) == {"id": 1, "raw": {"/wA=": "2020-01-02"}, "pairs": pairs}
+
+
 def test_the_schema_holds_for_what_is_sent(spark) -> None:
     """JSON Schema 2020-12 is written beside the control row; types, nullability and constants are those of the
     events.

@@ -15,6 +15,7 @@ from replicator.lake import Lake
 from replicator.operate import diff
 from replicator.operate.diff import Question
 from replicator.spec import Evolution, Progress
+from replicator.transforms import compare
 from replicator.transforms.merge import SYSTEM_DDL
 from tests.builders import made
 from tests.cli import said
@@ -193,6 +194,15 @@ def test_people_see_old_and_new_values_and_counts(lake):
     assert (summary["from"]["version"], summary["to"]["version"]) == (0, 1)
     assert "changed" in said(*asked, "--summary", "--exit-code", code=1)
     said("diff", "orders", "--from", "1", "--to", "1", "--lake", lake.root, "--exit-code")
+
+
+def test_keys_of_maps_are_texts(spark):
+    """As in answers of `sql`, also where the values' type changed: Spark would write a day's number, and an object."""
+    maps = "SELECT {} AS id, map(DATE'2020-01-02', map(X'ff', {})) AS m"
+    before, after = (spark.sql(f"{maps.format(1, one)} UNION ALL {maps.format(2, 9)}") for one in ("1", "2L"))
+    [row] = compare.changes(before, after, ["id"]).collect()
+    assert (row["at"]["id"], row["before"]["m"]) == (1, '{"2020-01-02":{"/w==":1}}')
+    assert row["after"]["m"] == '{"2020-01-02":{"/w==":2}}'
 
 
 def test_without_a_feed_both_versions_are_read_whole(spark, lake, tmp_path):
