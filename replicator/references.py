@@ -22,7 +22,7 @@ _SECRET_KEY = re.compile(
 _HARMLESS_KEY = re.compile(r"[.](url|uri|class|file|path|location|type|id|ms|seconds|name|algorithm)$", re.IGNORECASE)
 _SECRET_INSIDE = re.compile(
     r"((?:password|passphrase|pwd|secret|secret[._]?key)\s*=\s*)"
-    rf"(?![\"']?{_REFERENCE})(\"(?:\\.|[^\"\\])+\"?|'[^']+'?|[^\"'\s;&,]+)"
+    rf"(?![\"']?{_REFERENCE})(\"(?:\\.|[^\"\\])+\"?|'[^']+'?|[^\"'\s;&,][^\s;&,]*)"
     rf"|(//[^/:@\s]+:)(?!{_REFERENCE})([^/\s]+)(?=@)",
     re.IGNORECASE,
 )

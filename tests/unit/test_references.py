@@ -24,6 +24,7 @@ IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
         ("x.sasl.jaas.config", JAAS.format(r"a\"topsecret")),
         ("database.url", "jdbc:oracle:thin:u/x@//h?password='a topsecret'"),
         ("database.url", "jdbc:sqlserver://u:a@topsecret@h:1433"),
+        ("database.url", "jdbc:sqlserver://h:1433;password=a'\"topsecret;encrypt=true"),
         ("schema.history.internal.producer.ssl.keystore.key", "-----BEGIN PRIVATE KEY-----topsecret"),
         ("value.converter.schema.registry.ssl.private.key", "topsecret"),
     ],
