@@ -18,7 +18,7 @@ from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
 from replicator.cli.views import gold_tables, named, silver_tables
 from replicator.errors import ConfigError, first_line
-from replicator.transforms.in_json import in_json, told_keys
+from replicator.transforms.in_json import base64, in_json, told_keys
 from replicator.transforms.shown import JSON
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _nodes(plan: Any) -> list[Any]:
 
 def _text(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
-        return F.base64(column)
+        return base64(column)
     if isinstance(kind, (T.StructType, T.ArrayType, T.MapType)):
         return in_json(column, kind)
     return column.cast("string")

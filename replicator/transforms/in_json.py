@@ -22,6 +22,11 @@ def in_json(value: Column, kind: T.DataType) -> Column:
     return F.to_json(told_keys(value, kind), JSON)
 
 
+def base64(value: Column) -> Column:
+    """Bytes in Base64, without the line breaks that Spark adds behind each 76 letters."""
+    return F.translate(F.base64(value), "\r\n", "")
+
+
 def told_keys(value: Column, kind: T.DataType) -> Column:
     """The value with such keys, however deep in it; of no other type it is the value itself."""
     if not any(isinstance(each, T.MapType) and _is_odd(each.keyType) for each in within(kind)):
@@ -43,5 +48,5 @@ def _is_odd(kind: T.DataType) -> bool:
 
 def _text(key: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
-        return F.base64(key)
+        return base64(key)
     return in_json(key, kind) if isinstance(kind, _NESTED) else key.cast("string")
