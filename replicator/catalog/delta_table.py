@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from replicator import restores
 from replicator.catalog import delta_scan
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _THREADS = 8
 _ROWS = 1 << 16
-_OF_PROGRESS = (b'{"commitInfo"', b'{"txn"')
-"""How the actions of a commit begin that say what it did, and how far the table is."""
 
 Part = TypeVar("Part")
 
@@ -78,14 +77,7 @@ class DeltaTable:
         """Whether a RESTORE took it back to an older version, and no commit has told progress since: its log has what
         it had before.
         """
-        for version in range(self.version, -1, -1):
-            lines = self._lines(version)
-            told = [json.loads(line) for line in lines or () if line.startswith(_OF_PROGRESS)]
-            if lines is None or any("txn" in action for action in told):
-                return False
-            if any(action.get("commitInfo", {}).get("operation") == "RESTORE" for action in told):
-                return True
-        return False
+        return restores.untold(map(self._lines, range(self.version, -1, -1))) is not None
 
     @property
     def identity(self) -> str:
@@ -152,11 +144,11 @@ class DeltaTable:
         lines = self._lines(version)
         return None if lines is None else [action["add"] for action in map(json.loads, lines) if "add" in action]
 
-    def _lines(self, version: int) -> list[bytes] | None:
+    def _lines(self, version: int) -> list[str] | None:
         """The actions of a commit, as its file has them; None where that has left the log."""
         try:
             with self._files.open_input_stream(f"{self._path}/_delta_log/{version:020d}.json") as stream:
-                return bytes(stream.readall()).splitlines()
+                return list(filter(None, str(stream.readall(), "utf-8").split("\n")))
         except FileNotFoundError:
             return None
 

@@ -14,7 +14,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import gateway, sparkline
+from replicator import gateway, restores, sparkline
 from replicator.formats import control, delta_files, delta_restored
 from replicator.hadoop import is_absent
 
@@ -342,10 +342,10 @@ def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] 
 
 def _restored(info: Any) -> int | None:
     """The version to which a commit took the table back."""
-    if str(info.operation()) != delta_restored.OPERATION:
+    if str(info.operation()) != restores.OPERATION:
         return None
     told = (gateway.pair(each) for each in gateway.each(info.operationParameters()))
-    return delta_restored.version({str(name): text for name, text in told})
+    return restores.version({str(name): text for name, text in told})
 
 
 def _whole_numbers(metrics: Any) -> dict[str, int]:
