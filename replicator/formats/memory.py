@@ -16,6 +16,7 @@ from replicator.errors import TableMissing, VersionMissing
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
+from replicator.transforms.comparable import comparable
 from replicator.transforms.reshape import reshaped
 
 
@@ -120,11 +121,8 @@ class MemoryFormat:
         if after < self._tables[table.location].begins:
             return None
         old, new = self.read(spark, table, after), self.read(spark, table, upto)
-        entries = [
-            F.map_entries(names.spark(c)).alias(c) if kind.startswith("map") else F.col(names.spark(c))
-            for c, kind in new.dtypes
-        ]
-        one, other = old.select(*entries), new.select(*entries)
+        values = [comparable(F.col(names.spark(each.name)), each.dataType).alias(each.name) for each in new.schema]
+        one, other = old.select(*values), new.select(*values)
         return one.exceptAll(other).union(other.exceptAll(one)).select(*map(names.spark, table.keys)).distinct()
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:

@@ -357,16 +357,19 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
 
 @pytest.mark.usefixtures("not_on_read")
 def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
-    """Gold: upserts and deletes by key, NULLs included; of a delete the key counts; an unknown delete is no row."""
-    table, ddl = world.table("put"), "k INT, v STRING, _op STRING"
+    """Gold: upserts and deletes by key, NULLs included; of a delete the key counts; an unknown delete is no row; what
+    changed is told of rows of any types.
+    """
+    table, ddl, deep = world.table("put"), "k INT, v STRING, m STRUCT<x: MAP<STRING, INT>>, _op STRING", ({"a": 1},)
     with pytest.raises(TableMissing):
         world.format.count(world.spark, table)
-    first = world.frame((1, "a", "upsert"), (2, "b", "upsert"), (3, "c", "upsert"), ddl=ddl)
+    first = world.frame((1, "a", None, "upsert"), (2, "b", deep, "upsert"), (3, "c", deep, "upsert"), ddl=ddl)
     assert world.format.put(first, table, Progress("model", 0)).inserted == 3
-    second = world.frame((1, None, "upsert"), (2, None, "delete"), (4, "d", "upsert"), (9, None, "delete"), ddl=ddl)
+    gone = [(key, None, None, "delete") for key in (2, 9)]
+    second = world.frame((1, None, None, "upsert"), *gone, (4, "d", deep, "upsert"), ddl=ddl)
     applied = world.format.put(second, table, Progress("model", 1))
     assert (applied.inserted, applied.updated, applied.deleted) == (1, 1, 1)
-    assert world.rows(table) == [(1, None), (3, "c"), (4, "d")]
+    assert world.rows(table) == [(1, None, None), (3, "c", deep), (4, "d", deep)]
     assert world.format.count(world.spark, table) == 3
     assert world.changed(table, 0, 1) == [1, 2, 4]
     told = world.format.changed_rows(world.spark, table, 0, 1)
@@ -376,9 +379,9 @@ def test_a_difference_is_written_as_it_was_decided(world: World) -> None:
     assert (empty.written, empty.version) == (0, 2)
     assert world.format.progress(world.spark, table, "model") == Progress("model", 2)
     assert world.changed(table, 1, 2) == []
-    again = world.frame((1, None, "upsert"), (3, "C", "upsert"), (9, None, "delete"), ddl=ddl)
+    again = world.frame((1, None, None, "upsert"), (3, "C", deep, "upsert"), gone[1], ddl=ddl)
     assert world.format.put(again, table, Progress("model", 3), repeats=True).version == 3
-    assert world.rows(table) == [(1, None), (3, "C"), (4, "d")]
+    assert world.rows(table) == [(1, None, None), (3, "C", deep), (4, "d", deep)]
     assert world.changed(table, 2, 3) in ([3], [1, 3])
 
 
