@@ -1,11 +1,11 @@
 """Whether a model's SQL is one that ``affected.py`` holds for: told from the plan that Spark makes of it.
 
 Three things are looked for. Operators by which a row of the model depends on other rows, or on rows that no lineage can
-name (aggregates, windows, set operations, sub-queries, other joins than inner and left ones). And a lineage that is
-taken from the looked-up side of a left join, NULL once that row is gone, while that loss can do more than empty
-columns: let a row through a filter, lead to another row of a later join, or give the row another key. What comes so is
-in nobody's lineage, before or after, and would be missed. The referencing column names it. And an input that the SQL
-reads more than once.
+name (aggregates, windows, set operations, sub-queries, other joins than inner and left ones): all but those that are
+known as none. And a lineage that is taken from the looked-up side of a left join, NULL once that row is gone, while
+that loss can do more than empty columns: let a row through a filter, lead to another row of a later join, or give the
+row another key. What comes so is in nobody's lineage, before or after, and would be missed. The referencing column
+names it. And an input that the SQL reads more than once.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql import types as T
 
 from replicator import gateway
 from replicator.transforms.affected import Query
 
-_ACROSS_ROWS = frozenset(
-    {"Aggregate", "Window", "Distinct", "Deduplicate", "Union", "Except", "Intersect", "GlobalLimit", "LocalLimit",
-     "Offset", "Tail", "Sample"}
+_ALIASES = frozenset(
+    {"Sort", "SubqueryAlias", "WithCTE", "ResolvedHint", "Repartition", "RepartitionByExpression",
+     "RebalancePartitions"}
 )  # fmt: skip
+"""Operators that give the rows below them with the columns that they have."""
+_ROW_BY_ROW = _ALIASES | {"Project", "Filter", "Join", "Generate", "Expand", "View", "CTERelationDef"}
+"""Operators of which a row depends on no other rows than those that it is made of. Whatever is not named here is taken
+for one across rows: computed in full, a model is right all the same.
+"""
 _JOINS = frozenset({"Inner", "Cross", "LeftOuter"})
 _STRICT = frozenset(
     {"EqualTo", "LessThan", "LessThanOrEqual", "GreaterThan", "GreaterThanOrEqual", "In", "Not", "Cast", "Add",
      "Subtract", "Multiply", "UnaryMinus", "Lower", "Upper", "Substring", "StringTrim", "Like", "StartsWith"}
 )  # fmt: skip
 """Expressions that are NULL if any part is; those that are not named here are taken for others."""
-_ALIASES = frozenset({"Sort", "SubqueryAlias", "WithCTE"})
 
 
 def obstacle(rows: DataFrame) -> str | None:
     """What in the plan of a model's rows keeps it from being refreshed incrementally, by its name in Spark's plans."""
     for node in _nodes(_plan(rows)):
         name = str(node.nodeName())
-        if name in _ACROSS_ROWS:
+        if name not in _ROW_BY_ROW and node.children().nonEmpty():
             return name
         if name == "Join" and str(node.joinType().toString()) not in _JOINS:
             return f"{node.joinType().toString()} join"
@@ -48,8 +52,8 @@ def obstacle(rows: DataFrame) -> str | None:
 
 class Probe:
     """What the plan of a model's SQL tells of its joins: over inputs with the columns of these ``views`` of which none
-    can be NULL, so that only a left join makes NULLs (and functions that may give one). Columns are looked at as what
-    they were made of, in whichever sub-select.
+    can be NULL, nor anything in them, so that only a left join makes NULLs (and functions that may give one). Columns
+    are looked at as what they were made of, in whichever sub-select.
     """
 
     def __init__(self, query: Query, views: Mapping[str, DataFrame]) -> None:
@@ -123,8 +127,22 @@ class Probe:
 
 def _never_null(rows: DataFrame) -> DataFrame:
     """No row, in the columns of *rows*, of which none can be NULL."""
-    fields = [StructField(field.name, field.dataType, nullable=False) for field in rows.schema]
-    return gateway.frame(rows.sparkSession, (), StructType(fields))
+    return gateway.frame(rows.sparkSession, (), _full(rows.schema))
+
+
+def _full(schema: T.StructType) -> T.StructType:
+    return T.StructType([T.StructField(each.name, _filled(each.dataType), nullable=False) for each in schema])
+
+
+def _filled(kind: T.DataType) -> T.DataType:
+    """The type without a NULL in it, however deep."""
+    if isinstance(kind, T.StructType):
+        return _full(kind)
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_filled(kind.elementType), containsNull=False)
+    if isinstance(kind, T.MapType):
+        return T.MapType(kind.keyType, _filled(kind.valueType), valueContainsNull=False)
+    return kind
 
 
 def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
