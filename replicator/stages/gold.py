@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -97,7 +97,12 @@ def _refresh(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Bu
         if task.action == NOTHING or task.work is None:
             return None
         _refuse_moved(model, at, shown)
-        built = _affected(model, at, task, task.work) if task.action == INCREMENTAL else _whole(model, at, task.work)
+        if task.action == INCREMENTAL:
+            return _affected(model, at, task, task.work)
+        return _told(_whole(model, at, task.work), task)
+
+
+def _told(built: Built, task: Task) -> Built:
     return replace(built, action=task.action, reason=task.reason.sentence)
 
 
@@ -129,11 +134,18 @@ def _whole(model: Model, at: Warehouse, work: Work) -> Built:
 def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
     if work.stored is None or task.touched is None:
         nothing = work.whole().limit(0).withColumn("_op", F.lit("upsert"))
-        return replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0)
+        return _told(replace(_commit(model, at, work, work.stored, Difference(nothing)), affected=0), task)
     _refuse(model, task.broken)
-    with affected_rows.beside(model, task, work, task.touched) as both, _differing(model, both) as difference:
-        built = _commit(model, at, work, work.stored, difference)
-    return replace(built, affected=task.affected)
+    with ExitStack() as kept:
+        try:
+            both = kept.enter_context(affected_rows.beside(model, task, work, task.touched))
+            difference = kept.enter_context(_differing(model, both))
+        except engine.FAILURES as error:
+            whole = refresh_plan.in_full(task, error)
+        else:
+            built = _commit(model, at, work, work.stored, difference)
+            return _told(replace(built, affected=task.affected), task)
+    return _told(_whole(model, at, work), whole)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import key_spans, names
+from replicator import gateway, key_spans, names
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import model_checks, model_inputs, model_parents, places, refresh_reasons, tuning
+from replicator.stages import engine, model_checks, model_inputs, model_parents, places, refresh_reasons, tuning
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
 from replicator.stages.model_rows import rows_of
@@ -126,6 +126,15 @@ def planned(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Ite
         yield Task(FULL, reason, work) if reason else _by_changes(model, inputs, last or {}, work, at, kept)
 
 
+def in_full(task: Task, error: Exception) -> Task:
+    """The same of all rows, where the engine failed at the affected ones: joined with a part of an input the model's
+    SQL may divide by what that part does not have. Raises the error where the store does not answer.
+    """
+    if gateway.is_out_of_reach(error):
+        raise error
+    return Task(FULL, refresh_reasons.parts_failed(error), task.work, task.changed, task.rows)
+
+
 def work(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Work:
     """What computing all of a model takes, whether or not an input moved. Raises as :func:`planned`."""
     return _work(spark, model, at, _known(spark, model, at, keys))
@@ -216,7 +225,10 @@ def _by_changes(
         return model_inputs.changed_rows(work.spark, inputs[name], work.views[name], last["inputs"][name])
 
     task = replace(task, uses=uses)
-    task = _of_grain(model, task, written) or _touched(model, _placed(task, work), kept)
+    try:
+        task = _of_grain(model, task, written) or _touched(model, _placed(task, work), kept)
+    except engine.FAILURES as error:
+        return in_full(task, error)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))
     return task

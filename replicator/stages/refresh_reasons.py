@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from replicator import names
+from replicator import gateway, names
 from replicator.debezium.widening import widen
 from replicator.errors import ConfigError
 from replicator.spec import FULL, Model
@@ -91,6 +91,11 @@ def no_history(given: str, after: int) -> Reason:
 def many(count: int | None, rows: int | None, what: str) -> Reason:
     """Too many rows for it to be worth while."""
     return Reason("many rows", f"{count or 0:,} {what} for {rows or 0:,} rows")
+
+
+def parts_failed(error: Exception) -> Reason:
+    """Where a part of an input has no match, an expression is asked for what it never is over the whole."""
+    return Reason("parts failed", f"its affected rows cannot be computed apart: {gateway.shortened(error)}")
 
 
 def moved(model: Model, changed: Mapping[str, int]) -> Reason:

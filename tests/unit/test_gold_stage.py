@@ -339,6 +339,31 @@ def test_a_row_that_its_filter_drops_is_not_invented_from_a_part_of_an_input(sho
     assert 1 not in {row[0] for row in shop.rows(kept)}
 
 
+STRICT = "coalesce(p.name, CAST(raise_error('no such product') AS STRING))"
+EXCLUDED = f"SELECT d.id, d.product, {STRICT} AS name {LEFT} WHERE NOT coalesce(p.gone, false)"
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "rows"),
+    [
+        (replace(FACT, sql=f"{SQL} WHERE 9 / length(coalesce(p.name, '')) > 0"), {"products": (10, "TEN", False)}, 3),
+        (replace(FACT, sql=EXCLUDED), {"lines": (1, 40, 5), "products": (99, "other", False)}, 2),
+    ],
+    ids=["to find rows", "to compute them"],
+)
+def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(shop, model, changes, rows) -> None:
+    """Over the whole products each line has its own; over the part that a refresh reads an expression is asked for what
+    it never was, and would stop the model for good.
+    """
+    shop.take("products", (20, "twenty", False), (40, "forty", True))
+    shop.refresh(model)
+    for name, row in changes.items():
+        shop.take(name, row)
+    action, reason, *_ = shop.why(model)
+    assert (action, reason.partition(":")[0]) == ("full", "its affected rows cannot be computed apart")
+    assert len(shop.rows(model)) == rows
+
+
 def test_keys_that_meet_stop_the_model_and_gold_stays(shop) -> None:
     """One row per key: a new row must not take the place of one that nothing touched; nor may a key be NULL."""
     by_pieces = replace(FACT, key=("pieces",), sql=SQL.replace("LEFT JOIN", "JOIN"))
