@@ -49,22 +49,27 @@ class Cut:
 @dataclass(frozen=True)
 class Standing:
     """How it stood at a ``version`` of ``bronze``, -1 before the first time. ``behind`` are tables that did not take
-    what was let through, None while they are at it.
+    what was let through, None while they are at it: of their topics the ``cut`` has what they lack as well, and
+    ``waits`` has the offsets of what all tables are to wait for; None: those of the cut.
     """
 
     bronze: str
     version: int = BEGINNING
     cut: Cut = field(default_factory=Cut)
     behind: tuple[str, ...] | None = ()
+    waits: Mapping[Place, int] | None = None
+
+    @property
+    def let_through(self) -> Cut:
+        """Where what all tables are to show ends."""
+        return self.cut if self.waits is None else replace(self.cut, offsets=self.waits)
 
     def value(self) -> dict[str, Any]:
         """As a control row."""
-        offsets: dict[str, dict[str, int]] = {}
-        for (topic, partition), offset in sorted(self.cut.offsets.items()):
-            offsets.setdefault(topic, {})[str(partition)] = offset
+        offsets, behind = _by_topic(self.cut.offsets), None if self.behind is None else list(self.behind)
         told = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
-        behind = None if self.behind is None else list(self.behind)
-        return {**told, "excused": sorted(self.cut.excused), "behind": behind}
+        waits = {} if self.waits is None else {"waits": _by_topic(self.waits)}
+        return {**told, "excused": sorted(self.cut.excused), "behind": behind, **waits}
 
 
 def load(control: Control, lake: Lake, source: str) -> Standing | None:
@@ -72,9 +77,9 @@ def load(control: Control, lake: Lake, source: str) -> Standing | None:
     row = control.get(lake.cut(source))
     if row is None:
         return None
-    offsets = {(topic, int(part)): offset for topic, parts in row["offsets"].items() for part, offset in parts.items()}
-    cut = Cut(offsets, row["place"], frozenset(row["excused"]))
-    return Standing(row["bronze"], row["version"], cut, None if row["behind"] is None else tuple(row["behind"]))
+    cut = Cut(_by_place(row["offsets"]), row["place"], frozenset(row["excused"]))
+    waits = _by_place(row["waits"]) if "waits" in row else None
+    return Standing(row["bronze"], row["version"], cut, None if row["behind"] is None else tuple(row["behind"]), waits)
 
 
 def standing(at: Refinement, bronze: str) -> Standing | None:
@@ -129,7 +134,7 @@ def announce(at: Refinement, stood: Standing, now: Standing) -> None:
     waited = {place: offset for place, offset in stood.cut.offsets.items() if place[0] != ends}
     every = {**waited, **now.cut.offsets}
     low = {place: min(waited.get(place, offset), offset) for place, offset in every.items()}
-    _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None))
+    _save(at, replace(now, cut=replace(now.cut, offsets=low), behind=None, waits=None))
     failpoints.hit("cut.announced")
 
 
@@ -138,7 +143,9 @@ def settle(at: Refinement, stood: Standing, now: Standing, failed: Collection[st
     failpoints.hit("cut.tables_taken")
     kept = {place: offset for place, offset in stood.cut.offsets.items() if place[0] in topics}
     if at.source.whole_transactions or failed:
-        _save(at, replace(now, cut=replace(now.cut, offsets={**now.cut.offsets, **kept}), behind=tuple(sorted(failed))))
+        own = now.cut.offsets if kept else None
+        both = replace(now.cut, offsets={**now.cut.offsets, **kept})
+        _save(at, replace(now, cut=both, behind=tuple(sorted(failed)), waits=own))
     else:
         at.control.remove(at.lake.cut(at.source.name))
     failpoints.hit("cut.settled")
@@ -167,6 +174,17 @@ def at_work(source: str, why: str) -> AtWork:
         where=source,
         mend="Try again; where no driver is at work, run silver.",
     )
+
+
+def _by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def _by_place(told: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
+    return {(topic, int(part)): offset for topic, parts in told.items() for part, offset in parts.items()}
 
 
 def _save(at: Refinement, now: Standing) -> None:

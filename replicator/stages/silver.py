@@ -93,9 +93,9 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
 
 
 def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account | None:
-    """One table made of all of bronze up to a version, without what waits there, where ``at`` has none yet: what a
-    rebuild compares with. None if bronze has no record of the table; other tables of its topics are left alone, and
-    topics without a table are left to the next tick.
+    """One table made of all of bronze up to a version, without what waits there for every table, where ``at`` has none
+    yet: what a rebuild compares with. None if bronze has no record of the table; other tables of its topics are left
+    alone, and topics without a table are left to the next tick.
     """
     bronze = at.lake.bronze(at.source.name)
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), at.bronze.identity(spark, bronze) or "")
@@ -104,7 +104,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     stood = cut.standing(at, routes.bronze)
     records = news.records(spark, at.bronze, bronze)
-    records = records if stood is None else cut.before(records, stood.cut)
+    records = records if stood is None else cut.before(records, stood.let_through)
     records = tuning.laid_out(records, news.size)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     with ticks.ticking(watch, watch.in_epochs(records, news.after), routes) as tick:

@@ -307,9 +307,11 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_pa
 
 def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: Path) -> None:
     """P5 under ``consistency: transaction``: a damaged row becomes what it was, a change of a transaction that is not
-    here whole stays away, and comes with its end.
+    here whole stays away, and comes with its end; also into a table that stopped then, and was built again.
     """
     log, run = Log(7, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
+    tables = Failing()
+    run.at = replace(run.at, bronze=tables, silver=tables)
     for number in (1, 2, 3):
         log.transaction(number)
     run.take(log.arrives(all_of_it=True))
@@ -328,10 +330,17 @@ def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: 
     assert (done.verdict, done.changed, done.added) == (WRITTEN, len(before[0]), 0)
     assert visible(run) == before
     assert rebuild(exact, run.at, "shop.lines", How()).verdict == EQUAL
-    run.take(ends)
+    tables.fails.append(TableStopped("orders stop"))
+    run.feed(ends)
+    assert 4 not in visible(run)[0], "its lines are shown, the order is not"
+    assert rebuild(exact, run.at, "shop.orders", How()).verdict == WRITTEN
+    run.accounts += silver.refine(exact, run.at)  # without any news
     orders, lines = visible(run)
     assert 4 in orders
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in log.written().items() if n}
+    stands = cut.shown(run.at.control, run.at.lake, "s")
+    assert stands is not None
+    assert stands.cut.offsets == {}
 
 
 def test_a_paused_table_holds_back_no_other(exact, tmp_path: Path) -> None:
