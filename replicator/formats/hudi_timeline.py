@@ -32,6 +32,9 @@ TOKEN = "replicator.token"  # noqa: S105 - of a lease
 _COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)")
 """The name of the file that completes a commit, in tables of version 6."""
 
+_NULLS = ("nullable", "containsNull", "valueContainsNull")
+"""What Spark's JSON of a schema says of NULL."""
+
 RETAINED = 24
 """So many commits back, of any kind, a version can be read; cleaning keeps their files."""
 
@@ -55,8 +58,10 @@ class Note:
 
     @property
     def schema(self) -> StructType:
-        """The columns with what is noted about them."""
-        return StructType.fromJson(json.loads(self.columns))
+        """The columns with what is noted about them. Whatever is nested may be NULL: that it could not be in the rows
+        of one commit says nothing of later ones, and Spark casts no such value away.
+        """
+        return StructType.fromJson(_with_nulls(json.loads(self.columns)))
 
     def text(self) -> str:
         """For the commit's metadata."""
@@ -177,6 +182,15 @@ def clock(spark: SparkSession, text: str) -> datetime:
 def _began(instant: str) -> datetime:
     """When a commit of this name began, which is in UTC as ``hudi_options`` has it, to the millisecond."""
     return datetime.strptime(f"{instant or '1970010100'}0000000"[:17], "%Y%m%d%H%M%S%f").replace(tzinfo=timezone.utc)
+
+
+def _with_nulls(told: Any) -> Any:
+    """A schema's JSON, in which fields, elements and values may be NULL."""
+    if isinstance(told, list):
+        return [_with_nulls(each) for each in told]
+    if not isinstance(told, dict):
+        return told
+    return {k: v if k == "metadata" else True if k in _NULLS else _with_nulls(v) for k, v in told.items()}
 
 
 def _note(told: dict[str, Any]) -> Note:

@@ -23,7 +23,7 @@ from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
 from replicator.transforms import merge
-from tests.builders import Record, bronze, envelope, made, record
+from tests.builders import UNSENT, Record, bronze, envelope, made, record
 from tests.cli import said
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
@@ -228,6 +228,19 @@ def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: P
         told = record(f"s.{ORDERS}", n, {"id": 1}, envelope("u", row, pos=100 + n, table=ORDERS))
         assert world.take(told)[f"s/{ORDERS}"].error is None
     assert world.rows(ORDERS)[0][1:6] == ({"_seq": "2", "id": "x"},) * 5
+
+
+def test_a_table_in_hudi_may_begin_with_a_truncate_and_a_value_that_was_not_sent(exact, tmp_path: Path) -> None:
+    """What its first commit says of `_column_seq` (no value of it is NULL there) is not asked of later ones."""
+    world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format="hudi"), Declaration(TWIN, COLUMNS)))
+    emptied = [record(f"s.{t}", 0, None, envelope("t", pos=99, table=t)) for t in (ORDERS, TWIN)]
+    for step in (
+        [*emptied, *(change("u", 1, 1, UNSENT, "EtaH", table) for table in (ORDERS, TWIN))],
+        [change("c", 2, 2, "ALFKI", "EtaH", table) for table in (ORDERS, TWIN)],
+        [change("u", 3, 1, UNSENT, "AfQ=", table) for table in (ORDERS, TWIN)],
+    ):
+        assert [str(account.error) for account in world.take(*step).values() if account.error] == []
+        assert world.rows(ORDERS) == world.rows(TWIN)
 
 
 def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact, tmp_path: Path) -> None:
