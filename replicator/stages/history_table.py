@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from replicator import key_spans, names
-from replicator.spec import Progress, Table
+from replicator.spec import Table
 from replicator.stages import routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.stages.share import Share
@@ -45,7 +45,7 @@ def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, 
     )
     rows = described(found, layout, "_op", *history.COLUMNS)
     with tuning.kept(rows) as difference:
-        share.at.silver.put(difference, table, _progress(share, table))
+        share.at.silver.put(difference, table, share.progress_of(table))
 
 
 def followed(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
@@ -65,7 +65,7 @@ def commit_progress(share: Share) -> None:
     """The tick held nothing for the table: say in its history that it was read."""
     table, silver = of(share, ()), share.at.silver
     if silver.version(share.spark, table) is not None:
-        silver.append(silver.read(share.spark, table).limit(0), table, _progress(share, table))
+        silver.append(silver.read(share.spark, table).limit(0), table, share.progress_of(table))
 
 
 def of(share: Share, keys: tuple[str, ...]) -> Table:
@@ -87,11 +87,3 @@ def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
 
 def _types(schema: StructType) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}
-
-
-def _progress(share: Share, table: Table) -> Progress:
-    """As of silver: a retry counts for itself."""
-    if share.again is None:
-        return share.progress
-    version = share.at.silver.version(share.spark, table)
-    return Progress(share.progress.input, 0 if version is None else version + 1)

@@ -29,7 +29,8 @@ class Share:
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
     ``changes.ordered``. ``tied``: records of one place may have come from several partitions (Q11). ``regained`` names
-    columns of which the rows at rest know nothing yet: these records tell.
+    columns of which the rows at rest know nothing yet: these records tell. ``released``: some may have waited for their
+    transactions, which need not be whole any more; a table may have read as far as bronze reaches, and lack them.
     """
 
     spark: SparkSession
@@ -43,6 +44,7 @@ class Share:
     marks: Column | None = None
     tied: bool = False
     regained: frozenset[str] = frozenset()
+    released: bool = False
 
     @property
     def upto(self) -> int:
@@ -51,11 +53,20 @@ class Share:
 
     @property
     def progress(self) -> Progress:
-        """What the table's commit records. A retry counts for itself and moves nothing that a tick relies on."""
-        if self.again is None:
-            return Progress(self.routes.bronze, self.upto)
-        version = self.at.silver.version(self.spark, self.table)
-        return Progress(f"{self.routes.bronze}/dead letters", 0 if version is None else version + 1)
+        """What the table's commit records."""
+        return self.progress_of(self.table)
+
+    def progress_of(self, table: Table) -> Progress:
+        """What a commit of the table, or of its history, records. A retry counts for itself and moves nothing that a
+        tick relies on; so do records that are released to a table that has read all of bronze, where a commit that
+        said so again would be taken for done.
+        """
+        silver, bronze = self.at.silver, self.routes.bronze
+        done = silver.progress(self.spark, table, bronze) if self.released else None
+        if self.again is None and (done is None or done.version < self.upto):
+            return Progress(bronze, self.upto)
+        version = silver.version(self.spark, table)
+        return Progress(f"{bronze}/dead letters", 0 if version is None else version + 1)
 
     @property
     def whole(self) -> bool:

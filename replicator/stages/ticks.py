@@ -225,7 +225,8 @@ def shared(tick: Tick) -> Shared:
 
     def share(table: str, own: Sequence[Row]) -> Share:
         marks = known if table in split else None
-        return Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
+        made = Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
+        return replace(made, released=tick.cut is not None and not at.source.whole_transactions)
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders, _stops(learned, groups, at.source))

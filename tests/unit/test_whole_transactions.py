@@ -303,6 +303,15 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_pa
     assert {tx: len(rows) for tx, rows in lines.items()} == {tx: n for tx, n in written.items() if n}
     assert 4 in orders
     assert cut.load(run.at.control, run.at.lake, "s") is None
+    run.at = replace(run.at, source=replace(run.at.source, whole_transactions=True))
+    assert silver.refine(exact, run.at) == []
+    for number in (5, 6):
+        log.transaction(number)
+    run.take([r for r in log.arrives(all_of_it=True) if r["topic"] != ENDS or '"id": "0-1-5"' in r["payload"]])
+    assert {5, 6} & visible(run)[0].keys() == {5}, "its table has read as far as bronze reaches"
+    run.at = replace(run.at, source=replace(run.at.source, whole_transactions=False))
+    run.accounts += silver.refine(exact, run.at)
+    assert 6 in visible(run)[0]
 
 
 def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: Path) -> None:
