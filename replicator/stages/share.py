@@ -29,8 +29,9 @@ class Share:
     tried once more: then bronze's progress stays as it is, and what still cannot be applied is put into it, one frame
     per call. ``marks`` is given where some change stands below an earlier one of its own transaction: see
     ``changes.ordered``. ``tied``: records of one place may have come from several partitions (Q11). ``regained`` names
-    columns of which the rows at rest know nothing yet: these records tell. ``released``: some may have waited for their
-    transactions, which need not be whole any more; a table may have read as far as bronze reaches, and lack them.
+    columns of which the rows at rest know nothing yet: these records tell. ``released``: some may be no news to
+    bronze, and new to a table that has read as far as bronze reaches: they have waited for their transactions, which
+    need not be whole any more, or went into another table.
     """
 
     spark: SparkSession

@@ -223,10 +223,12 @@ def shared(tick: Tick) -> Shared:
     unsettled = {group["table"] for group in groups if group["has_snapshot"]}
     tied = unsettled.intersection(spread) | _in_question(records, spread - unsettled, split)
 
+    is_released = bool(tick.moved) or (tick.cut is not None and not at.source.whole_transactions)
+
     def share(table: str, own: Sequence[Row]) -> Share:
         marks = known if table in split else None
         made = Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
-        return replace(made, released=tick.cut is not None and not at.source.whole_transactions)
+        return replace(made, released=is_released)
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders, _stops(learned, groups, at.source))

@@ -270,6 +270,9 @@ def test_what_silver_had_read_before_shards_were_declared_goes_into_their_table(
     assert world.rows("shop.orders") == {(1, 1), (2, 2), (5, 5), (9, 9)}
     world.restart()
     assert world.take() == {}
+    declared("shop_[123][.]orders")
+    assert world.take()["shop.orders"].applied == 1, "its table has read as far as bronze reaches"
+    assert world.rows("shop.orders") == {(1, 1), (2, 2), (3, 3), (5, 5), (9, 9)}
     declared("shop_[0-9][.]orders", sequence_by="source.ts_ms")
     assert world.take()["shop.orders"].error is not None
     declared("shop_[0-9][.]orders")
