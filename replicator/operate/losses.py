@@ -70,8 +70,8 @@ def _lacks_lines(part: Row) -> str:
 
 
 def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None]) -> list[str]:
-    """A table whose newest row stands above all that bronze tells of it, also in records that are dead letters; of an
-    order that changed nobody can say.
+    """A table whose newest row stands above all that bronze tells of it, also in records that are dead letters and by
+    a TRUNCATE; of an order that changed nobody can say.
     """
     at = begun.at
     at.reached.open(at.control, at.lake.reached(at.source.name), begun.bronze)
@@ -79,14 +79,17 @@ def _ends(spark: SparkSession, begun: Rebuild, every: Sequence[Compared | None])
         return []
     made = begun.aside.lake.dead_letters(at.source.name)
     rejected = "" if at.bronze.version(spark, made) is None else _newest(at.bronze.read(spark, made), "seq")
-    ahead = [each.table.name for each in every if each is not None and _is_ahead(each, rejected)]
+    truncates = at.control.get(begun.aside.lake.truncates(at.source.name, begun.name)) or {}
+    beside = max(rejected, truncates.get("watermark") or "")
+    ahead = [each.table.name for each in every if each is not None and _is_ahead(each, beside)]
     return [f"it ends before the newest row of {table}" for table in ahead]
 
 
-def _is_ahead(each: Compared, rejected: str) -> bool:
+def _is_ahead(each: Compared, beside: str) -> bool:
+    """Whether it is above the rows that it is to have, and above what bronze tells beside these."""
     if each.present is None:
         return False
-    return _newest(each.present, "_seq") > max(rejected, _newest(each.wanted, "_seq"))
+    return _newest(each.present, "_seq") > max(beside, _newest(each.wanted, "_seq"))
 
 
 def _newest(rows: DataFrame, column: str) -> str:

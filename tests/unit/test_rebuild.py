@@ -250,6 +250,17 @@ def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
     assert world.rows()[3] == (36, "z", False)
 
 
+def test_a_truncate_may_be_the_newest_that_bronze_tells_of_a_table(exact: SparkSession, tmp_path: Path) -> None:
+    """The rows that it deleted one by one need not be there: bronze, which has all of it, says that they may go."""
+    world = World(exact, tmp_path)
+    world.take(*STORY)
+    world.take(record(ORDERS, 8, None, envelope("t", pos=80)))
+    world.damage(_deleted=False)
+    done = world.rebuild()
+    assert (done.verdict, done.rows, done.error) == (WRITTEN, 0, None)
+    assert world.rows() == {}
+
+
 def test_one_column_is_taken_over_where_rows_stand_at_the_same_place(exact: SparkSession, tmp_path: Path) -> None:
     """Others keep what they have, and rows that bronze has moved on from are counted as skipped."""
     world = World(exact, tmp_path)
