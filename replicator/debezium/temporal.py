@@ -28,8 +28,12 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY_MICROS = 86_400_000_000
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
-# What stands for infinity and minus infinity (debezium-measured Z1.8).
-_INFINITE_DAYS = (2_146_033_979, -2_147_472_691)
+# What stands for infinity and minus infinity (debezium-measured Z1.8). A snapshot has other dates than the stream: the
+# driver's, which no 32 bits hold, and which are a day apart in some zones of Connect. PostgreSQL has no date so early.
+_INFINITE_DAYS = (
+    (2_146_033_979, -622_191_235, -622_191_234, -622_191_233),
+    (-2_147_472_691, -625_821_273, -625_821_272, -625_821_271),
+)
 _INFINITE = {
     "timestamp": (9_223_372_036_825_200_000, -9_223_372_036_832_400_000),
     "micro_timestamp": (_LONG_MAX, _LONG_MIN),
@@ -100,7 +104,7 @@ def decode(logical: Logical, wire: Column, text: Column, policies: Policies) -> 
 def _date(days: Column, text: Column, policies: Policies) -> Decoded:
     value = F.when(days.between(_FIRST_DAY, _LAST_DAY), F.date_from_unix_date(days))
     reason = F.when(days.isNull(), integer_reason(text, 32)).otherwise(TEMPORAL_RANGE)
-    signs = (days == _INFINITE_DAYS[0], days == _INFINITE_DAYS[1])
+    signs = (days.isin(*_INFINITE_DAYS[0]), days.isin(*_INFINITE_DAYS[1]))
     return _with_infinities("DATE", value, signs, text, reason, policies)
 
 
