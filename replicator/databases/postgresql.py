@@ -82,9 +82,8 @@ class PostgresGlance:
         chunk: int,
         within: Within | None = None,
     ) -> Iterator[list[tuple[str | None, ...]]]:
-        """The texts of the columns, row by row in chunks."""
-        schema, _, name = table.partition(".")
-        query = sql.SQL("SELECT {} FROM {}").format(_listed(texts), sql.Identifier(schema, name))
+        """The texts of the columns, row by row in chunks: of its own rows, not of tables that inherit from it."""
+        query = sql.SQL("SELECT {} FROM {}").format(_listed(texts), self._own(table))
         if among is not None:
             keys, values = among
             query += sql.SQL(" WHERE ({}) IN {}").format(_listed(keys), sql.Literal(tuple(map(tuple, values))))
@@ -94,6 +93,16 @@ class PostgresGlance:
             cursor.execute(query)
             while found := cursor.fetchmany(chunk):
                 yield found
+
+    def _own(self, table: str) -> sql.Composable:
+        """The table without its children, whose changes come under their own names; one with partitions has no other
+        rows than theirs.
+        """
+        schema, _, name = table.partition(".")
+        named = sql.Identifier(schema, name)
+        with self._refusing(table), self.session.cursor() as cursor:
+            cursor.execute("SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)", (named.as_string(cursor),))
+            return named if cursor.fetchone() == ("p",) else sql.SQL("ONLY ") + named
 
     def later(self, seq: Column) -> Column:
         """A change whose commit, or its own record, stands behind what the write-ahead log had at this moment."""

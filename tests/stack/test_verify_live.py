@@ -493,7 +493,8 @@ def test_what_silver_has_no_room_for_is_a_difference(world: World, endpoints: An
     )
     world.run(
         f"{create.format('timestamp')}; {insert.format('NULL', chr(39) + '0044-03-15 00:00:00 BC' + chr(39))}; "
-        f"INSERT INTO {name} VALUES (6, 'NaN', 7, NULL)"
+        f"INSERT INTO {name} VALUES (6, 'NaN', 7, NULL); "
+        f"CREATE TABLE {name}_late () INHERITS ({name}); INSERT INTO {name}_late VALUES (7, 1, 7, NULL)"
     )
     with world.maria.cursor() as cursor:
         cursor.execute(create.format("datetime(6)"))

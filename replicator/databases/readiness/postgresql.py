@@ -110,7 +110,7 @@ def _own_slot(slot: Mapping[str, Any], connector: Connector) -> Finding:
 def _publication(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Finding]:
     told, name = only(answers["publication"]), quoted(connector.publication)
     if not told:
-        listed = ", ".join(quoted(row["name"]) for row in tables) or "<tables>"
+        listed = ", ".join(quoted(row["name"]) for row in tables if not row["unlogged"]) or "<tables>"
         fix = f"CREATE PUBLICATION {name} FOR TABLE {listed};"
         yield Finding("publication", MEND, f"there is no publication {connector.publication}", fix)
         return
@@ -132,7 +132,7 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
     told, name = only(answers["publication"]), quoted(connector.publication)
     every = answers["tables"] if told["puballtables"] else answers["published"]
     published = {row["name"] for row in every or ()}
-    for row in tables:
+    for row in (each for each in tables if not each["unlogged"]):
         names = per_table.sent_as(row, published, by_root=told["pubviaroot"])
         lost = [each for each in names if not takes(connector, each)]
         if not names:
@@ -144,6 +144,10 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
             root = f"ALTER PUBLICATION {name} SET (publish_via_partition_root = true);"
             fix = f"Capture {lost[0]}, in the source's file." if told["pubviaroot"] else root
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
+        elif row["name"] not in names:
+            said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
+            fix = f"Leave it out, in the source's file: `except_tables: [{row['name']}]`."
+            yield Finding("publication", MEND, said, fix, row["name"])
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:

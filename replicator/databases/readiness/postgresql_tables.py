@@ -21,6 +21,20 @@ _COLUMNS_OF = (
     "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid "
     "AND a.attnum = ANY (i.indkey) WHERE i.indrelid = c.oid AND i.{which})"
 )
+_ALIKE = (
+    "(SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid "
+    "AND a.attnum > 0 AND NOT a.attisdropped AND EXISTS (SELECT FROM pg_attribute b WHERE b.attrelid = c.oid "
+    "AND b.attnum > 0 AND NOT b.attisdropped AND b.attnum <> a.attnum AND lower(b.attname) = lower(a.attname)))"
+)
+_CHILDREN = (
+    "(SELECT array_agg(hn.nspname || '.' || h.relname ORDER BY h.relname) FROM pg_inherits i JOIN pg_class h "
+    "ON h.oid = i.inhrelid JOIN pg_namespace hn ON hn.oid = h.relnamespace WHERE i.inhparent = c.oid "
+    "AND c.relkind = 'r')"
+)
+_ONLY = (
+    "config: {{snapshot.select.statement.overrides: {name}, "
+    "snapshot.select.statement.overrides.{name}: SELECT * FROM ONLY {name}}} -- of the connector, in the source's file"
+)
 QUESTION = f"""
 SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged,
        c.relreplident::text AS identity, c.relrowsecurity AS row_security,
@@ -32,7 +46,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
        pg_has_role(r.oid, c.relowner, 'USAGE') AS owned, has_schema_privilege(r.oid, n.oid, 'USAGE') AS entered,
        has_table_privilege(r.oid, c.oid, 'SELECT') AS readable,
        has_table_privilege(r.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AS writable,
-       {_PARTS} AS parts, {_ANCESTORS} AS ancestors
+       {_ALIKE} AS alike, {_CHILDREN} AS children, {_PARTS} AS parts, {_ANCESTORS} AS ancestors
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_roles r ON r.rolname = %(user)s
  WHERE c.relkind IN ('r', 'p') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%%' ORDER BY 1
 """  # noqa: S608 - made of constants
@@ -40,7 +54,7 @@ SELECT n.nspname || '.' || c.relname AS name, c.relpersistence = 'u' AS unlogged
 
 def judge(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     """What is found of one captured table; one line that says so where all is well."""
-    found = [*_identity(table), *_rights(table, role, connector)]
+    found = [*_identity(table), *_shape(table, connector), *_rights(table, role, connector)]
     if table["unlogged"]:
         fix = f"ALTER TABLE {quoted(table['name'])} SET LOGGED;"
         found.append(Finding("log", MEND, "UNLOGGED: no change of it is ever sent", fix, table["name"]))
@@ -79,6 +93,18 @@ def _identity(table: Mapping[str, Any]) -> Iterator[Finding]:
     elif identity == "d" and table["arrays"]:
         said = f"DEFAULT: large values of {', '.join(table['arrays'])} come as NULL when other columns change"
         yield Finding("replica identity", ADVICE, said, full, name)
+
+
+def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
+    """What Debezium refuses in a table's columns, and reads of other tables."""
+    name = table["name"]
+    if table["alike"]:
+        said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
+        fix = f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or leave the table out: "
+        yield Finding("columns", MEND, said, f"{fix}`except_tables`", name)
+    if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
+        said = f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes come under their own names"
+        yield Finding("inheritance", MEND, said, _ONLY.format(name=name), name)
 
 
 def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
