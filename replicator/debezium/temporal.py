@@ -28,8 +28,8 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY_MICROS = 86_400_000_000
 _LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
-# What stands for infinity and minus infinity (debezium-measured Z1.8). A snapshot has other dates than the stream: those
-# of the driver, whose days wrapped at 32 bits, a day apart by the zone of Connect. PostgreSQL has no date so early.
+# What stands for infinity and minus infinity (debezium-measured Z1.8). A snapshot has other dates than the stream: the
+# driver's, whose days wrapped at 32 bits, a day apart by the zone of Connect. PostgreSQL has no date so early.
 _INFINITE_DAYS = (
     (2_146_033_979, -622_191_235, -622_191_234, -622_191_233),
     (-2_147_472_691, -625_821_273, -625_821_272, -625_821_271),

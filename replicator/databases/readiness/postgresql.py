@@ -146,7 +146,7 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
             said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
-            fix = f"Leave it out, in the source's file: `except_tables: [{row['name']}]`."
+            fix = f"Leave {row['name']} out, in the source's file: of `tables`, or by `except_tables`."
             yield Finding("publication", MEND, said, fix, row["name"])
 
 
