@@ -86,14 +86,6 @@ def _is_of_topic(told: object) -> bool:
     return isinstance(told, dict) and all(part.isdecimal() and type(end) is int for part, end in told.items())
 
 
-def by_topic(found: Mapping[tuple[str, int], int]) -> dict[str, dict[str, int]]:
-    """Offsets of partitions as a checkpoint writes them: ``Ends``."""
-    ends: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in found.items():
-        ends.setdefault(topic, {})[str(partition)] = offset
-    return ends
-
-
 def ends(spark: SparkSession, checkpoint: str, number: int) -> Ends | None:
     """Where a batch ends; None where its plan is not kept any more. Raises CheckpointDamaged."""
     files, place, _ = file_system(spark, f"{checkpoint}/{_OFFSETS}/{number}")

@@ -10,9 +10,9 @@ from replicator.cli import console
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from replicator.offsets import Place
     from replicator.operate.starts import Start
     from replicator.settings import Settings
-    from replicator.stages.gaps import Place
 
 _COLUMNS = ("topic", "partition", "read before", "in kafka", "starts at", "missing", "why")
 

@@ -19,6 +19,7 @@ from replicator.catalog.stored import StoredFacts
 from replicator.catalog.tables import Listing
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.lake import Lake
+from replicator.offsets import Place
 from replicator.operate import standing
 from replicator.operate.standing import Standing, Tally
 from replicator.protocols import Facts, Sink
@@ -35,9 +36,6 @@ _EMPTY = Tally(0)
 _TABLES = 4
 
 Part = TypeVar("Part")
-
-Place = tuple[str, int]
-"""A topic and its partition."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
+from replicator.offsets import Place
 from replicator.operate import pause
 from replicator.protocols import Source
 from replicator.stages import gone, routing, snapshots
 from replicator.stages.refinement import Refinement
-from replicator.stages.snapshots import Place, Whole
+from replicator.stages.snapshots import Whole
 
 
 @dataclass(frozen=True)

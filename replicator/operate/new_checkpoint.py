@@ -25,12 +25,13 @@ from replicator.errors import (
     TableMissing,
 )
 from replicator.leases.holder import here
+from replicator.offsets import Place, by_place, by_topic
 from replicator.operate.starts import Start, starts
 from replicator.protocols import Broker, Control, Fence, TableFormat
 from replicator.stages import gaps
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_held import Taken, application, refuse_other
-from replicator.stages.gaps import Gap, Place
+from replicator.stages.gaps import Gap
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def carry_out(spark: SparkSession, of: Stopped, plan: Plan, *, accept_gap: bool 
     _note(of, plan, now)
     failpoints.hit("checkpoint.gaps_noted")
     of.fence.check()
-    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, checkpoint.by_topic(plan.begins))
+    checkpoint.write(spark, lake.checkpoint(source), plan.stream, plan.number, by_topic(plan.begins))
     return aside if was_there else None
 
 
@@ -160,4 +161,4 @@ def _seen(spark: SparkSession, at: Ingestion) -> dict[Place, int]:
         reached = checkpoint.reached(spark, at.lake.checkpoint(at.source))
     except (BronzeReplaced, CheckpointBehindTable, CheckpointDamaged):
         return {}
-    return {(topic, int(partition)): end for topic, found in reached.items() for partition, end in found.items()}
+    return by_place(reached)

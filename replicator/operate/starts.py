@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replicator.errors import ConfigError, OffsetsLost
-from replicator.stages.gaps import Gap, Place
+from replicator.offsets import Place
+from replicator.stages.gaps import Gap
 
 BEHIND, EARLIEST, DROPPED, TOLD = (
     "behind what bronze has",

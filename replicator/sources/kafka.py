@@ -19,6 +19,7 @@ from replicator import brokers, gateway
 from replicator import checkpoint as checkpoints
 from replicator.checkpoint import Ends
 from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
+from replicator.offsets import by_topic
 from replicator.protocols import Held
 
 _PINNED = {
@@ -57,7 +58,7 @@ class KafkaSource:
         """The same columns, bounded: the records that are there now, without those of transactions that are open,
         however often they are read. Raises Unreachable when Kafka does not answer or has no such topic.
         """
-        ends = checkpoints.by_topic(self._offsets(spark, "latest", "READ_COMMITTED"))
+        ends = by_topic(self._offsets(spark, "latest", "READ_COMMITTED"))
         if not ends:
             with self._admin(spark) as admin:
                 known = admin.listTopics().names().get()
@@ -142,7 +143,7 @@ class KafkaSource:
                     mend=OffsetsLost.MEND,
                 )
             found[topic, partition] = read
-        return {topic: starts for topic, starts in checkpoints.by_topic(found).items() if any(starts.values())}
+        return {topic: starts for topic, starts in by_topic(found).items() if any(starts.values())}
 
     def _refuse_recreated(self, topics: Mapping[str, str | None], held: Held) -> None:
         known = held.ids()

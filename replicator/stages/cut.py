@@ -21,15 +21,13 @@ from pyspark.sql import functions as F
 from replicator import failpoints
 from replicator.errors import AtWork, TableStopped
 from replicator.lake import Lake
+from replicator.offsets import Place, by_place, by_topic
 from replicator.protocols import Control
 from replicator.stages import arrivals
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.routing import BEGINNING
 from replicator.transforms import transactions
-
-Place = tuple[str, int]
-"""A topic and its partition."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +64,9 @@ class Standing:
 
     def value(self) -> dict[str, Any]:
         """As a control row."""
-        offsets, behind = _by_topic(self.cut.offsets), None if self.behind is None else list(self.behind)
+        offsets, behind = by_topic(self.cut.offsets), None if self.behind is None else list(self.behind)
         told = {"bronze": self.bronze, "version": self.version, "offsets": offsets, "place": self.cut.place}
-        waits = {} if self.waits is None else {"waits": _by_topic(self.waits)}
+        waits = {} if self.waits is None else {"waits": by_topic(self.waits)}
         return {**told, "excused": sorted(self.cut.excused), "behind": behind, **waits}
 
 
@@ -77,8 +75,8 @@ def load(control: Control, lake: Lake, source: str) -> Standing | None:
     row = control.get(lake.cut(source))
     if row is None:
         return None
-    cut = Cut(_by_place(row["offsets"]), row["place"], frozenset(row["excused"]))
-    waits = _by_place(row["waits"]) if "waits" in row else None
+    cut = Cut(by_place(row["offsets"]), row["place"], frozenset(row["excused"]))
+    waits = by_place(row["waits"]) if "waits" in row else None
     return Standing(row["bronze"], row["version"], cut, None if row["behind"] is None else tuple(row["behind"]), waits)
 
 
@@ -174,17 +172,6 @@ def at_work(source: str, why: str) -> AtWork:
         where=source,
         mend="Try again; where no driver is at work, run silver.",
     )
-
-
-def _by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
-
-
-def _by_place(told: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
-    return {(topic, int(part)): offset for topic, parts in told.items() for part, offset in parts.items()}
 
 
 def _save(at: Refinement, now: Standing) -> None:

@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.lake import Lake
+from replicator.offsets import Place
 from replicator.protocols import Facts
-
-Place = tuple[str, int]
-"""A topic and its partition."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ what is gone is the same whenever silver is built from bronze.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -15,10 +15,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from replicator.offsets import Place, by_place, by_topic
 from replicator.protocols import Control
-
-Place = tuple[str, int]
-"""A topic and its partition."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +55,14 @@ class Whole:
 
     def value(self) -> dict[str, Any]:
         """As part of a control row."""
-        return {"number": self.number, "begun": _by_topic(self.begun), "ended": _by_topic(self.ended)}
+        return {"number": self.number, "begun": by_topic(self.begun), "ended": by_topic(self.ended)}
 
 
 def load(control: Control, path: str) -> dict[str, Whole]:
     """The last one of each table of a source that had one."""
     row = control.get(path) or {"tables": {}}
     return {
-        table: Whole(told["number"], _by_place(told["begun"]), _by_place(told["ended"]))
+        table: Whole(told["number"], by_place(told["begun"]), by_place(told["ended"]))
         for table, told in row["tables"].items()
     }
 
@@ -87,17 +85,3 @@ def _before(ends: Mapping[Place, int], of: str = "") -> Column:
 
 def _later(one: Mapping[Place, int], other: Mapping[Place, int]) -> dict[Place, int]:
     return {place: max(one.get(place, 0), other.get(place, 0)) for place in {*one, *other}}
-
-
-def _by_topic(offsets: Mapping[Place, int]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
-
-
-def _by_place(told: Mapping[str, Mapping[str, int]]) -> dict[Place, int]:
-    pairs: Iterable[tuple[Place, int]] = (
-        ((topic, int(partition)), offset) for topic, found in told.items() for partition, offset in found.items()
-    )
-    return dict(pairs)
