@@ -227,8 +227,19 @@ def shared(tick: Tick) -> Shared:
 
     def share(table: str, own: Sequence[Row]) -> Share:
         marks = known if table in split else None
-        made = Share(watch.spark, at, learned, news, table, tuple(own), tick.again, watch.epochs, marks, table in tied)
-        return replace(made, released=is_released)
+        return Share(
+            watch.spark,
+            at,
+            learned,
+            news,
+            table,
+            tuple(own),
+            tick.again,
+            watch.epochs,
+            marks,
+            table in tied,
+            released=is_released,
+        )
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders, _stops(learned, groups, at.source))

@@ -146,8 +146,7 @@ def _unsent(answers: Answers, connector: Connector, tables: Rows) -> Iterator[Fi
             yield Finding("publication", MEND if lost == names else ADVICE, said, fix, row["name"])
         elif row["name"] not in names:
             said = f"its changes are sent as those of {', '.join(names)}: what a snapshot reads of it stays as it was"
-            fix = f"Leave {row['name']} out, in the source's file: of `tables`, or by `except_tables`."
-            yield Finding("publication", MEND, said, fix, row["name"])
+            yield Finding("publication", MEND, said, per_table.left_out(row["name"]), row["name"])
 
 
 def _role(role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:

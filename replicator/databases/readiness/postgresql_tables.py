@@ -100,11 +100,16 @@ def _shape(table: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
     name = table["name"]
     if table["alike"]:
         said = f"{', '.join(table['alike'])} differ by case alone: the connector's task fails"
-        fix = f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or leave the table out: "
-        yield Finding("columns", MEND, said, f"{fix}`except_tables`", name)
+        fix = f"ALTER TABLE {quoted(name)} RENAME COLUMN {quoted(table['alike'][-1])} TO …; -- or: {left_out(name)}"
+        yield Finding("columns", MEND, said, fix, name)
     if table["children"] and f"snapshot.select.statement.overrides.{name}" not in connector.config:
         said = f"a snapshot reads rows of {', '.join(table['children'])} too, whose changes come under their own names"
         yield Finding("inheritance", MEND, said, _ONLY.format(name=name), name)
+
+
+def left_out(name: str) -> str:
+    """How a table is not captured: a source has one of the two keys."""
+    return f"Leave {name} out, in the source's file: of `tables`, or by `except_tables`."
 
 
 def _rights(table: Mapping[str, Any], role: Mapping[str, Any], connector: Connector) -> Iterator[Finding]:
