@@ -119,7 +119,8 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     by_time = [table] if at.source.by_time(table) else []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     # of an append-only table no text of a record has the key
-    of_key = whole if at.source.declaration(table).append_only else whole.where(key.may_be(wanted, kinds))
+    declared = at.source.declaration(table)
+    of_key = whole if declared.append_only else whole.where(key.may_be(wanted, kinds, in_row=bool(declared.keys)))
     with ExitStack() as kept:
         described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
         records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))
@@ -157,8 +158,9 @@ def _decoded(share: Share, records: DataFrame, is_row: Column) -> tuple[dict[Pla
         return {}, {}
     with decoding.decoded(share, records, places=True) as decoded:
         ordered = decoded.ordered.select(*PLACE, "_seq").where(F.col("_seq").isNotNull()).collect()
-        told = decoded.changes.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject")
-        return {_place(row): str(row["_seq"]) for row in ordered}, by_place(told)
+        made = [decoded.changes, *([] if decoded.departed is None else [decoded.departed])]
+        told = [each.where(is_row).select(F.col("_at.*"), "_deleted", "_unavailable", "_reject") for each in made]
+        return {_place(row): str(row["_seq"]) for row in ordered}, by_place(reduce(DataFrame.unionByName, told))
 
 
 def _letters(session: SparkSession, at: Refinement, records: DataFrame) -> DataFrame:

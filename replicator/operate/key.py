@@ -71,16 +71,16 @@ def typed(spark: SparkSession, wanted: Mapping[str, str], kinds: Mapping[str, st
     return {**wanted, **{name: _whole(name, others[name], kinds[name], row[at]) for at, name in enumerate(others)}}
 
 
-def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str]) -> Column:
+def may_be(wanted: Mapping[str, str], kinds: Mapping[str, str], *, in_row: bool = False) -> Column:
     """Whether a bronze record can be about this key, or can empty its table, as far as texts tell without decoding.
 
     ``kinds`` are the Spark types of the key columns: those of other types than texts and whole numbers are spelled in
-    too many ways to be looked for.
+    too many ways to be looked for. ``in_row``: the key is declared, and may be in rows alone.
     """
     plain = {name: value for name, value in wanted.items() if kinds[name] in _PLAIN_TYPES}
     headers = F.coalesce(F.col("headers"), F.array().cast("array<struct<key:string,value:binary>>"))
     in_header = F.exists(headers, lambda h: h["key"].isin(*_HEADERS) & _holds(h["value"].cast("string"), plain))
-    keyless = F.col("key").isNull() & (_mentions(plain) | F.col("value").rlike(r'"op"\s*:\s*"t"'))
+    keyless = (F.col("key").isNull() | F.lit(in_row)) & (_mentions(plain) | F.col("value").rlike(r'"op"\s*:\s*"t"'))
     return F.coalesce(_holds(F.col("key"), plain) | in_header | keyless, F.lit(False))
 
 

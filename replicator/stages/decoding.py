@@ -13,18 +13,20 @@ from pyspark.sql.types import StructType
 
 from replicator.debezium import headers
 from replicator.debezium.schema import Form, overruled
+from replicator.stages import departures, moves, ordering, origins, schema_change, transforming, truncates, tuning
 from replicator.stages import forms as forms_of
-from replicator.stages import moves, ordering, origins, schema_change, transforming, truncates, tuning
+from replicator.stages.departures import Departed
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, moved_keys, tally, transformed
+from replicator.transforms import changes, decode, evolve, moved_keys, tally, transformed, wider_keys
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout
 from replicator.transforms.letters import PLACE
 from replicator.transforms.reshape import reshaped
+from replicator.transforms.wider_keys import FROM
 
 _WORTH_IT = 1.5
 """So many records a key must have for the newest ones to be looked for before any is parsed."""
@@ -37,7 +39,8 @@ class Decoded:
     that are declared otherwise than their records say; ``swaps`` counts the records that
     were ignored as ``key_swap`` and are no changes; ``truncated`` tells of truncates, those of the batch included.
     ``tally`` says how many changes are ``good``, how many of those ``partial``, how many ``rejected``; None where
-    nobody counted. ``replaced`` records are no changes because a newer one of their key decides.
+    nobody counted. ``replaced`` records are no changes because a newer one of their key decides. ``departed`` are
+    deletes under the keys that updates took their rows from, beside the changes; None: there are none.
     """
 
     ordered: DataFrame
@@ -50,6 +53,7 @@ class Decoded:
     truncated: Callable[[], Truncated]
     tally: Mapping[str, int] | None = None
     replaced: int = 0
+    departed: DataFrame | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
-    needs = replace(_needs(share), places=places or share.declaration.transform is not None)
+    needs = replace(_needs(share, forms, layout), places=places or share.declaration.transform is not None)
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
@@ -95,11 +99,17 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
             wanted = of_rows if newest is None else newest
             quick = decode.decode(wanted, forms, layout, share.name, needs, reasons=False)
         conditions = tally.moved(_may_lack(needs, transform)) if needs.key_changes else tally.plain()
+        conditions |= tally.departed() if needs.departures else {}
         made, told = _made(lambda: transform.made(typed()), quick, conditions, kept)
         replaced = 0 if newest is None else share.count - told["good"] - told["rejected"]
-        swaps = 0
+        swaps, departed = 0, None
+        reading = _Reading(ordered, forms, layout, known, transform)
+        if needs.departures:
+            if told["departed"]:
+                past_rows = _departed(share, reading, is_new=stored is None)
+                departed = kept.enter_context(departures.departed(made, past_rows))
+            made = made.drop(FROM)
         if needs.key_changes:
-            reading = _Reading(ordered, forms, layout, known, transform)
             past = _past(share, reading, truncated, kept, is_new=stored is None)
             done = kept.enter_context(moves.settled(made, told, share.name, past))
             made, told, swaps = done.changes, done.told, done.swaps
@@ -107,7 +117,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
         counts = told if passed is made else None
         other = overruled(forms, share.declaration) if stored is None else frozenset[str]()
         named = frozenset(guessed), other
-        yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, counts, replaced)
+        yield Decoded(ordered, passed, transform.schema, stored, *named, swaps, truncated, counts, replaced, departed)
 
 
 def _made(
@@ -156,12 +166,13 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
 
-def _needs(share: Share) -> Needs:
+def _needs(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
     """What the survey saw in some record of the batch."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
-    flags = share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
-    return Needs(held, *flags, generated=share.declaration.generated)
+    is_wider = is_keyed and any(wider_keys.is_wider(form, layout) for form in forms)
+    flags = is_wider or share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
+    return Needs(held, *flags, generated=share.declaration.generated, departures=is_wider)
 
 
 def _past(
@@ -174,8 +185,9 @@ def _past(
     """
     held = share.at.placeholder if share.declaration.unavailable else None
     places = share.declaration.transform is not None
-    needs = replace(_needs(share), placeholder=held, key_changes=True, places=places)
     layout, transform = reading.layout, reading.transform
+    read = _needs(share, reading.forms, layout)
+    needs = replace(read, placeholder=held, key_changes=True, places=places, departures=False)
 
     def made(
         decoded: Callable[..., DataFrame], forms: Sequence[Form], conditions: Mapping[str, Column]
@@ -208,9 +220,24 @@ def _past(
         every, told = made(decoded, past, tally.moved(wanted))
         return every.where(F.col("_reject").isNull()), told
 
+    return moves.Past(transform.layout.keys, _present(share, transform, is_new=is_new), images, history, truncated)
+
+
+def _departed(share: Share, reading: _Reading, *, is_new: bool) -> Departed:
+    """What tells of updates that gave their row another key."""
+
+    def images() -> DataFrame:
+        updates, needs = reading.ordered.where(F.col("op") == "u"), _needs(share, reading.forms, reading.layout)
+        read = Needs(needs.placeholder, places=True)
+        return reading.transform.made(decode.befores(updates, reading.forms, reading.layout, share.name, read))
+
+    return Departed(reading.layout, reading.transform, images, _present(share, reading.transform, is_new=is_new))
+
+
+def _present(share: Share, transform: Transforming, *, is_new: bool) -> DataFrame | None:
+    """Silver in the columns that it is to have."""
     evolution = transform.schema.plan.evolution
-    present = None if is_new else reshaped(share.at.silver.read(share.spark, share.table), evolution)
-    return moves.Past(transform.layout.keys, present, images, history, truncated)
+    return None if is_new else reshaped(share.at.silver.read(share.spark, share.table), evolution)
 
 
 def _under(records: DataFrame, keys: DataFrame, reading: _Reading) -> DataFrame:

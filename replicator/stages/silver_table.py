@@ -57,8 +57,8 @@ class ReadAnew(ReplicatorError):
 
 @dataclass(frozen=True)
 class Batch:
-    """Decoded changes (persisted) of one table with what was counted in them; ``purged`` is how far deleted rows are
-    gone from it.
+    """Decoded changes (persisted) of one table with what was counted in them, and ``departed`` rows beside them;
+    ``purged`` is how far deleted rows are gone from it.
     """
 
     changes: DataFrame
@@ -69,6 +69,7 @@ class Batch:
     truncated: Truncated
     purged: Horizon | None = None
     rejected: Mapping[str, int] = field(default_factory=dict)
+    departed: DataFrame | None = None
 
     @property
     def layout(self) -> Layout:
@@ -179,6 +180,7 @@ def _counted(read: Decoded, made: DataFrame, truncated: Truncated, purged: Horiz
         truncated=truncated,
         purged=purged,
         rejected=rejected,
+        departed=read.departed,
     )
 
 
@@ -214,6 +216,9 @@ def _written(share: Share, batch: Batch, account: Account) -> Account:
         _begin(share)
     good = batch.changes.where(F.col("_reject").isNull()).drop("_reject", "_at")
     removed = 0
+    if batch.departed is not None:
+        left = batch.departed.drop("_reject", "_at").withColumn("_purged", F.lit(False))
+        removed, good = left.count(), good.unionByName(left)
     _evolve(share, table, batch)
     _mark(share, batch)
     if share.declaration.has_history and batch.good + batch.truncated.count:

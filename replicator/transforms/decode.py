@@ -20,14 +20,17 @@ from replicator.debezium import infer, position
 from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms import appended, cells, moved_keys
+from replicator.transforms import appended, cells, moved_keys, wider_keys
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout
 from replicator.transforms.letters import ADDRESS, letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.structs import Struct
+from replicator.transforms.wider_keys import FROM
 
 _CARRIED = (*ADDRESS, "op", "_seq")
+
+_IMAGED = "_imaged"
 
 READ = (*_CARRIED, "source_ts_ms", "key", "value", "form")
 """What :func:`decode` reads of records, where no key changes."""
@@ -39,7 +42,7 @@ class Needs:
 
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
     ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
-    that are not known where a record lacks them (E8).
+    that are not known where a record lacks them (E8); ``departures``: the changes shall have ``wider_keys.FROM``.
     """
 
     placeholder: Placeholder | None = None
@@ -47,11 +50,13 @@ class Needs:
     key_changes: bool = False
     places: bool = False
     generated: tuple[str, ...] = ()
+    departures: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """What the changes have besides."""
-        return MOVE_COLUMNS if self.key_changes else ("_at",) if self.places else ()
+        placed = MOVE_COLUMNS if self.key_changes else ("_at",) if self.places or self.departures else ()
+        return (*placed, FROM) if self.departures else placed
 
 
 def decode(
@@ -122,6 +127,7 @@ def _decode_form(
         *(["happened"] if form.appended else []),
         *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
+        *([wider_keys.is_image(form, layout).alias(_IMAGED)] if needs.keyless_deletes and not form.appended else []),
     )
     return (_explained if reasons else _doubted)(decoded, row, layout, table, needs)
 
@@ -135,7 +141,7 @@ def _explained(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs
         "_source_ts_ms",
         _unavailable(row, layout, needs).alias("_unavailable"),
         _verdict(row, key_problem, layout.misfit(row.form)).alias("_verdict"),
-        *needs.columns,
+        *_beside(row, layout, needs),
     )
     why = letter(table, F.col("_verdict.reason"), F.col("_verdict.detail"), F.col("_record._seq"), at="_record.")
     return judged.select(
@@ -162,8 +168,23 @@ def _doubted(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: 
         F.when(_doubt(row, key_problem, layout.misfit(row.form)), letter(table, nothing, nothing, F.col("_seq"))).alias(
             "_reject"
         ),
-        *needs.columns,
+        *_beside(row, layout, needs),
     )
+
+
+def _beside(row: Cells, layout: Layout, needs: Needs) -> list[Column]:
+    """What the changes have besides, where their columns are made."""
+    found = [F.col(name) for name in needs.columns if name != FROM]
+    return [*found, _from(row, layout, needs).alias(FROM)] if needs.departures else found
+
+
+def _from(row: Cells, layout: Layout, needs: Needs) -> Column:
+    """The key that an update took its row from; NULL where it did not, or nothing tells."""
+    nowhere = wider_keys.key({}, layout)
+    if not (_reads_before(row.form, needs) and wider_keys.is_wider(row.form, layout)):
+        return F.when(F.lit(False), nowhere)
+    new, _ = _values(row, layout, needs)
+    return wider_keys.left(_in_before(row.form, layout), new, layout, F.col(_IMAGED))
 
 
 def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Column]:
@@ -176,9 +197,10 @@ def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
     found = [Struct("_row", "value", form.path, form.fields)]
     if not form.appended:
         found.append(Struct("_key", "key", form.key_path, form.key_fields))
-    if needs.keyless_deletes and not (form.is_flat or form.appended):
+    if _reads_before(form, needs):
         path = (*form.path[:-1], "before")
-        found.append(Struct("_before", "value", path, _fields_of_keys(form, layout)))
+        is_wider = wider_keys.is_wider(form, layout)
+        found.append(Struct("_before", "value", path, form.image_fields if is_wider else _fields_of_keys(form, layout)))
     if needs.key_changes:
         found += moved_keys.structs(form, layout)
     return found
@@ -193,6 +215,10 @@ def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
     return found
 
 
+def _reads_before(form: Form, needs: Needs) -> bool:
+    return needs.keyless_deletes and not (form.is_flat or form.appended)
+
+
 def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
     return [field for field in form.image_fields if layout.named(field.name) in layout.keys]
 
@@ -204,7 +230,7 @@ def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
     if form.appended:
         return {}
     keys = {f"_k{i}": cells.of_key("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
-    if needs.keyless_deletes and not form.is_flat:
+    if _reads_before(form, needs):
         gone = enumerate(_fields_of_keys(form, layout))
         keys |= {f"_b{i}": cells.of_key("_before", field.name, field.logical) for i, field in gone}
     return keys
@@ -221,25 +247,32 @@ def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column]
     in_key = {layout.named(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
     missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
     known = in_key
-    if layout.keys_from_row and not set(layout.keys) <= set(in_key):
+    if wider_keys.is_wider(form, layout):
         known = values | in_key
         missing = F.when(F.lit(not set(layout.keys) <= set(known)), "key_missing")
     keys = {column: known.get(column, F.lit(None)) for column in layout.keys}
     problem = F.coalesce(missing, F.when(~_complete(keys), "key_undecodable"))
     if needs.keyless_deletes and layout.keys:
-        taken, nowhere = _keys_of_before(form, layout, values)
-        keyless = (F.col("op") == "d") & F.col("key").isNull()
-        keys = {column: F.when(keyless, taken[column]).otherwise(key) for column, key in keys.items()}
-        problem = F.when(keyless, nowhere).otherwise(problem)
+        taken, nowhere = _keys_of_image(form, layout, values, in_key)
+        by_image = (F.col("op") == "d") & (F.col("key").isNull() | F.lit(wider_keys.is_wider(form, layout)))
+        keys = {column: F.when(by_image, taken[column]).otherwise(key) for column, key in keys.items()}
+        problem = F.when(by_image, nowhere).otherwise(problem)
     return values | keys, problem
 
 
-def _keys_of_before(form: Form, layout: Layout, row: dict[str, Column]) -> tuple[dict[str, Column], Column]:
-    """The key of a deleted row from its last image; a flattened delete is that image itself (F3)."""
-    gone = {layout.named(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
-    found = row if form.is_flat else gone
+def _keys_of_image(
+    form: Form, layout: Layout, row: dict[str, Column], in_key: dict[str, Column]
+) -> tuple[dict[str, Column], Column]:
+    """The key of a deleted row from its last image, and what this lacks from Kafka's; a flattened delete is that image
+    itself (F3).
+    """
+    found = in_key | (row if form.is_flat else _in_before(form, layout))
     keys = {column: found.get(column, F.lit(None)) for column in layout.keys}
-    return keys, F.when(~_complete(keys), "key_missing")
+    return keys, F.when(~(_complete(keys) & F.col(_IMAGED)), "key_missing")
+
+
+def _in_before(form: Form, layout: Layout) -> dict[str, Column]:
+    return {layout.named(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
 
 
 def _complete(keys: dict[str, Column]) -> Column:

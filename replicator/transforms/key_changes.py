@@ -34,6 +34,11 @@ def as_one(keys: Sequence[str]) -> Column:
     return F.struct(*map(names.spark, keys)).alias("_key")
 
 
+def image(columns: Sequence[str]) -> Column:
+    """The values of a row as a text that is the same for equal rows."""
+    return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
+
+
 def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
     ``_old`` and ``_old_text``.
@@ -128,22 +133,22 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
     """
     columns = registers(images, keys)
     at = [*map(names.spark, keys), "_seq"]
-    was = F.struct(_image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
+    was = F.struct(image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
     kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
-    image = F.when(F.size(decode.unsent()) == 0, _image(columns))
+    known = F.when(F.size(decode.unsent()) == 0, image(columns))
     event = F.struct(
         "_seq",
         F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
         "_tx",
         F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
-        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image).alias("image"),
+        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(known).alias("image"),
         F.coalesce("_was.whole", F.lit(False)).alias("whole"),
     )
     events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(as_one(keys))
     by_key = events.agg(F.collect_list(event).alias("_events"))
     rows = F.lit(None).cast("array<string>")
     if held is not None:
-        whole = F.when(F.col("_column_seq").isNull(), _image(columns))
+        whole = F.when(F.col("_column_seq").isNull(), image(columns))
         before = held.select(as_one(keys), F.array(whole).alias("_held"))
         by_key, rows = by_key.join(before, "_key", how="left"), F.col("_held")
     found = F.explode(_verdicts(F.col("_events"), rows))
@@ -222,11 +227,6 @@ def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], column
 def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
     # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
     return occupants.verdicts([occupants.Event(*event) for event in events], held or ())
-
-
-def _image(columns: Sequence[str]) -> Column:
-    """The values of a row as a text that is the same for equal rows."""
-    return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
 
 
 def _is_whole(columns: Sequence[str]) -> Column:

@@ -26,7 +26,7 @@ _PASSING = (
     "_unavailable", "_reject", "_op", "_old", "_old_text", "_left", "_tx", "_at", "_purged", "_is_here", "_rank",
     "_was", "_place", "_newest", "_cut", "_image", "_before", "_goes_on", "_end", "_each",
     "_passes", "_apply_as_deletes", "_inner", "_outer", "_there", "_action", "_stays", "_inserted", "_verdict",
-    "_record", "_told",
+    "_record", "_told", "_came_from",
 )  # fmt: skip
 RESERVED = tuple(name.casefold() for name in (*SYSTEM_COLUMNS, *history.COLUMNS, *_PASSING))
 """Names of ours, at rest or on the way there, in any case: Delta tells no two columns apart by that."""

@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator.transforms import decode
+from replicator.transforms.wider_keys import FROM
 
 _LACKS = "lacks "
 
@@ -16,6 +17,11 @@ def plain() -> dict[str, Column]:
     """How many changes are ``good``, how many of those ``partial``, and how many are ``rejected``."""
     is_good = F.col("_reject").isNull()
     return {"good": is_good, "partial": is_good & (F.size(decode.unsent()) > 0), "rejected": ~is_good}
+
+
+def departed() -> dict[str, Column]:
+    """How many changes, of some with FROM, took their row from another key."""
+    return {"departed": F.col("_reject").isNull() & F.col(FROM).isNotNull()}
 
 
 def moved(columns: Iterable[str]) -> dict[str, Column]:

@@ -26,12 +26,13 @@ from replicator.transforms.letters import letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.untyped import is_untyped
 from replicator.transforms.versions import Versions
+from replicator.transforms.wider_keys import FROM
 
 PASSES = "_passes"
 """Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
 
 _ALWAYS = ("_seq", "_deleted", "_source_ts_ms", "_unavailable", "_reject")
-_OURS = (*_ALWAYS, *MOVE_COLUMNS, PASSES, as_deletes.ENDS)
+_OURS = (*_ALWAYS, *MOVE_COLUMNS, FROM, PASSES, as_deletes.ENDS)
 _TEXT = "string"
 
 Function = Callable[[DataFrame], DataFrame]

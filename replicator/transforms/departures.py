@@ -1,0 +1,95 @@
+"""Updates that gave their row another key (``wider_keys.py``): a *departure* is the delete of the row under its former
+key, at the update's own ``_seq``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.debezium import position
+from replicator.transforms import decode, key_changes
+from replicator.transforms.layout import Layout
+from replicator.transforms.wider_keys import FROM
+
+
+def departures(changes: DataFrame, layout: Layout) -> DataFrame:
+    """Of changes with FROM and ``_at``, and the columns of ``layout``, those that can be applied, as deletes under the
+    keys that they left.
+    """
+    kinds = dict(changes.dtypes)
+    moved = changes.where(F.col("_reject").isNull() & F.col(FROM).isNotNull())
+    nothing = [F.lit(None).cast(kinds[name]).alias(name) for name in ("_unavailable", "_reject")]
+    return moved.select(
+        *[
+            (F.col(FROM).getField(column) if column in layout.keys else F.lit(None).cast(kind)).alias(column)
+            for column, kind in layout.types.items()
+        ],
+        "_seq",
+        F.lit(True).alias("_deleted"),
+        "_source_ts_ms",
+        *nothing,
+        "_at",
+    )
+
+
+def leaving(
+    deletes: DataFrame, images: DataFrame, changes: DataFrame, held: DataFrame | None, keys: Sequence[str]
+) -> DataFrame:
+    """Of departures those that leave nobody under their key. Where a source compares keys at the end of a transaction,
+    rows pass them on within it (C5), and another one may have come before.
+
+    ``images`` are the rows before these updates, by ``_at``, ``changes`` the batch's with FROM, ``held`` silver before
+    it. Nobody is left where the transaction brought no more rows to the key than left it, and what it wrote there last
+    is the row that leaves. One that is not known whole is taken for another: what stays under a former key is told by
+    ``verify``, and a row that is lost is lost.
+    """
+    columns, whole = key_changes.registers(images, keys), F.size(decode.unsent()) == 0
+    came = ~F.col("_deleted") & F.col(FROM).isNotNull()
+    events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.image(columns), whole, keys)
+    events = events.unionByName(_events(deletes, F.lit(False), F.lit(""), F.lit(False), keys))
+    if held is not None:
+        rest = F.col("_column_seq").isNull()
+        events = events.unionByName(_events(held, F.lit(False), key_changes.image(columns), rest, keys))
+    was = images.select("_at", key_changes.image(columns).alias("_was"))
+    judged = deletes.join(_before(deletes, events, keys), "_at", how="left").join(was, "_at", how="left")
+    is_alone = F.coalesce(F.col("_there"), F.lit(0)) <= 1
+    is_last = F.col("_last").isNull() | (F.col("_last") == F.col("_was"))
+    return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.spark, deletes.columns))
+
+
+def _events(rows: DataFrame, came: Column, image: Column, whole: Column, keys: Sequence[str]) -> DataFrame:
+    """What happened to keys: whether a row was there behind it, and whether it ``_came`` from another key; its image,
+    '' where it is not known.
+    """
+    return rows.select(
+        key_changes.as_one(keys),
+        F.col("_seq").alias("_then"),
+        (~F.col("_deleted")).alias("_is_there"),
+        came.alias("_came"),
+        F.coalesce(F.when(whole, image), F.lit("")).alias("_image"),
+    )
+
+
+def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Of each departure (``_at``) how many rows were ``_there`` under its key just before it, and the ``_last`` image
+    that its transaction wrote there. A place that was sent twice counts once; only offsets tell no transactions.
+    """
+    own, then = F.col("_seq"), F.col("_then")
+    place, is_there = position.place(then), F.col("_is_there")
+    of_key = deletes.select(key_changes.as_one(keys), "_seq", "_at").join(events, "_key")
+    earlier = of_key.where(~position.is_by_offset(own) & (place < position.place(own)))
+    is_same = position.major(then) == position.major(own)
+    return (
+        earlier.groupBy("_at")
+        .agg(
+            F.max_by(is_there.cast("int"), F.when(~is_same, then)).alias("_prior"),
+            F.size(F.collect_set(F.when(is_same & F.col("_came"), place))).alias("_in"),
+            F.size(F.collect_set(F.when(is_same & ~is_there, place))).alias("_out"),
+            F.max_by("_image", F.when(is_same & is_there, then)).alias("_last"),
+        )
+        .select("_at", (F.coalesce("_prior", F.lit(0)) + F.col("_in") - F.col("_out")).alias("_there"), "_last")
+    )

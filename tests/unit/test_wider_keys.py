@@ -1,0 +1,236 @@
+"""Tables whose declared key is more than the key of their records, through bronze and silver in memory, however the
+batches are cut (debezium.md B4, C5, E9).
+
+A batch costs seconds and its rows nothing: the histories run side by side in one table, each with ids and a partition
+of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicator.formats.control import MemoryControl
+from replicator.formats.memory import MemoryFormat
+from replicator.lake import Lake
+from replicator.operate import history
+from replicator.spec import Column, Declaration, SourceSpec, Transform
+from replicator.stages import silver
+from replicator.stages.refinement import Refinement
+from tests.builders import Record, bronze, record
+
+pytestmark = pytest.mark.spark
+
+TOPIC = "p.public.t"
+APART = 100
+
+Row = tuple[int, str, int]
+"""id, code, v; the declared key is id and code."""
+
+
+@dataclass
+class History:
+    """What PostgreSQL does to a few rows. Records have ``id`` for a key, or none at all."""
+
+    number: int
+    keyed: bool = True
+    records: list[Record] = field(default_factory=list)
+    tx: int = 1
+
+    def add(self, op: str, before: Row | None, after: Row | None) -> None:
+        """One record at a growing LSN."""
+        offset, tx = len(self.records), APART * self.number + self.tx
+        lsn = 100_000 * (self.number + 1) + 10 * offset
+        source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": lsn}
+        source |= {"txId": tx, "lsn": lsn, "sequence": json.dumps([str(100_000 * self.number + tx * 500), str(lsn)])}
+        old, new = (None if row is None else self._own(row) for row in (before, after))
+        key = {"id": (new or old or {})["id"]} if self.keyed else None
+        value = {"before": old, "after": new, "source": source, "op": op}
+        self.records.append(record(TOPIC, offset, key, value, partition=self.number))
+
+    def insert(self, *rows: Row) -> None:
+        """In a transaction of their own."""
+        for each in rows:
+            self.add("c", None, each)
+        self.tx += 1
+
+    def update(self, *moves: tuple[Row, Row]) -> None:
+        """In one transaction."""
+        for before, after in moves:
+            self.add("u", before, after)
+        self.tx += 1
+
+    def _own(self, row: Row) -> dict[str, Any]:
+        key, code, v = row
+        return {"id": key + APART * self.number, "code": code, "v": v}
+
+
+# Histories, each with the rule that it shows, and the live rows that it ends in.
+
+
+def renamed(events: History) -> list[Row]:
+    """A row is under its newest key alone."""
+    events.insert((1, "a", 1), (2, "a", 1))
+    events.update(((1, "a", 1), (1, "b", 2)))
+    return [(1, "b", 2), (2, "a", 1)]
+
+
+def renamed_and_back(events: History) -> list[Row]:
+    """Whatever left a key may come back to it."""
+    events.insert((1, "a", 1))
+    events.update(((1, "a", 1), (1, "b", 2)))
+    events.update(((1, "b", 2), (1, "a", 3)))
+    return [(1, "a", 3)]
+
+
+def deleted(events: History) -> list[Row]:
+    """B4: a delete takes what the row before it says."""
+    events.insert((1, "a", 1), (2, "a", 1))
+    events.add("d", (1, "a", 1), None)
+    return [(2, "a", 1)]
+
+
+def passed_on(events: History) -> list[Row]:
+    """C5: rows take each other's keys in one transaction, as where a source compares keys at its end."""
+    events.insert((1, "a", 1), (1, "b", 2), (1, "c", 3))
+    events.update(((1, "a", 1), (1, "b", 1)), ((1, "b", 2), (1, "c", 2)), ((1, "c", 3), (1, "d", 3)))
+    return [(1, "b", 1), (1, "c", 2), (1, "d", 3)]
+
+
+def swapped(events: History) -> list[Row]:
+    """C5: two rows swap keys."""
+    events.insert((1, "a", 1), (1, "b", 2))
+    events.update(((1, "a", 1), (1, "b", 1)), ((1, "b", 2), (1, "a", 2)))
+    return [(1, "a", 2), (1, "b", 1)]
+
+
+def moved_twice(events: History) -> list[Row]:
+    """C5: the same image moved on."""
+    events.insert((1, "a", 1))
+    events.update(((1, "a", 1), (1, "b", 1)), ((1, "b", 1), (1, "c", 1)))
+    return [(1, "c", 1)]
+
+
+def without_images(events: History) -> list[Row]:
+    """E9: under the default replica identity an update does not say what its row was, and a delete has filler; which
+    row it took is not guessed.
+    """
+    events.insert((1, "a", 1), (1, "", 5))
+    events.add("u", None, (1, "b", 2))
+    events.add("d", (1, "", 0), None)
+    return [(1, "", 5), (1, "a", 1), (1, "b", 2)]
+
+
+def sent_again(events: History) -> list[Row]:
+    """J1: a copy of an update takes nothing along that came since."""
+    renamed_and_back(events)
+    events.records += [
+        record(TOPIC, each.offset + 3, json.loads(each.key), json.loads(each.value or ""), partition=each.partition)
+        for each in events.records[1:2]
+        if each.key
+    ]
+    return [(1, "a", 3)]
+
+
+Story = Callable[[History], list[Row]]
+KEYED: tuple[Story, ...] = (renamed, renamed_and_back, deleted, moved_twice, without_images, sent_again)
+KEYLESS: tuple[Story, ...] = (renamed, deleted, passed_on, swapped, moved_twice)
+CUTS: tuple[tuple[int, ...], ...] = ((), (2,), (3,), (4,))
+RUNS = [
+    (write, keyed, cuts) for stories, keyed in ((KEYED, True), (KEYLESS, False)) for write in stories for cuts in CUTS
+]
+
+
+class Table:
+    """Silver of that table in memory."""
+
+    def __init__(self, spark: Any, folder: Path, **declared: Any) -> None:
+        columns = (Column("id", "int"), Column("code", "string"), Column("v", "int"))
+        told = Declaration("public.t", columns, keys=("id", "code"), **declared)
+        source = SourceSpec("p", ".*", tables=(told,), hash_key="secret")
+        memory = MemoryFormat()
+        self.spark, self.at = spark, Refinement(source, memory, memory, MemoryControl(), Lake(str(folder)))
+
+    def take(self, records: Sequence[Record]) -> None:
+        """One batch."""
+        self.at.bronze.append(bronze(self.spark, records), self.at.lake.bronze("p"), None)
+        for account in silver.refine(self.spark, self.at):
+            assert (account.residue, account.error) == (0, None)
+            assert account.read == account.applied + account.superseded + account.dead_lettered
+
+    def live(self, number: int) -> list[Row]:
+        """The live rows of a history, by its own ids."""
+        rows = self.at.silver.read(self.spark, self.at.lake.silver("p", "public.t")).where("NOT _deleted").collect()
+        own = [row for row in rows if row["id"] // APART == number]
+        return sorted((row["id"] - APART * number, row["code"], row["v"]) for row in own)
+
+    def reasons(self) -> dict[int, list[str]]:
+        """Why records of a history are dead letters."""
+        letters = self.at.bronze.read(self.spark, self.at.lake.dead_letters("p")).collect()
+        return {number: [x["reason"] for x in letters if x["partition"] == number] for number in range(len(RUNS))}
+
+
+def played(table: Table) -> list[list[Row]]:
+    """The n-th batch of every history is one batch; what each ends in at its source."""
+    every, expected = [], []
+    for number, (write, keyed, cuts) in enumerate(RUNS):
+        expected.append(write(events := History(number, keyed)))
+        bounds = [0, *[cut for cut in cuts if cut < len(events.records)], len(events.records)]
+        every.append([events.records[start:end] for start, end in pairwise(bounds)])
+    for at in range(max(map(len, every))):
+        table.take([each for own in every if at < len(own) for each in own[at]])
+    return expected
+
+
+@pytest.fixture(scope="module")
+def table(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, list[list[Row]]]:
+    made = Table(exact, tmp_path_factory.mktemp("wider"))
+    return made, played(made)
+
+
+@pytest.mark.parametrize(
+    "number",
+    range(len(RUNS)),
+    ids=lambda n: f"{RUNS[n][0].__name__} {'keyed' if RUNS[n][1] else 'keyless'} {RUNS[n][2]}",
+)
+def test_rows_are_under_the_key_that_they_have_at_the_source(table: tuple[Table, list[list[Row]]], number: int) -> None:
+    """See the histories."""
+    made, expected = table
+    assert made.live(number) == expected[number]
+
+
+def test_a_delete_that_does_not_say_which_row_it_took_is_a_dead_letter(table: tuple[Table, list[list[Row]]]) -> None:
+    """E9, R4: PostgreSQL's filler is no key."""
+    expected = {n: ["key_missing"] * (write is without_images) for n, (write, _, _) in enumerate(RUNS)}
+    assert table[0].reasons() == expected
+
+
+def test_the_life_of_a_row_has_the_update_that_took_it_elsewhere(table: tuple[Table, list[list[Row]]]) -> None:
+    """The first history, ``renamed``: of its first row's former key two records are."""
+    made, _ = table
+    told = history.read(made.spark, made.at, "public.t", "1,a")
+    mine = {place[2]: change["_deleted"] for place, change in told.changes.items() if place[1] == 0}
+    assert mine == {0: False, 2: True}
+
+
+def test_behind_a_transform_and_in_a_history_rows_leave_their_key_too(exact: Any, tmp_path: Path) -> None:
+    """What is made of the key leaves with it, and its state ends where the row went."""
+    told = Transform(cast=(("v", "bigint"),), hashed=("code",), rename=(("id", "number"),), where="v < 50")
+    table = Table(exact, tmp_path, transform=told, stored_as_scd_type=2)
+    events = History(0)
+    events.insert((1, "a", 1), (2, "a", 1))
+    events.update(((1, "a", 1), (1, "b", 2)), ((2, "a", 1), (2, "c", 70)))
+    table.take(events.records[:2])
+    table.take(events.records[2:])
+    lake, silver_of = table.at.lake, table.at.silver
+    rows = silver_of.read(exact, lake.silver("p", "public.t")).where("NOT _deleted").collect()
+    assert [(row["number"], row["v"]) for row in rows] == [(1, 2)]
+    states = silver_of.read(exact, lake.history("p", "public.t")).where("__END_AT IS NULL AND NOT _deleted").collect()
+    assert [(row["number"], row["v"]) for row in states] == [(1, 2)]
+    assert [row["code"] for row in states] == [row["code"] for row in rows]
