@@ -62,8 +62,12 @@ def to_compute_all(model: Model, found: Found) -> Reason | None:
     return next(_whys(model, found), None)
 
 
-def of_sql(model: Model, whole: DataFrame, probe: Callable[[], Probe]) -> Reason | None:
-    """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one."""
+def of_sql(
+    model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], Probe]
+) -> Reason | None:
+    """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one. ``keys``
+    are those of its inputs.
+    """
     obstacle = shape.obstacle(whole)
     if obstacle is not None:
         return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
@@ -75,7 +79,17 @@ def of_sql(model: Model, whole: DataFrame, probe: Callable[[], Probe]) -> Reason
             "loose lineage",
             "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
         )
-    return None
+    return _untraced(model, keys, probe())
+
+
+def _untraced(model: Model, keys: Mapping[str, Sequence[str]], probe: Probe) -> Reason | None:
+    """Changes of an input are found by its key in the lineage: so it has to be there wherever a row is used."""
+    untraced = probe.untraced(model.lineage, keys)
+    if untraced is None:
+        return None
+    name, column = untraced
+    told = ", ".join(keys[name])
+    return Reason("untraced lineage", f"its SQL does not show that {column} is the key ({told}) of {{{name}}}")
 
 
 def parents_moved(parents: Iterable[str]) -> Reason:
@@ -123,7 +137,7 @@ def _whys(model: Model, found: Found) -> Iterator[Reason]:
     misfit = of_lineage(model, found.views, found.whole)
     if misfit is not None:
         yield misfit
-    reason = of_sql(model, found.whole, found.probe)
+    reason = of_sql(model, found.whole, {name: view.keys for name, view in found.views.items()}, found.probe)
     if reason is not None:
         yield reason
 

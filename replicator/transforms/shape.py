@@ -1,24 +1,26 @@
 """Whether a model's SQL is one that ``affected.py`` holds for: told from the plan that Spark makes of it.
 
-Three things are looked for. Operators by which a row of the model depends on other rows, or on rows that no lineage can
+What is looked for: operators by which a row of the model depends on other rows, or on rows that no lineage can
 name (aggregates, windows, set operations, sub-queries, other joins than inner and left ones): all but those that are
 known as none. And a lineage that is taken from the looked-up side of a left join, NULL once that row is gone, while
 that loss can do more than empty columns: let a row through a filter, lead to another row of a later join, or give the
 row another key. What comes so is in nobody's lineage, before or after, and would be missed. The referencing column
-names it. And an input that the SQL reads more than once.
+names it. An input that the SQL reads more than once. And a lineage that is not the key of its input
+(``equalities.py``).
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from replicator import gateway
+from replicator.transforms import plans
 from replicator.transforms.affected import Query
+from replicator.transforms.equalities import Equalities
 
 _ALIASES = frozenset(
     {"Sort", "SubqueryAlias", "WithCTE", "ResolvedHint", "Repartition", "RepartitionByExpression",
@@ -39,7 +41,7 @@ _STRICT = frozenset(
 
 def obstacle(rows: DataFrame) -> str | None:
     """What in the plan of a model's rows keeps it from being refreshed incrementally, by its name in Spark's plans."""
-    for node in _nodes(_plan(rows)):
+    for node in plans.nodes(plans.plan(rows)):
         name = str(node.nodeName())
         if name not in _ROW_BY_ROW and node.children().nonEmpty():
             return name
@@ -58,10 +60,10 @@ class Probe:
 
     def __init__(self, query: Query, views: Mapping[str, DataFrame]) -> None:
         self._inputs = {name: _never_null(rows) for name, rows in views.items()}
-        self._plan = _plan(query(self._inputs))
-        self._common = _common(self._plan)
+        self._plan = plans.plan(query(self._inputs))
+        self._common = plans.common(self._plan)
         self._origins: dict[int, list[Any]] = {}
-        for number, expression in _origins(self._plan, self._common):
+        for number, expression in plans.origins(self._plan, self._common):
             self._origins.setdefault(number, []).append(expression)
         self._top = _top(self._plan)
         listed = () if self._top is None else gateway.each(self._top.projectList())
@@ -69,8 +71,8 @@ class Probe:
 
     def read_twice(self) -> list[str]:
         """Inputs that the SQL reads more than once: changed keys of such a one have one lineage for several rows."""
-        reads = _reads(self._plan, self._common)
-        return [name for name, rows in self._inputs.items() if any(reads[each] > 1 for each in _reads(_plan(rows), {}))]
+        often = {rdd for rdd, count in plans.reads(self._plan, self._common).items() if count > 1}
+        return [name for name, rows in self._inputs.items() if often.intersection(plans.reads(plans.plan(rows), {}))]
 
     def firm(self, lineage: Collection[str]) -> set[str]:
         """Of the columns of a lineage those of the referencing side: they stay as they are where a left join finds
@@ -87,8 +89,22 @@ class Probe:
         if self.firm(lineage) == set(lineage):
             return False
         keys = [self._selected[name] for name in key if name in self._selected]
-        below = [node for node in _nodes(self._plan) if not node.equals(self._top)]
+        below = [node for node in plans.nodes(self._plan) if not node.equals(self._top)]
         return len(keys) < len(key) or any(map(self._reach, keys)) or any(map(self._is_hidden_by, below))
+
+    def untraced(
+        self, lineage: Mapping[str, Sequence[str]], keys: Mapping[str, Sequence[str]]
+    ) -> tuple[str, str] | None:
+        """An input, each of which is read once, and a column of its lineage that the SQL does not show to be its key
+        wherever a row of it is used; None where there is none.
+        """
+        equal = Equalities(self._plan, self._common)
+        for name, columns in lineage.items():
+            [read] = plans.reads(plans.plan(self._inputs[name]), {})
+            for column, key in zip(columns, keys[name], strict=True):
+                if not equal.shows(self._selected.get(column), read, key):
+                    return name, column
+        return None
 
     def _reach(self, expression: Any) -> bool:
         """Whether some part is NULL where a left join found nothing."""
@@ -107,7 +123,7 @@ class Probe:
         return False
 
     def _passes(self, condition: Any) -> bool:
-        kind = _kind(condition)
+        kind = plans.kind(condition)
         if kind == "And":
             return any(map(self._passes, gateway.each(condition.children())))
         if not self._reach(condition):
@@ -119,10 +135,10 @@ class Probe:
         parts = list(gateway.each(expression.children()))
         if not parts:
             return all(map(self._is_null_with_its_parts, self._made_of(gateway.each(expression.references()))))
-        return _kind(expression) in _STRICT and all(map(self._is_null_with_its_parts, parts))
+        return plans.kind(expression) in _STRICT and all(map(self._is_null_with_its_parts, parts))
 
     def _made_of(self, attributes: Iterable[Any]) -> list[Any]:
-        return [made for number in map(_number, attributes) for made in self._origins.get(number, ())]
+        return [made for number in map(plans.number, attributes) for made in self._origins.get(number, ())]
 
 
 def _never_null(rows: DataFrame) -> DataFrame:
@@ -145,72 +161,8 @@ def _filled(kind: T.DataType) -> T.DataType:
     return kind
 
 
-def _origins(plan: Any, common: Mapping[int, Any]) -> Iterator[tuple[int, Any]]:
-    """The expressions that each column is made of which an operator makes, by the number of its attribute: one, or
-    several where columns become rows.
-    """
-    for node in _nodes(plan):
-        name = str(node.nodeName())
-        if name == "Project":
-            yield from (
-                (_number(each), each.child()) for each in gateway.each(node.projectList()) if _kind(each) == "Alias"
-            )
-        elif name == "Generate":
-            yield from ((_number(each), node.generator()) for each in gateway.each(node.generatorOutput()))
-        elif name == "Expand":
-            made = [_number(each) for each in gateway.each(node.output())]
-            for projection in gateway.each(node.projections()):
-                pairs = zip(made, gateway.each(projection), strict=True)
-                yield from ((own, each) for own, each in pairs if not _is_attribute(each, own))
-        elif name == "CTERelationRef":
-            pairs = zip(gateway.each(node.output()), gateway.each(common[int(node.cteId())].output()), strict=True)
-            # a reference may have the very columns of what it refers to
-            yield from ((_number(own), other) for own, other in pairs if _number(own) != _number(other))
-
-
-def _is_attribute(expression: Any, number: int) -> bool:
-    return _kind(expression) == "AttributeReference" and _number(expression) == number
-
-
-def _number(attribute: Any) -> int:
-    return int(attribute.exprId().id())
-
-
-def _common(plan: Any) -> dict[int, Any]:
-    """Common table expressions by their numbers."""
-    return {int(node.id()): node.child() for node in _nodes(plan) if str(node.nodeName()) == "CTERelationDef"}
-
-
-def _reads(plan: Any, common: Mapping[int, Any]) -> Counter[int]:
-    """How often each RDD is read."""
-    name = str(plan.nodeName())
-    if name == "LogicalRDD":
-        return Counter([int(plan.rdd().id())])
-    if name == "CTERelationRef":
-        return _reads(common[int(plan.cteId())], common)
-    read = list(gateway.each(plan.children()))
-    if name == "WithCTE":
-        read = read[-1:]
-    return sum((_reads(each, common) for each in read), Counter[int]())
-
-
-def _kind(expression: Any) -> str:
-    return str(expression.getClass().getSimpleName())
-
-
 def _top(plan: Any) -> Any | None:
     """The projection that gives the model its columns."""
     while str(plan.nodeName()) in _ALIASES:
         plan = list(gateway.each(plan.children()))[-1]
     return plan if str(plan.nodeName()) == "Project" else None
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    for child in gateway.each(plan.children()):
-        yield from _nodes(child)
-
-
-def _plan(rows: DataFrame) -> Any:
-    java_rows: Any = rows._jdf  # noqa: SLF001 - Spark shows its plans to the JVM only
-    return java_rows.queryExecution().analyzed()
