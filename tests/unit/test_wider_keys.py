@@ -43,8 +43,8 @@ class History:
     records: list[Record] = field(default_factory=list)
     tx: int = 1
 
-    def add(self, op: str, before: Row | None, after: Row | None) -> None:
-        """One record at a growing LSN."""
+    def add(self, op: str, before: Row | None, after: Row | None, **moved: int) -> None:
+        """One record at a growing LSN; ``newkey`` and ``oldkey`` are ids in the headers of a change of Kafka's key."""
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset
         source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": lsn}
@@ -52,7 +52,11 @@ class History:
         old, new = (None if row is None else self._own(row) for row in (before, after))
         key = {"id": (new or old or {})["id"]} if self.keyed else None
         value = {"before": old, "after": new, "source": source, "op": op}
-        self.records.append(record(TOPIC, offset, key, value, partition=self.number))
+        headers = tuple(
+            (f"__debezium.{name}", json.dumps({"id": other + APART * self.number}).encode())
+            for name, other in moved.items()
+        )
+        self.records.append(record(TOPIC, offset, key, value, partition=self.number, headers=headers))
 
     def insert(self, *rows: Row) -> None:
         """In a transaction of their own."""
@@ -117,6 +121,16 @@ def moved_twice(events: History) -> list[Row]:
     return [(1, "c", 1)]
 
 
+def moved_under_both(events: History) -> list[Row]:
+    """C3: a row whose key in Kafka changes, and then the rest of its declared one."""
+    events.insert((1, "a", 1), (2, "a", 2))
+    events.add("d", (1, "a", 1), None, newkey=5)
+    events.add("c", None, (5, "a", 1), oldkey=1)
+    events.tx += 1
+    events.update(((5, "a", 1), (5, "b", 3)))
+    return [(2, "a", 2), (5, "b", 3)]
+
+
 def without_images(events: History) -> list[Row]:
     """E9: under the default replica identity an update does not say what its row was, and a delete has filler; which
     row it took is not guessed.
@@ -139,7 +153,9 @@ def sent_again(events: History) -> list[Row]:
 
 
 Story = Callable[[History], list[Row]]
-KEYED: tuple[Story, ...] = (renamed, renamed_and_back, deleted, moved_twice, without_images, sent_again)
+KEYED: tuple[Story, ...] = (
+    renamed, renamed_and_back, deleted, moved_twice, moved_under_both, without_images, sent_again,
+)  # fmt: skip
 KEYLESS: tuple[Story, ...] = (renamed, deleted, passed_on, swapped, moved_twice)
 CUTS: tuple[tuple[int, ...], ...] = ((), (2,), (3,), (4,))
 RUNS = [
