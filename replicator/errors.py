@@ -4,6 +4,7 @@
     ├── ConfigError                    exit 2   a file or flag is wrong; a retry changes nothing
     │   ├── JarsMissing                         a JAR is absent or differs from its lock
     │   ├── JavaUnsuitable                      no Java 17 or 21
+    │   ├── LoginRefused                        a database lets no such login in; one that goes on tries again
     │   ├── BadRecording                        a line of a recorded file is no Kafka record
     │   └── VersionMissing                      a table was not there then, or that version is not kept any more
     ├── Unreachable                    exit 3   a service does not answer; retry later
@@ -86,6 +87,10 @@ class JavaUnsuitable(ConfigError):
     """No Java, or one that this Spark line does not run on."""
 
 
+class LoginRefused(ConfigError):
+    """A database answers, and lets nobody in as the configuration says: another user, password or database is meant."""
+
+
 class BadRecording(ConfigError):
     """A line of a recorded file is not a Kafka record as ``kcat -J`` prints it."""
 
@@ -124,6 +129,10 @@ class LeaseLost(ReplicatorError):
 
 class ConnectorFailed(ReplicatorError):
     """A connector or its task is FAILED in Kafka Connect and stays so until it is mended and restarted."""
+
+
+SHUT = (Unreachable, LoginRefused)
+"""What keeps a service away as a whole: it is not about one of its tables, and none of them need be tried."""
 
 
 class TableMissing(ReplicatorError):
@@ -356,5 +365,8 @@ def first_line(error: BaseException) -> str:
 
 
 def exit_code(errors: Collection[ReplicatorError]) -> int:
-    """What a command ends with that went on after these: 0 without any, 3 where another try may cure all, else 1."""
-    return min((error.exit_code if error.retry else 1 for error in errors), default=0)
+    """What a command ends with that went on after these: 0 without any, 1 where a table stopped, else 2 where a service
+    lets nobody in, and 3 where another try may cure all.
+    """
+    known = (error.exit_code if error.retry or isinstance(error, SHUT) else 1 for error in errors)
+    return min(known, default=0)

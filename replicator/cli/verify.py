@@ -63,7 +63,7 @@ def verify(
     as_json: options.Json = False,
 ) -> None:
     """Compare the contents of every layer with the one before it, by checksums and down to keys and columns; exit code
-    1 where they differ, 3 where a database is out of reach.
+    1 where they differ, 2 where a database lets nobody in, 3 where one is out of reach.
     """
     from replicator import assemble
     from replicator.operate import verify as operate

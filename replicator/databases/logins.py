@@ -7,12 +7,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import psycopg2
-
-from replicator.errors import ConfigError, Unreachable
+from replicator.databases import opened
+from replicator.errors import ConfigError, LoginRefused, Unreachable
 from replicator.spec import Login
 
 _MEND = "Check `database` of the source: host, port, user, password, sslmode."
+BINLOG_REFUSES = frozenset({1045, 1130, 1698})
+"""Errors of MariaDB and MySQL that say that no such user, password or host is let in."""
 _TLS: dict[str, dict[str, Any]] = {
     "disable": {"ssl_disabled": True},
     "require": {"ssl": {"check_hostname": False}},
@@ -21,8 +22,8 @@ _TLS: dict[str, dict[str, Any]] = {
 
 
 def session(login: Login) -> Any:
-    """A session of the DB-API that commits by itself; whoever gets it closes it. Raises Unreachable; ConfigError where
-    its client is not installed.
+    """A session of the DB-API that commits by itself; whoever gets it closes it. Raises Unreachable,
+    LoginRefused; ConfigError where its client is not installed.
     """
     return _OF[login.kind](login)
 
@@ -45,16 +46,11 @@ def client(name: str, package: str, kind: str) -> Any:
 
 def _postgresql(login: Login) -> Any:
     where = f"{login.host}:{login.port}/{login.dbname}"
-    try:
-        opened = psycopg2.connect(
-            host=login.host, port=login.port, dbname=login.dbname, user=login.user, password=login.password or None,
-            sslmode=login.sslmode, connect_timeout=10, application_name="replicator connect",
-        )  # fmt: skip
-    except psycopg2.OperationalError as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise Unreachable(f"PostgreSQL does not answer: {reason}.", where=where, mend=_MEND) from None
-    opened.autocommit = True
-    return opened
+    keys = {"host": login.host, "port": login.port, "dbname": login.dbname, "user": login.user}
+    keys |= {"sslmode": login.sslmode, "connect_timeout": 10, "application_name": "replicator connect"}
+    found = opened.postgresql(where, opened.SOURCE, password=login.password or None, **keys)
+    found.autocommit = True
+    return found
 
 
 def _binlog(login: Login) -> Any:
@@ -81,9 +77,20 @@ def _tried(module: Any, login: Login, **settings: Any) -> Any:
     try:
         return module.connect(**settings)
     except module.Error as error:
-        reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
-        where = f"{login.host}:{login.port}"
-        raise Unreachable(f"{login.kind} does not answer: {reason}.", where=where, mend=_MEND) from None
+        refused = BINLOG_REFUSES if login.kind in ("mariadb", "mysql") else frozenset[int]()
+        raise shut(login.kind, error, f"{login.host}:{login.port}", refused) from None
+
+
+def shut(who: str, error: Exception, where: str, refused: frozenset[int]) -> Unreachable | LoginRefused:
+    """What kept a session of another kind than PostgreSQL from being opened, in the words of its client, which names
+    host and user, never the password; the errors ``refused`` are about the login.
+    """
+    reason = str(error.args[-1] if error.args else error).strip().rstrip(".")
+    number = error.args[0] if error.args else None
+    if number in refused:
+        mend = "Mend `user` and `password` in `database` of the source, or let it in at the server."
+        return LoginRefused(f"{who} lets nobody in: {reason} (error {number}).", where=where, mend=mend)
+    return Unreachable(f"{who} does not answer: {reason}.", where=where, mend=_MEND)
 
 
 _OF = {"mariadb": _binlog, "mysql": _binlog, "oracle": _oracle, "postgresql": _postgresql, "sqlserver": _sqlserver}

@@ -62,7 +62,7 @@ class MysqlDatabase:
 
     @contextmanager
     def glance(self) -> Iterator[MysqlGlance]:
-        """A look at this moment. Raises Unreachable; ConfigError without PyMySQL."""
+        """A look at this moment. Raises Unreachable, LoginRefused; ConfigError without PyMySQL."""
         client = _client()
         try:
             session = client.connect(
@@ -70,8 +70,7 @@ class MysqlDatabase:
                 connect_timeout=10, init_command="SET time_zone = '+00:00', sql_mode = ''", **self.tls,
             )  # fmt: skip
         except client.MySQLError as error:
-            mend = "Check `database` of the source: host, port, user, password, sslmode."
-            raise Unreachable(f"{_reason(error)}.", where=self.where, mend=mend) from None
+            raise logins.shut("the database", error, self.where, logins.BINLOG_REFUSES) from None
         with closing(session):
             yield MysqlGlance(session, self.where)
 

@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.databases import told
+from replicator.databases import opened, told
 from replicator.databases.told import Told
 from replicator.errors import TableMissing, TableStopped, Unreachable
 from replicator.glances import Among, Held, Within
@@ -134,17 +134,13 @@ def source(login: Login) -> PostgresDatabase:
     where = f"{login.host}:{login.port}/{login.dbname}"
     settings: dict[str, Any] = {"connect_timeout": 10, "application_name": "replicator verify", "options": _SESSION}
     settings |= {"host": login.host, "port": login.port, "dbname": login.dbname, "user": login.user}
+    settings |= {"sslmode": login.sslmode}
 
-    def opened() -> Session:
-        try:
-            session: Session = psycopg2.connect(password=login.password or None, sslmode=login.sslmode, **settings)
-        except psycopg2.OperationalError as error:
-            reason = str(error).strip().partition("\n")[0]
-            mend = "Check `database` of the source: host, port, user, password, sslmode."
-            raise Unreachable(f"PostgreSQL does not answer: {reason}.", where=where, mend=mend) from None
-        return session
+    def session() -> Session:
+        found: Session = opened.postgresql(where, opened.SOURCE, password=login.password or None, **settings)
+        return found
 
-    return PostgresDatabase(opened, where)
+    return PostgresDatabase(session, where)
 
 
 def told_as(type_: str, kind: T.DataType) -> Told | None:

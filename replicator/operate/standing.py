@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from replicator import names
-from replicator.errors import BronzeReplaced, TableMissing, Unreachable
+from replicator.errors import BronzeReplaced, LoginRefused, TableMissing, Unreachable
 from replicator.stages import gaps, pauses
 
 if TYPE_CHECKING:
@@ -315,6 +315,8 @@ def _published(of: Survey, model: Model, version: int | None) -> Standing:
         ledger = None if target is None else of.sinks[target.connection].progress(model)
     except Unreachable:
         return Standing("publish", where, None, "out of reach")
+    except LoginRefused:
+        return Standing("publish", where, None, "lets nobody in")
     if ledger is None:
         return Standing("publish", where, None, "never published")
     versions_behind = None if version is None else version - ledger.version

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from replicator import gateway
-from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.stages import canonical, cut, engine
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
@@ -218,8 +218,8 @@ class _Passes:
 
     def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
-        again = [line for line in lines if line.error is not None and line.error.retry]
-        lost = {(line.stage, line.table) for line in again if isinstance(line.error, Unreachable)}
+        stopped = [line for line in lines if line.error is not None]
+        lost = {(line.stage, line.table) for line in stopped if isinstance(line.error, SHUT)}
         known = {place for place in self.away if place[0] in stages}
         if ("run", "") not in lost:
             for stage, name in sorted(known - {(line.stage, line.table) for line in lines}):
@@ -228,4 +228,4 @@ class _Passes:
         self.away |= lost
         if lost:
             time.sleep(1)
-        return not again
+        return not lost and not any(line.error.retry for line in stopped if line.error is not None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from replicator.errors import AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import bronze_stream, canonical, engine, gold, landing, lines, publish, silver, twins
@@ -112,12 +112,14 @@ def all_published(spark: SparkSession, pipeline: Pipeline) -> Iterator[Line]:
 
 
 def _published(spark: SparkSession, pipeline: Pipeline, name: str) -> list[Line]:
-    """The lines of the models of one connection; its own where it is out of reach, since none is published then."""
+    """The lines of the models of one connection; its own where it is out of reach or lets nobody in, since none is
+    published then.
+    """
     mine = [model for model in pipeline.models if model.target is not None and model.target.connection == name]
     gold, lake = pipeline.warehouse.gold, pipeline.warehouse.lake
     try:
         return [lines.of_publish(done) for done in publish.publish(spark, mine, gold, lake, pipeline.sinks[name])]
-    except Unreachable as error:
+    except SHUT as error:
         return [Line("publish", name, error=error)]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.errors import ConfigError, ReplicatorError, StaleWriter, TableMissing, TargetRefused
+from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleWriter, TableMissing, TargetRefused
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table, waiting
@@ -61,7 +61,7 @@ def publish(spark: SparkSession, models: Iterable[Model], gold: TableFormat, lak
 
     A model without target, or whose newest version is in the ledger, is left out. A model that cannot be
     published has its error in its report and the others go on: **the caller must look**. Raises Unreachable when
-    the target does not answer; nothing is visible then.
+    the target does not answer, LoginRefused when it lets nobody in; nothing is visible then.
     """
     started = time.monotonic()
     wanted = [model for model in models if model.target is not None]
@@ -107,6 +107,8 @@ def _found(
 ) -> _Pending | ReplicatorError | None:
     try:
         return _pending(spark, model, place, sink, kept)
+    except LoginRefused:
+        raise
     except (ConfigError, TableMissing, StaleWriter, TargetRefused) as error:
         return error
     except engine.FAILURES as error:

@@ -77,7 +77,9 @@ def test_every_stop_has_its_own_code():
 
 
 def test_a_command_that_went_on_ends_with_what_is_to_be_done():
-    """3 only where trying again may cure everything: a stop is looked for first."""
+    """3 only where trying again may cure everything: a stop is looked for first, then a login to be mended."""
     stop, away, busy = errors.TableStopped("it"), errors.Unreachable("it"), errors.AtWork("it")
+    shut = errors.LoginRefused("it")
+    assert [errors.exit_code(each) for each in [(shut,), (shut, away), (stop, shut)]] == [2, 2, 1]
     ends = [(), (away,), (busy, away), (away, stop), (stop,), (errors.ConfigError("it"),)]
     assert [errors.exit_code(each) for each in ends] == [0, 3, 3, 1, 1, 1]

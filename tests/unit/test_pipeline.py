@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import Unreachable, exit_code
+from replicator.errors import LoginRefused, Unreachable, exit_code
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -147,7 +147,9 @@ def test_a_target_or_a_topic_out_of_reach_keeps_nothing_from_feeds(spark: SparkS
 
 
 def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spark: SparkSession) -> None:
-    """What was out of reach is told of when it is back: the last word on it, by which a run ends with 0."""
+    """What was out of reach, or let nobody in, is told of when it is back: the last word on it, by which a run ends
+    with 0.
+    """
 
     class Silent(MemoryFormat):
         is_silent = False
@@ -165,6 +167,8 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
             self.looked += 1
             if self.looked == 1:
                 raise Unreachable("Postgres does not answer", where=model.name)
+            if self.looked == 2:
+                raise LoginRefused("Postgres lets nobody in", where=model.name)
             return super().progress(model)
 
     small, tables, control, sink = tuning.session_for(spark, 0), Silent(), MemoryControl(), Back()
@@ -182,6 +186,7 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
         ("", 0, Unreachable, ""),
         ("warehouse", 0, Unreachable, ""),
         ("", 0, type(None), "within reach again"),
+        ("warehouse", 0, LoginRefused, ""),
         ("m", 1, type(None), ""),
         ("warehouse", 0, type(None), "within reach again"),
     ]

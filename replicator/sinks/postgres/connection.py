@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import psycopg2
-
-from replicator.errors import ConfigError, Unreachable
+from replicator.databases import opened
+from replicator.errors import ConfigError
 from replicator.sinks.postgres.patience import PatientSession
 
 # libpq's names. Everything else is refused: some load files or log secrets (reliability.md section 12).
@@ -110,7 +109,7 @@ class PostgresConnection:
         """A new session: UTC, ISO dates, empty search path. Unless ``options`` say otherwise a lock is awaited for
         10 s, a statement for an hour, and the server ends a transaction that has nothing to do for 10 minutes.
 
-        Raises Unreachable.
+        Raises Unreachable, LoginRefused.
         """
         limits = {name: self.options.get(name, usual) for name, usual in LIMITS.items()}
         settings: dict[str, Any] = {
@@ -126,13 +125,9 @@ class PostgresConnection:
             "client_encoding": "UTF8",
             "options": " ".join([_SESSION, *(f"-c {name}={value}" for name, value in limits.items())]),
         }
-        try:
-            session: PatientSession = psycopg2.connect(connection_factory=PatientSession, **settings)
-        except psycopg2.OperationalError as error:
-            # libpq gives no SQLSTATE while connecting; its first line names host and cause, never the password
-            reason = str(error).strip().partition("\n")[0]
-            mend = "Check that Postgres runs there and that user, password, database and sslmode are right."
-            raise Unreachable(f"Postgres does not answer: {reason}.", where=self.where, mend=mend) from None
+        session: PatientSession = opened.postgresql(
+            self.where, opened.TARGET, connection_factory=PatientSession, **settings
+        )
         session.patience = self.patience
         return session
 
