@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import yaml
 
+from replicator.connectorkeys import PORTS
+
 STAGES = ("bronze", "silver", "gold", "publish")
 
 _BASE = """\
@@ -51,12 +53,21 @@ name: {name}
 """
 
 _CONNECTOR = """
-connector: # what `replicator connect apply` registers; `replicator connect check` asks whether the database is ready
+connector: # what `replicator connect apply` registers
   kind: {kind}
   host: ${{{variable}_HOST:-localhost}} # as Kafka Connect reaches it
+  port: ${{{variable}_PORT:-{port}}}
   user: ${{{variable}_USER:-debezium}}
   password: ${{env:{variable}_PASSWORD}} # resolved by Kafka Connect: it stands in no file and in no topic
-{own}"""
+{own}
+database: # the same as it is asked from here: `replicator connect check` (is it ready?) and `replicator verify`
+  kind: {kind}
+  host: ${{{variable}_HOST:-localhost}}
+  port: ${{{variable}_PORT:-{port}}}
+{dbname}  user: ${{{variable}_USER:-debezium}}
+  password: ${{{variable}_PASSWORD:-}}
+  sslmode: ${{{variable}_SSLMODE:-verify-full}} # or require, or disable where it has no TLS
+"""
 
 _TABLES = """
 tables: {}
@@ -74,6 +85,8 @@ _OF_KIND: Mapping[str, str] = {
     "mariadb": "  server_id: 184054 # no other client of the binlog may have it\n",
 }
 
+_DBNAME: Mapping[str, str] = {"postgresql": "  dbname: postgres\n", "oracle": "  dbname: ORCLCDB\n"}
+
 _JOB = '''\
 """The stage {stage}: spark-submit --jars "$(replicator jars)" jobs/{stage}.py --env local"""
 
@@ -88,7 +101,7 @@ _UNTRACKED = "/lake/\n/metastore_db/\n/spark-warehouse/\nderby.log\n__pycache__/
 
 def project(source: str, kind: str | None) -> dict[str, str]:
     """Texts by path: settings, one source, a job per stage. With a ``kind`` of database the source says how it is
-    captured. The source is called as topics are: letters, digits, dots, hyphens and underscores.
+    captured, and how it is asked. The source is called as topics are: letters, digits, dots, hyphens and underscores.
     """
     return {
         ".gitignore": _UNTRACKED,
@@ -104,6 +117,7 @@ def _source(source: str, kind: str | None) -> str:
     name = yaml.safe_dump(source, allow_unicode=True).removesuffix("...\n").strip()
     text = _SOURCE.format(name=name)
     if kind is not None:
-        variable = re.sub(r"\W", "_", source).upper()
-        text += _CONNECTOR.format(kind=kind, variable=variable, own=_OF_KIND[kind])
+        variable = re.sub(r"\W", "_", source if source[0].isalpha() else f"SOURCE_{source}").upper()
+        own, dbname = _OF_KIND[kind], _DBNAME.get(kind, "")
+        text += _CONNECTOR.format(kind=kind, variable=variable, port=PORTS[kind], own=own, dbname=dbname)
     return text + _TABLES

@@ -12,6 +12,10 @@ import typer
 from replicator.cli import console
 from replicator.errors import ConfigError
 
+_CAPTURE = """\
+  replicator connect check    is the database ready to be captured?
+  replicator connect apply    has Kafka Connect capture it
+"""
 _PREFIX = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -52,7 +56,7 @@ def init(
     for path, text in files.items():
         _write(path, text)
         console.print_text(str(path))
-    console.narrate(_next(folder))
+    console.narrate(_next(folder, source if kind is not None else None))
 
 
 def _write(path: Path, text: str) -> None:
@@ -63,12 +67,16 @@ def _write(path: Path, text: str) -> None:
         raise ConfigError(f"the file cannot be written: {error.strerror}", where=str(path)) from error
 
 
-def _next(folder: Path) -> str:
+def _next(folder: Path, captured: str | None) -> str:
+    """What to do then; ``captured`` is the source whose file describes a connector."""
+    conf, source, steps = folder / "conf", "", ""
+    if captured is not None:
+        source, steps = f",\nand which database it is, and who logs in, in {conf / 'sources' / captured}.yaml", _CAPTURE
     return f"""
-Say where Kafka and the lake are in {folder / "conf" / "base.yaml"}, then, in {folder}:
+Say where Kafka and the lake are in {conf / "base.yaml"}{source}. Then, in {folder}:
 
   replicator validate         is everything well said?
-  replicator doctor           is everything there that a run needs?
+{steps}  replicator doctor           is everything there that a run needs?
   replicator run              bronze and silver of all tables; --continuous goes on
   replicator status           how far every table is
 

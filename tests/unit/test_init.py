@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+import socket
+from contextlib import closing
 from pathlib import Path
 from typing import get_args
 
 import pytest
+from typer.testing import CliRunner
 
 from replicator import settings
+from replicator.cli import app
 from replicator.connect.configuration import configuration
 from replicator.connectorkeys import Kind
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, Unreachable
 from replicator.scaffold import STAGES
 from tests import readme
 from tests.cli import said
@@ -20,7 +24,9 @@ from tests.cli import said
 @pytest.mark.parametrize("kind", [None, *get_args(Kind)])
 @pytest.mark.parametrize("name", ["shop", "eu.shop-1", "123", "yes"])
 def test_a_new_project_is_valid(tmp_path: Path, name: str, kind: str | None) -> None:
-    """Whatever the source is called, and of each kind of database; with a kind it says how the source is captured."""
+    """Whatever the source is called, and of each kind of database; with a kind it says how the source is captured, and
+    how it is asked, which `connect check` wants.
+    """
     folder = tmp_path / "new" / "project"
     wanted = () if kind is None else ("--kind", kind)
     made = said("init", str(folder), "--source", name, *wanted).splitlines()
@@ -32,6 +38,9 @@ def test_a_new_project_is_valid(tmp_path: Path, name: str, kind: str | None) -> 
     assert (None if source.connector is None else source.connector.kind) == kind
     if source.connector is not None:
         assert configuration(source.connector)["topic.prefix"] == name
+        assert source.database is not None
+        same = [(each.kind, each.host, each.user) for each in (source.connector, source.database)]
+        assert same[0] == same[1]
 
 
 def test_what_it_shows_in_comments_is_valid_too(tmp_path: Path) -> None:
@@ -48,6 +57,18 @@ def test_what_it_shows_in_comments_is_valid_too(tmp_path: Path) -> None:
     declared = source.declaration("sales.orders")
     assert ([column.name for column in declared.columns], declared.keys) == (["id", "placed", "total"], ("id",))
     assert declared.has_history
+
+
+def test_the_steps_that_it_names_need_no_other_file(tmp_path: Path) -> None:
+    """With a kind they begin with the source: the database is asked as the file says, and no key is missing."""
+    runner, away = CliRunner(), {"SHOP_HOST": "127.0.0.1", "SHOP_SSLMODE": "disable"}
+    told = runner.invoke(app, ["init", str(tmp_path), "--source", "shop", "--kind", "postgresql"]).stderr
+    assert [word in told for word in ("connect check", "connect apply")] == [True, True]
+    assert "connect check" not in runner.invoke(app, ["init", str(tmp_path / "bare"), "--source", "shop"]).stderr
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        away["SHOP_PORT"] = str(taken.getsockname()[1])
+    asked = runner.invoke(app, ["connect", "check", "--conf", str(tmp_path / "conf")], env=away)
+    assert isinstance(asked.exception, Unreachable)
 
 
 @pytest.mark.parametrize("stage", STAGES)
