@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
@@ -81,6 +82,14 @@ def settings(env: str, conf: Path | None, lake: str | None = None) -> Settings:
     from replicator import settings as configuration
 
     return configuration.load(conf, env) if lake is None else configuration.bare(lake)
+
+
+def flags(env: str, conf: Path | None, lake: str | None) -> str:
+    """What another command needs to be of the same lake, as a shell takes it."""
+    if lake is not None:
+        return shlex.join(["--lake", lake])
+    named = [] if env == DEFAULT_ENV else ["--env", env]
+    return shlex.join(named if conf is None else [*named, "--conf", str(conf)])
 
 
 def time(text: str) -> int | datetime:

@@ -67,7 +67,7 @@ def run(
         _run_recorded(options.settings(env, conf, lake), files, declare, told, wait=wait, debug=debug)
     else:
         _run(options.settings(env, conf, lake), stages or [], told, once=once, wait=wait, debug=debug)
-    told.show()
+    told.show(options.flags(env, conf, lake))
     if code := exit_code(told.errors()):
         raise typer.Exit(code)
 
@@ -210,7 +210,9 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
             console.narrate(f"{line.stage} {line.table} stopped: {line.error}", style="red")
         else:
             how = f" ({line.how})" if line.how else ""
-            console.narrate(f"{line.stage:8} {line.table}: {line.applied} of {line.rows_in} applied{how}", style="dim")
+            dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
+            applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
+            console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
 
     try:
         yield report

@@ -45,12 +45,16 @@ class Told:
         """What stopped a table; of a run that goes on only where that is the last thing told of it."""
         return [line.error for line in self._kept() if line.error is not None]
 
-    def show(self) -> None:
-        """At the end of the run, on stdout."""
+    def show(self, flags: str = "") -> None:
+        """At the end of the run, on stdout; on stderr how its dead letters are seen, by a command with these flags."""
         if self._as_json and self._once:
             console.print_json([_object(line) for line in self._lines])
         elif not self._as_json:
             _show(self._kept())
+        dead = sum(line.dead_lettered for line in self._kept())
+        if dead:
+            what = "1 record is a dead letter" if dead == 1 else f"{dead:,} records are dead letters"
+            console.narrate(f"{what}: replicator dead-letters list {flags}".rstrip(), style="yellow")
 
     def _kept(self) -> list[Line]:
         return self._lines if self._once else list(self._sums.values())

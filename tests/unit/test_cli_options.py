@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from replicator.cli import options
 from replicator.errors import ConfigError
 from tests.cli import said
 
@@ -22,3 +23,10 @@ def test_a_value_that_is_given_twice_is_refused(tmp_path: Path, arguments: tuple
     """A matter of usage (exit code 2): one of the two would count, and nobody would say which."""
     with pytest.raises(ConfigError, match=f"{named} is given twice"):
         said(*arguments, "--lake", str(tmp_path))
+
+
+def test_a_command_that_is_advised_is_of_the_same_lake() -> None:
+    """As a shell takes it: --lake alone decides where it is given, and the usual environment needs no word."""
+    assert options.flags("aws", Path("conf"), "my lake") == "--lake 'my lake'"
+    assert options.flags("aws", Path("my conf"), None) == "--env aws --conf 'my conf'"
+    assert options.flags(options.DEFAULT_ENV, None, None) == ""

@@ -57,3 +57,21 @@ def test_a_run_that_goes_on_keeps_sums_alone(capsys: pytest.CaptureFixture[str])
     assert made.errors() == [STOPPED]
     made.show()
     assert capsys.readouterr().out.count("silver") == 2
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_what_became_dead_letters_is_told_with_how_to_see_it(capsys: pytest.CaptureFixture[str], once: bool) -> None:
+    """On stderr, behind the table or the JSON, in one line that can be given as it is; without any, nothing is said."""
+    for as_json in (True, False):
+        made = told(once=once, as_json=as_json)
+        made.show("--lake 'my lake'")
+        assert "dead letters" not in capsys.readouterr().err
+        made.add(Line("silver", "b", 1200, 0, 0, 1200))
+        made.add(Line("silver", "c", 3, 0, 0, 3))
+        made.show("--lake 'my lake'")
+        said = capsys.readouterr().err
+        assert said == "1,203 records are dead letters: replicator dead-letters list --lake 'my lake'\n"
+    made = Told(once=once, as_json=False)
+    made.add(Line("silver", "b", 1, 0, 0, 1))
+    made.show("")
+    assert capsys.readouterr().err == "1 record is a dead letter: replicator dead-letters list\n"
