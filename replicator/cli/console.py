@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,6 +22,12 @@ _PIPED_WIDTH = 10_000
 
 LINE_SECONDS = 10.0
 """How long nothing is said of long work where there is no terminal."""
+
+_PIECE_ROWS = 100_000
+"""A piece takes as long as so many rows, besides its own: a table of ten is compared in seconds, too."""
+
+_TELLING = 0.05
+"""So much must be done before it tells how long the rest takes."""
 
 
 def out() -> Console:
@@ -60,42 +66,91 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text | Non
     console.print(table, soft_wrap=False)
 
 
+class Work:
+    """How much of long work is done, and how long the rest may take. ``sizes`` are the rows of each of its pieces,
+    asked for once, where something is shown; a piece takes its time however few rows it has. ``clock`` is in seconds.
+    """
+
+    def __init__(
+        self,
+        sizes: Callable[[], Sequence[int]],
+        shown: Callable[[Work], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._sizes, self._shown, self._clock = sizes, shown, clock
+        self._started = clock()
+        self._rows = self._pieces = 0
+
+    def advance(self, rows: int) -> None:
+        """More rows are done."""
+        self._rows += rows
+        self._shown(self)
+
+    def finish(self) -> None:
+        """A piece is done, whatever its rows were thought to be."""
+        self._pieces += 1
+        self._shown(self)
+
+    def rows(self) -> str:
+        """So many of how many."""
+        return f"{self._rows:,} of {max(self._all[0], self._rows):,} rows"
+
+    @property
+    def share(self) -> float:
+        """How much is done, from 0 to 1."""
+        rows, pieces = self._all
+        done = self._rows + _PIECE_ROWS * self._pieces
+        return min(1.0, done / max(1, max(rows, self._rows) + _PIECE_ROWS * pieces))
+
+    @property
+    def left(self) -> timedelta | None:
+        """The time that is left; None until enough is done to tell."""
+        share = self.share
+        if share < _TELLING:
+            return None
+        return timedelta(seconds=round((self._clock() - self._started) * (1 - share) / share))
+
+    @cached_property
+    def _all(self) -> tuple[int, int]:
+        """Rows and pieces of all of it; the time of counting them is none of the work's."""
+        before = self._clock()
+        sizes = self._sizes()
+        self._started += self._clock() - before
+        return sum(sizes), len(sizes)
+
+
 @contextmanager
-def counted_rows(what: str, total: Callable[[], int]) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr with rows and time left, for a function that is told of more rows; where stderr is no terminal, a
-    line of the same now and then. ``total`` is asked only where something is shown.
+def counted_rows(what: str, sizes: Callable[[], Sequence[int]]) -> Iterator[Work]:
+    """Work that shows a bar on stderr, with rows and time left; where stderr is no terminal, a line of the same now and
+    then. ``sizes`` is asked only where something is shown.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines(what, total).advance
+        yield Work(sizes, _Lines(what).show)
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    parts = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
-    )
-    with Progress(*parts, TimeRemainingColumn(), console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total())
-        yield lambda rows: progress.advance(task, rows)
+    parts = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}")
+    with Progress(*parts, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=1.0, told="")
+
+        def show(work: Work) -> None:
+            told = work.rows() if work.left is None else f"{work.rows()} {work.left}"
+            progress.update(task, completed=work.share, told=told)
+
+        yield Work(sizes, show)
 
 
 class _Lines:
     """What a bar shows, as plain lines."""
 
-    def __init__(self, what: str, total: Callable[[], int]) -> None:
-        self._what, self._total = what, cache(total)
-        self._started = self._told = time.monotonic()
-        self._rows = 0
+    def __init__(self, what: str) -> None:
+        self._what, self._told = what, time.monotonic()
 
-    def advance(self, rows: int) -> None:
-        """More rows are done: say so if it is time to."""
-        self._rows += rows
-        now = time.monotonic()
-        if now - self._told < LINE_SECONDS or not self._rows:
+    def show(self, work: Work) -> None:
+        """Say it if it is time to."""
+        if time.monotonic() - self._told < LINE_SECONDS:
             return
-        self._told = now
-        whole = max(self._total(), self._rows)
-        left = timedelta(seconds=round((now - self._started) * (whole - self._rows) / self._rows))
-        narrate(f"{self._what}: {self._rows:,} of {whole:,} rows, {left} left")
+        told, left = f"{self._what}: {work.rows()}", work.left
+        narrate(told if left is None else f"{told}, {left} left")
+        self._told = time.monotonic()

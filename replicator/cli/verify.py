@@ -92,11 +92,12 @@ def _made(spark: SparkSession, comparisons: Sequence[Comparison], look: Look, ma
 
     verdicts: list[Verdict] = []
 
-    def total() -> int:
-        return int(sum(operate.sizes(spark, comparisons)) * look.share)
+    def sizes() -> list[int]:
+        return [int(size * look.share) for size in operate.sizes(spark, comparisons)]
 
-    with console.counted_rows("comparing", total) as advance:
-        for verdict in operate.verify(spark, comparisons, replace(look, advance=advance), marks.note):
+    with console.counted_rows("comparing", sizes) as work:
+        for verdict in operate.verify(spark, comparisons, replace(look, advance=work.advance), marks.note):
+            work.finish()
             verdicts.append(verdict)
             _narrate(verdict)
     return verdicts

@@ -25,10 +25,12 @@ def test_a_bar_shows_rows_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None
     for name in ("NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "stderr", Screen())
-    with console.counted_rows("comparing", lambda: 4000) as advance:
+    with console.counted_rows("comparing", lambda: [3000, 1000]) as work:
         for _ in range(3):
-            advance(1000)
+            work.advance(1000)
             time.sleep(0.15)
+        work.finish()
+        time.sleep(0.15)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
     assert "comparing" in shown
     assert "3,000 of 4,000 rows" in shown
@@ -40,20 +42,49 @@ def test_a_log_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     """Where there is no terminal; short work says nothing, and nobody counts for it."""
     asked: list[int] = []
 
-    def total() -> int:
+    def sizes() -> list[int]:
         asked.append(1)
-        return 4000
+        return [4000]
 
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with console.counted_rows("comparing", total) as advance:
-        advance(1000)
+    with console.counted_rows("comparing", sizes) as work:
+        work.advance(1000)
         assert (sys.stderr.getvalue(), asked) == ("", [])
         monkeypatch.setattr(console, "LINE_SECONDS", 0)
-        advance(1000)
-        advance(2500)
+        work.advance(1000)
+        work.finish()
+        work.advance(2500)
     told = sys.stderr.getvalue().splitlines()
     assert [re.sub(r"\d:\d\d:\d\d", "T", line) for line in told] == [
+        "comparing: 2,000 of 4,000 rows",
         "comparing: 2,000 of 4,000 rows, T left",
         "comparing: 4,500 of 4,500 rows, T left",
     ]
     assert asked == [1]
+
+
+def test_small_tables_before_a_large_one_do_not_foretell_hours() -> None:
+    """Each table takes its time, however few its rows: ten of a hundred rows take 40 s, then a million take 20. Nothing
+    is told before there is something to tell it by; the time that counting takes is none of the work's.
+    """
+    now = 0.0
+
+    def counting() -> list[int]:
+        nonlocal now
+        now += 30
+        return [100] * 10 + [1_000_000]
+
+    work = console.Work(counting, clock=lambda: now)
+    told = [work.left]
+    for _ in range(10):
+        work.advance(100)
+        now += 4
+        work.finish()
+        told.append(work.left)
+    assert told[0] is None
+    assert all(left is None or 20 <= left.total_seconds() <= 120 for left in told)
+    assert told[-1] is not None
+    now, left = now + 20, told[-1]
+    work.advance(1_000_000)
+    assert left.total_seconds() <= 60
+    assert (work.left or left).total_seconds() <= 10
