@@ -146,7 +146,8 @@ class ShapeKeys(Strict):
 
 
 class TableKeys(ShapeKeys):
-    """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block.
+    """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block, all
+    of them; where each is ``unsigned`` or ``generated``, they say that of columns of a schema block, which has others.
     ``keys`` are its columns where events have no key, or another one is wanted. ``append_only``: no columns identify a
     row, there is one per insert. ``apply_as_deletes`` is a SQL condition over its columns: a change whose row satisfies
     it is a delete. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
@@ -178,6 +179,11 @@ class TableKeys(ShapeKeys):
     shards: Pattern | None = None
     shard_column: ColumnName | None = None
 
+    @property
+    def whole(self) -> tuple[ColumnKeys, ...]:
+        """The declared columns where these are all that there may be; else none."""
+        return () if all(_is_beside_a_schema(column) for column in self.columns) else self.columns
+
     @model_validator(mode="after")
     def _sharded(self) -> TableKeys:
         if (self.shards is None) != (self.shard_column is None):
@@ -194,7 +200,7 @@ class TableKeys(ShapeKeys):
             return self
         if self.schema_changes == "freeze":
             raise ValueError("transform and schema_changes: freeze: let column_list say which columns there are")
-        self.transform.fit([column.name for column in self.columns], [c.name for c in self.columns if c.generated])
+        self.transform.fit([column.name for column in self.whole], [c.name for c in self.columns if c.generated])
         return self
 
     @model_validator(mode="after")
@@ -246,14 +252,19 @@ class TableKeys(ShapeKeys):
 
     @model_validator(mode="after")
     def _consistent(self) -> TableKeys:
-        declared = [column.name for column in self.columns]
-        single_names(declared, "the list of columns")
+        single_names([column.name for column in self.columns], "the list of columns")
+        declared = [column.name for column in self.whole]
         single_names(list(self.keys), "the list of keys")
         has_own = _is_router(self)
         unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
             raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
         return self
+
+
+def _is_beside_a_schema(column: ColumnKeys) -> bool:
+    """Whether it says no more than a schema block leaves out."""
+    return column.generated or column.unsigned or parse_logical(column.type).unsigned
 
 
 def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
@@ -282,12 +293,12 @@ def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
 
 
 def streamed(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
-    """The declared columns that a record of a table of this shape may have, with their Spark types; what the outbox
-    router sends is not declared.
+    """The declared columns that a record of a table of this shape may have, with their Spark types, where they are all
+    of them; what the outbox router sends is not declared.
     """
     if _is_router(shape):
         return {}
-    own = {column.name: parse_logical(column.type) for column in table.columns if not column.generated}
+    own = {column.name: parse_logical(column.type) for column in table.whole if not column.generated}
     return {name: spark_type(logical) for name, logical in own.items()}
 
 

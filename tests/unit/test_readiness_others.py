@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from replicator.databases.readiness import asking, binlog, oracle, sqlserver
 from replicator.spec import Connector, Login
+from replicator.tablekeys import TableKeys, refuse_strange
 
 MARIADB = Connector(
     "s", "mariadb", "s", "h", 3306, "dbz", "${env:P}", databases=("shop",), tables=("shop.*",), server_id=7
@@ -84,11 +86,18 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(variables, changed, 
     ],
 )
 def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config, levels):
-    """types.md section 5: unless the connector sends a decimal, or says in its schema that the column is unsigned."""
+    """types.md section 5: unless the connector sends a decimal, or says in its schema that the column is unsigned. What
+    is advised is valid beside what a table's entry says of other columns.
+    """
     told = of_mariadb(unsigned=[{"name": "shop.orders", "col": "id"}])
     found = bad(binlog.judge(told, replace(MARIADB, config=config)))
     assert [(level, what) for level, what, _ in found] == [(level, "type") for level in levels]
     assert all("{id: {type: bigint, unsigned: true}}" in fix for _, _, fix in found)
+    for _, _, fix in found:
+        entry = yaml.safe_load(fix.partition(" -- ")[0])
+        others = {"keys": ["tenant", "id"], "apply_as_deletes": "gone = 1", "transform": {"mask": ["email"]}}
+        table = TableKeys.model_validate({**entry, **others})
+        refuse_strange("shop.orders", table, table)
 
 
 def test_rights_of_a_binlog_reader_are_told_both_ways():
