@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 
-_COLUMNS = ("table", "rows", "added", "changed", "gone", "skipped", "dead letters", "seconds", "done")
+_COLUMNS = ("table", "rows", "added", "changed", "gone", "of deleted", "skipped", "dead letters", "seconds", "done")
 _WOULD = {"written": "would be written", "replaced": "would be replaced"}
 
 
@@ -144,12 +144,15 @@ def _refuse_mixture(checkpoint: str | None, of_tables: tuple[object, ...], of_ch
 
 def _told(each: Rebuilt, *, dry: bool) -> dict[str, Any]:
     word = _WOULD.get(each.verdict, each.verdict) if dry else each.verdict
+    if 0 < each.of_deleted == each.added + each.changed + each.gone and not each.columns:
+        word += " (deleted rows alone)"
     return {
         "table": each.table,
         "rows": each.rows,
         "added": each.added,
         "changed": each.changed,
         "gone": each.gone,
+        "of_deleted": each.of_deleted,
         "skipped": each.skipped,
         "dead_letters": each.letters,
         "columns": list(each.columns),

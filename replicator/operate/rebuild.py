@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from replicator import failpoints, names
 from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
@@ -44,8 +45,9 @@ class How:
 @dataclass(frozen=True)
 class Rebuilt:
     """What became of one table, or would become of it. ``rows`` it has as rebuilt, the deleted ones included; of these
-    are ``added`` and ``changed``, ``gone`` are no more, ``skipped`` were left as they are since they stand elsewhere in
-    the source's order than their rebuilt row. A few of them are ``named``. ``letters`` are new dead letters.
+    are ``added`` and ``changed``, ``gone`` are no more; of all three ``of_deleted`` are deleted rows before and
+    after. ``skipped`` were left as they are since they stand elsewhere in the source's order than their rebuilt row. A
+    few of them are ``named``. ``letters`` are new dead letters.
 
     ``columns`` tells what is not the same beside rows. ``verdict``: EQUAL (nothing was written), WRITTEN (the
     difference was), REPLACED (all rows were), FINISHED (an interrupted rebuild was), PAUSED (it was left as it is).
@@ -57,6 +59,7 @@ class Rebuilt:
     added: int = 0
     changed: int = 0
     gone: int = 0
+    of_deleted: int = 0
     skipped: int = 0
     letters: int = 0
     columns: tuple[str, ...] = ()
@@ -218,9 +221,18 @@ def summed(each: Compared) -> Rebuilt:
         added=each.counts.get(compare.EXTRA, 0),
         changed=each.counts.get(compare.DIFFERING, 0),
         gone=each.counts.get(compare.MISSING, 0),
+        of_deleted=_of_deleted(each.present, each.wanted, each.found, each.table.keys) if each.counts else 0,
         named=_named(each.found),
         verdict=EQUAL if each.is_equal else REPLACED if each.is_replaced else WRITTEN,
     )
+
+
+def _of_deleted(present: DataFrame, wanted: DataFrame, found: DataFrame, keys: Sequence[str]) -> int:
+    """Keys that differ, and whose row is shown on neither side."""
+    if "_deleted" not in wanted.columns:
+        return 0
+    shown = (rows.where(~F.col("_deleted")).select(*map(names.spark, keys)) for rows in (present, wanted))
+    return found.join(next(shown), list(keys), how="left_anti").join(next(shown), list(keys), how="left_anti").count()
 
 
 def _with_history(done: Rebuilt, past: Compared | None) -> Rebuilt:

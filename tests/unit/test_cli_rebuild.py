@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from replicator.cli import rebuild
 from replicator.errors import ConfigError
+from replicator.operate.rebuild import WRITTEN, Rebuilt
 from tests.cli import said
 
 
@@ -31,3 +34,18 @@ def test_a_checkpoint_is_of_a_source_that_reads_kafka_and_made_alone(
     (tmp_path / "sources" / "till.yaml").write_text("name: till\nobjects: s3a://landed/till\n")
     with pytest.raises(ConfigError, match=told):
         said("rebuild", *words, "--conf", str(tmp_path), "--env", "base")
+
+
+@pytest.mark.parametrize(
+    ("differ", "dry", "word"),
+    [
+        ({"gone": 4, "of_deleted": 4}, False, "written (deleted rows alone)"),
+        ({"gone": 3, "changed": 1, "of_deleted": 4}, True, "would be written (deleted rows alone)"),
+        ({"gone": 4, "of_deleted": 3}, False, "written"),
+        ({"gone": 4, "of_deleted": 4, "columns": ("a: int, now bigint",)}, False, "written"),
+    ],
+)
+def test_where_deleted_rows_alone_differ_that_is_said(differ: dict[str, Any], dry: bool, word: str) -> None:
+    """Nobody is shown another row, and nobody need look for the cause."""
+    told = rebuild._told(Rebuilt("s/a.b", verdict=WRITTEN, **differ), dry=dry)
+    assert (told["done"], told["gone"], told["of_deleted"]) == (word, differ["gone"], differ["of_deleted"])

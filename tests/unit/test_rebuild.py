@@ -251,13 +251,18 @@ def test_what_bronze_does_not_have_any_more_goes_only_when_that_is_accepted(
 
 
 def test_a_truncate_may_be_the_newest_that_bronze_tells_of_a_table(exact: SparkSession, tmp_path: Path) -> None:
-    """The rows that it deleted one by one need not be there: bronze, which has all of it, says that they may go."""
+    """The rows that it deleted one by one need not be there: bronze, which has all of it, says that they may go. That
+    they are deleted ones, but for what is damaged, is told.
+    """
     world = World(exact, tmp_path)
     world.take(*STORY)
     world.take(record(ORDERS, 8, None, envelope("t", pos=80)))
+    done = world.rebuild(dry=True)
+    assert (done.gone, done.of_deleted) == (4, 4)
     world.damage(_deleted=False)
     done = world.rebuild()
     assert (done.verdict, done.rows, done.error) == (WRITTEN, 0, None)
+    assert (done.gone, done.of_deleted) == (4, 3)
     assert world.rows() == {}
 
 
