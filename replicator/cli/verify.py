@@ -33,10 +33,11 @@ class Layer(str, Enum):
 
 def verify(
     context: typer.Context,
-    table: Annotated[
-        Optional[str],  # noqa: UP045 - typer on Python 3.10 reads this at run time
+    wanted: Annotated[
+        Optional[list[str]],  # noqa: UP045 - typer on Python 3.10 reads this at run time
         typer.Argument(
-            help="Only this table (<database or schema>.<table>, or its last part), or this model.", metavar="[TABLE]"
+            help="Only these tables (<database or schema>.<table>, or its last part) and models; all without a name.",
+            metavar="[TABLE|MODEL]...",
         ),
     ] = None,
     layer: Annotated[
@@ -75,10 +76,10 @@ def verify(
     checks = replace(checks, sources=options.of_source(checks.sources, source))
     layers = operate.LAYERS if not layer else [each.value for each in layer]
     if show:
-        only = None if table is None else operate.named(spark, checks, table)
+        only = {operate.named(spark, checks, name) for name in wanted} if wanted else None
         _show([each for each in marks.every() if each.concerns(layers, only, against, source)], as_json=as_json)
         return
-    comparisons = operate.chosen(spark, checks, table, layers, against)
+    comparisons = operate.chosen(spark, checks, wanted or None, layers, against)
     if lake is None and operate.SOURCE in layers:
         _tell_unasked(checks)
     verdicts = _made(spark, comparisons, operate.Look(sample, wait), marks)

@@ -175,7 +175,7 @@ class World:
 
     def verdicts(self, layer: str, table: str | None = None, **look: Any) -> list[Verdict]:
         """Of every table, or of one."""
-        comparisons = verify.chosen(self.spark, self.checks, table, [layer])
+        comparisons = verify.chosen(self.spark, self.checks, None if table is None else [table], [layer])
         return list(verify.verify(self.spark, comparisons, Look(**look)))
 
     def said(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:

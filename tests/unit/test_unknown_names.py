@@ -80,9 +80,9 @@ def test_marks_of_verify_are_those_that_were_asked_for() -> None:
     table = Mark("source", "shop/sales.orders", "mysql", "", "", 1, "")
     model = Mark("target", "fact_orders", "warehouse", "", "", 1, "")
     assert table.concerns(layers, None, None, None)
-    assert table.concerns(layers, "shop/sales.orders", "mysql", "shop")
-    for other in ((("gold",), None, None, None), (layers, "shop/sales.items", None, None)):
+    assert table.concerns(layers, ["shop/sales.items", "shop/sales.orders"], "mysql", "shop")
+    for other in ((("gold",), None, None, None), (layers, ["shop/sales.items"], None, None)):
         assert not table.concerns(*other)
     for other in ((layers, None, "hudi", None), (layers, None, None, "shop2")):
         assert not table.concerns(*other)
-    assert model.concerns(layers, "fact_orders", None, "shop")
+    assert model.concerns(layers, ["fact_orders"], None, "shop")

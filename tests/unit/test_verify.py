@@ -27,7 +27,7 @@ from replicator.operate.verify.marks import Marks
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import Look, Verdict
 from replicator.rules import WARN, Check, Expression, NotNull
-from replicator.spec import Model, ModelColumn, Progress, SourceSpec
+from replicator.spec import Login, Model, ModelColumn, Progress, SourceSpec
 from replicator.stages import gold
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
@@ -221,9 +221,26 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
     (told,) = verify.verify(world.spark, verify.chosen(world.spark, checks))
     assert "another one" in str(told.error)
     with pytest.raises(ConfigError, match="no table 'nothing'"):
-        verify.chosen(world.spark, checks, "nothing")
+        verify.chosen(world.spark, checks, ["nothing"])
     with pytest.raises(ConfigError, match="There are: silver"):
         verify.chosen(world.spark, checks, against="hudi")
+
+
+def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:
+    """Each once, in the order of the layers, whatever the order of the names; one that nothing has refuses all."""
+    at = Refinement(SourceSpec("s", ".*"), world.format, world.format, world.control, world.lake)
+    models, nowhere = [replace(MODEL, name=name) for name in ("a", "b", "c")], Login("postgresql", "nowhere", 1, "u")
+    checks = verify.Checks([at], ("delta",), world.warehouse, models, databases={"s": postgresql.source(nowhere)})
+
+    def chosen(*wanted: str) -> list[tuple[str, str]]:
+        return [(each.layer, each.table) for each in verify.chosen(world.spark, checks, wanted)]
+
+    both = [("source", "s/shop.customers"), ("gold", "a"), ("gold", "b")]
+    assert chosen("b", "customers", "a", "s/shop.customers") == both
+    assert chosen("orders", "customers") == [("source", "s/shop.customers"), ("source", "s/shop.orders")]
+    assert chosen("c") == [("gold", "c")]
+    with pytest.raises(ConfigError, match="no table 'order'"):
+        chosen("orders", "order")
 
 
 def test_a_model_with_an_unknown_member_and_checks_is_verified_and_rebuilt(spark: Any, tmp_path: Path) -> None:

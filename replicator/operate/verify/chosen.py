@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -44,26 +44,25 @@ def named(spark: SparkSession, at: Checks, name: str) -> str:
 def chosen(
     spark: SparkSession,
     at: Checks,
-    name: str | None = None,
+    wanted: Collection[str] | None = None,
     layers: Sequence[str] = LAYERS,
     against: str | None = None,
 ) -> list[Comparison]:
-    """Every comparison of these layers, in their order; with a name only those of that table of silver, or of that
-    model; with ``against`` only those with that format, target or kind of database. Raises ConfigError for a name that
-    nothing has.
+    """Every comparison of these layers, in their order; with names ``wanted`` only those of these tables of silver, and
+    of these models; with ``against`` only those with that format, target or kind of database. Raises ConfigError for a
+    name that nothing has.
     """
-    is_model = name in {model.name for model in at.models}
-    wanted = None if name is None or is_model else find_table(spark, at.sources, name)
-    models = [model for model in at.models if (name is None or model.name == name) and wanted is None]
-    sources = [] if is_model else [each for each in at.sources if wanted is None or each is wanted[0]]
+    names = None if wanted is None else {named(spark, at, name) for name in wanted}
+    models = [model for model in at.models if names is None or model.name in names]
     found: list[Comparison] = []
-    for each in sources:
+    for each in at.sources:
+        if names is not None and not any(name.startswith(f"{each.source.name}/") for name in names):
+            continue
         if SOURCE in layers and each.source.name in at.databases:
             found += source.comparisons(spark, each, at.databases[each.source.name])
         found += twins.comparisons(spark, each, at.formats) if TWINS in layers else []
-    if wanted is not None:
-        table = wanted[0].lake.silver(wanted[0].source.name, wanted[1]).name
-        found = [each for each in found if each.table == table]
+    if names is not None:
+        found = [each for each in found if each.table in names]
     found += [gold.comparison(at.warehouse, model, keys_of(at.models)) for model in models if GOLD in layers]
     published = [(model, model.target) for model in models if model.target is not None and TARGET in layers]
     found += [target.comparison(at.warehouse, model, place, at.sinks) for model, place in published]

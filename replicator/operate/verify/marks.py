@@ -22,12 +22,14 @@ class Mark:
     rows: int
     checksum: str
 
-    def concerns(self, layers: Collection[str], table: str | None, against: str | None, source: str | None) -> bool:
-        """Whether it is of one of the layers, of that table or model, of a comparison with that format, target or kind
-        of database, and of a table of that source, or of a model; None is any.
+    def concerns(
+        self, layers: Collection[str], tables: Collection[str] | None, against: str | None, source: str | None
+    ) -> bool:
+        """Whether it is of one of the layers, of one of the tables or models, of a comparison with that format, target
+        or kind of database, and of a table of that source, or of a model; None is any.
         """
         of_source = self.layer not in (SOURCE, TWINS) or self.table.startswith(f"{source}/")
-        told = table in (None, self.table) and against in (None, self.against)
+        told = (tables is None or self.table in tables) and against in (None, self.against)
         return self.layer in layers and told and (source is None or of_source)
 
 
