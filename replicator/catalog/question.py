@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -128,13 +128,15 @@ def _name_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence[st
     """Views in the place of ``database.table``; without another alias they go on by the table's name."""
     from sqlglot import exp  # noqa: PLC0415 - as above
 
-    found = [table for table in query.find_all(exp.Table) if (table.db.lower(), table.name.lower()) in databases]
-    for table in found:
-        views = databases[table.db.lower(), table.name.lower()]
+    own = {cte.alias for cte in query.find_all(exp.CTE)}
+    found = [(table, views) for table in query.find_all(exp.Table) if (views := _views(table, databases, own))]
+    for table, views in found:
+        *_, last = table.parts
         if len(views) > 1:
-            raise ConfigError(f"{table.db}.{table.name} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
+            told = ".".join(part.name for part in table.parts)
+            raise ConfigError(f"{told} is ambiguous", mend=f"Write one of: {', '.join(views)}.")
         if not table.alias and not isinstance(table.parent, exp.Describe):
-            table.set("alias", exp.TableAlias(this=table.this.copy()))
+            table.set("alias", exp.TableAlias(this=last.copy()))
         table.set("this", exp.to_identifier(views[0], quoted=True))
         table.set("db", None)
         table.set("catalog", None)
@@ -143,3 +145,18 @@ def _name_views(query: exp.Expr, databases: Mapping[tuple[str, str], Sequence[st
             column.set("db", None)
             column.set("catalog", None)
     return bool(found)
+
+
+def _views(table: exp.Table, databases: Mapping[tuple[str, str], Sequence[str]], own: Collection[str]) -> Sequence[str]:
+    """The views that a name in a query may mean. One of a table may have dots, with or without the database's name
+    before it; of one word it is quoted then, and none of the query's ``own``.
+    """
+    parts = [part.name.lower() for part in table.parts]
+    told = ".".join(parts)
+    database, _, name = told.partition(".")
+    if len(parts) > 1:
+        return databases.get((database, name)) or databases.get((table.db.lower(), parts[-1]), ())
+    if not name or table.name in own:
+        return ()
+    same = [views for (_, each), views in databases.items() if each == told]
+    return databases.get((database, name)) or [view for views in same for view in views]

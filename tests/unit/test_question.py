@@ -172,3 +172,32 @@ def test_parameters_are_those_that_the_query_has(parameters, said):
     """A missing one and a superfluous one are both mistakes."""
     with pytest.raises(ConfigError, match=said):
         asked(Question("SELECT :day AS d", "spark", parameters), "spark", {})
+
+
+DOTTED = {("shop", "my.dotted.tab"): ("s__shop__my_x2e_dotted_x2e_tab",), ("a", "x.t"): ("1",), ("b", "x.t"): ("2",)}
+VIEW = "`s__shop__my_x2e_dotted_x2e_tab`"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("SELECT id FROM shop.my.dotted.tab AS t", f"SELECT id FROM {VIEW} AS t"),
+        ("SELECT tab.id FROM Shop.my.dotted.Tab", f"SELECT tab.id FROM {VIEW} AS Tab"),
+        ("SELECT id FROM shop.`my.dotted.tab`", f"SELECT id FROM {VIEW} AS `my.dotted.tab`"),
+        ("SELECT id FROM `my.dotted.tab` AS t", f"SELECT id FROM {VIEW} AS t"),
+        ("SELECT id FROM `shop.my.dotted.tab` AS t", f"SELECT id FROM {VIEW} AS t"),
+        ("SELECT id FROM other.my.dotted.tab", "SELECT id FROM other.my.dotted.tab"),
+        ("WITH `my.dotted.tab` AS (SELECT 1) SELECT * FROM `my.dotted.tab`",) * 2,
+    ],
+)
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_a_table_whose_name_has_dots_is_asked_as_it_is_called(dialect, query, told):
+    """As `status` writes it, or quoted by its own name; columns know it by what stands last, or by an alias."""
+    query, told = (text if dialect == "spark" else text.replace("`", '"') for text in (query, told))
+    assert asked(Question(query, dialect), dialect, DOTTED) == told
+
+
+def test_a_name_with_dots_that_two_tables_have_is_not_guessed():
+    """As of names without."""
+    with pytest.raises(ConfigError, match="1, 2"):
+        asked(Question('SELECT * FROM "x.t"', "duckdb"), "duckdb", DOTTED)
