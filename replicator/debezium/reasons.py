@@ -101,6 +101,7 @@ RULES: Mapping[str, str] = {
     "notification": "a notification of the connector",
     "signal": "a signal to the connector",
     "key_swap": "it took away another row that had this key before",
+    "truncate_of_no_table": "a TRUNCATE of a table that has had no row yet",
     "truncate_by_policy": "a TRUNCATE, and the table is configured with `truncate: ignore`",
 }
 """What an ignored record is, by the name of the rule."""

@@ -90,8 +90,8 @@ class Level:
 @dataclass
 class Settled:
     """Which tables have nothing to read up to a version of a bronze: all but those of the topics ``behind``, and what
-    each table was seen to have ``applied``; of ``unwritten`` ones, which are not there, nothing but dead letters came.
-    What did not get records since need not be asked how far it is.
+    each table was seen to have ``applied``; of ``unwritten`` ones, which are not there, nothing but dead letters and
+    truncates came. What did not get records since need not be asked how far it is.
     """
 
     bronze: str
@@ -213,7 +213,7 @@ class Reached:
         unwritten: Collection[str] = (),
     ) -> None:
         """Every table has read up to a version, but those of the topics ``behind``; ``applied`` are versions that
-        tables were seen to have, and of ``unwritten`` ones all records so far were dead letters.
+        tables were seen to have, and of ``unwritten`` ones all records so far were dead letters, or truncates.
         """
         known = self.settled
         if known is None or known.bronze != bronze:

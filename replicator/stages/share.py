@@ -77,7 +77,7 @@ class Share:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the table, which is not there, is read on behind records that all were dead letters."""
+        """Whether the table, which is not there, is read on behind records that were dead letters or truncates."""
         settled = self.at.reached.settled
         return self.again is None and not self.whole and settled is not None and self.name in settled.unwritten
 

@@ -201,7 +201,7 @@ def _taken(share: Share, records: DataFrame) -> Account:
 
 
 def _is_missing(share: Share) -> bool:
-    """Whether all records of the table so far were dead letters: nothing says how far they were read."""
+    """Whether all records of the table so far were dead letters or truncates: nothing says how far they were read."""
     return share.at.silver.version(share.spark, share.table) is None
 
 

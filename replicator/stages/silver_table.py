@@ -206,11 +206,11 @@ def _settled(account: Account, batch: Batch) -> Account:
 
 def _written(share: Share, batch: Batch, account: Account) -> Account:
     """Effects 2 to 5, and the rest of the account. Without a row there is no table yet, and nothing tells what it is to
-    be: of such a batch its truncates alone are known (T4).
+    be: of such a batch its truncates alone are known (T4), and they empty nothing.
     """
     if batch.stored is None and not batch.good:
         _mark(share, batch)
-        return _settled_with(share, batch, account, 0)
+        return account.ignoring(_by_policy(share) or "truncate_of_no_table", batch.truncated.count)
     at, table = share.at, share.target(batch.layout)
     if batch.stored is None:
         _begin(share)
@@ -264,9 +264,14 @@ def _mark(share: Share, batch: Batch) -> None:
 
 def _settled_with(share: Share, batch: Batch, account: Account, applied: int) -> Account:
     """The account of a batch of which so many changes were applied."""
-    by_policy = batch.truncated.count if share.declaration.truncate == "ignore" else 0
-    done = replace(account, applied=applied + batch.truncated.count - by_policy, superseded=batch.good - applied)
-    return done.ignoring("truncate_by_policy", by_policy)
+    rule, count = _by_policy(share), batch.truncated.count
+    done = replace(account, applied=applied + (0 if rule else count), superseded=batch.good - applied)
+    return done.ignoring(rule, count) if rule else done
+
+
+def _by_policy(share: Share) -> str | None:
+    """The rule by which the table's truncates are ignored, if they are."""
+    return "truncate_by_policy" if share.declaration.truncate == "ignore" else None
 
 
 def _standing(share: Share, table: Table, good: DataFrame, batch: Batch) -> tuple[DataFrame, list[DataFrame]]:

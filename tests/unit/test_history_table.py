@@ -254,8 +254,9 @@ def test_a_history_that_is_switched_off_gets_what_no_later_batch_brings(world: W
 
 
 def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
-    """T4: nothing but a TRUNCATE tells no column, and makes no table; what comes late is below it all the same. So it
-    is behind a transform, and in partitions.
+    """T4: nothing but a TRUNCATE tells no column, and makes no table, so that it empties none: it is ignored, and not
+    read again with the next one. What comes late is below it all the same. So it is behind a transform, and in
+    partitions.
     """
     plain = Declaration("shop.plain", COLUMNS, stored_as_scd_type=2)
     where = replace(plain, table="shop.filtered", transform=Transform(where="t <> 'gone'"))
@@ -264,13 +265,16 @@ def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
     world.at = replace(world.at, source=replace(world.at.source, tables=tables))
     told = {each.table: list[tuple[Any, ...]]() for each in tables}
     for step in (
+        [truncate(2, table) for table in told],
         [truncate(3, table) for table in told],
         [change(4, "c", 1, v=1, table=table) for table in told],
         [change(5, "c", 2, v=2, at=20, table=table) for table in told],
     ):
         for each in world.take_all(step):
-            told[each.table.removeprefix("s/")].append((each.error, each.applied, each.superseded))
-    assert told == {table: [(None, 1, 0), (None, 2, 0), (None, 0, 1)] for table in told}
+            word = (each.error, each.applied, each.superseded, dict(each.ignored))
+            told[each.table.removeprefix("s/")].append(word)
+    nothing, both = (None, 0, 0, {"truncate_of_no_table": 1}), (None, 3, 0, {})
+    assert told == {table: [nothing, nothing, both, (None, 0, 1, {})] for table in told}
     for table in told:
         assert world.current(table) == {1: (1, "x")}, table
         assert world.history(table) == {1: [(40, None, 1, "x")], 2: [(20, 30, 2, "x")]}, table
