@@ -269,9 +269,12 @@ def _refuse_twins(table: str, placed: Mapping[str, str]) -> None:
 
 
 def _dropped(forms: Sequence[Form], own: Mapping[str, str], draft: Draft) -> tuple[str, ...]:
-    """Columns of the table that the records with a new column lack: dropped, or the old name of the new one."""
+    """Columns of the table, or of what it is made as, that the records with a new column lack: dropped, or the old name
+    of the new one.
+    """
     added = {change.column for change in draft.changes if change.kind == ADDED}
-    known = by_case(version_of(column)[0] for column in own)
+    first = [stored_name(each.name) for each in forms[0].fields] if forms and not own else []
+    known = by_case([*(version_of(column)[0] for column in own), *first])
     with_new = [{spelled(each.name, known) for each in form.fields} for form in forms]
     with_new = [columns for columns in with_new if columns & added]
     if not with_new:

@@ -243,8 +243,12 @@ def test_numbers_that_no_decimal_holds_stop_the_table() -> None:
 
 
 def test_what_came_and_what_went_may_be_one_column_with_a_new_name() -> None:
-    """C-4: DDL is not in the stream; a rename looks like a drop and an add, and is told."""
+    """C-4: DDL is not in the stream; a rename looks like a drop and an add, and is told, in a first batch too."""
     stored = {"id": "int", "v": "int"} | SYSTEM
+    both = [with_v("int"), form({"id": "int", "amount": "int"}, number=2)]
+    assert evolve.plan("t", both, None).warnings == evolve.plan("t", both, stored, ("id",)).warnings
+    assert len(evolve.plan("t", both, None).warnings) == 1
+    assert evolve.plan("t", [with_v("int"), form({"id": "int", "V": "int", "w": "int"}, number=2)], None).warnings == []
     found = evolve.plan("t", [form({"id": "int", "amount": "int"})], stored, ("id",))
     assert columns(found) == {"id": "int", "v": "int", "amount": "int"}
     assert [warning for warning in found.warnings if "amount" in warning and "v" in warning]
