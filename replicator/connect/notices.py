@@ -94,7 +94,8 @@ def follow(
         if not heard and now - began > patience:
             mend = (
                 "A connector reads signals only once its first snapshot is over, those of a table only where that is "
-                "captured, in PostgreSQL published as well."
+                "captured, in PostgreSQL published as well. One of PostgreSQL that was started again begins a blocking "
+                "snapshot with the first change of a captured table: write to one, the signal was taken."
             )
             raise Unreachable(f"the connector does not answer the signal after {patience:.0f} s", mend=mend)
 

@@ -248,7 +248,9 @@ def test_waiting_ends_when_it_is_vain(monkeypatch):
         raise ConnectorFailed("it failed")
 
     silence = [[] for _ in range(3)]
-    with pytest.raises(Unreachable, match=r"does not answer the signal after 0 s.*published"):
+    with pytest.raises(
+        Unreachable, match=r"does not answer the signal after 0 s.*published.*started again.*first change"
+    ):
         list(notices.follow(silence, read, lambda: None, patience=0))
     monkeypatch.setattr(notices, "_LOOK_SECONDS", 0)
     with pytest.raises(ConnectorFailed):
