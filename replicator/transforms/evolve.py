@@ -304,5 +304,8 @@ def _way_out(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) ->
     rebuild = f"`replicator rebuild {table}` builds it from bronze by"
     if keys and any(CHANGE in each for each in (keys, *found)):
         return f"Declare `append_only` in conf/sources as it was, or {rebuild} the other key."
-    advice = "Declare `keys` in conf/sources: columns that old and new rows have."
+    advice = (
+        "Declare `keys` in conf/sources: columns that old and new rows have; those beyond the records' own key must be "
+        "such as never change."
+    )
     return f"{advice} Then {rebuild} them." if keys else advice

@@ -317,6 +317,7 @@ def test_another_key_stops_the_table() -> None:
             with pytest.raises(SchemaRefused, match=f"the key was id and is now {','.join(new)}") as caught:
                 evolve.plan("t", [form({"id": "int", "other": "int"}, keys=new)], stored, ("id",), policy=policy)
             assert "`replicator rebuild t`" in str(caught.value.mend)
+            assert "beyond the records' own key" in str(caught.value.mend)
     with pytest.raises(SchemaRefused, match="the key was id,other and is now id"):
         evolve.plan("t", [form({"id": "int", "other": "int"})], stored, ("id", "other"))
 
