@@ -84,22 +84,33 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
 
 
 def overtaken(spark: SparkSession, at: Place, starts: Sequence[Start]) -> list[str]:
-    """Tables of silver, without their source, that have read records of the new epoch before it was declared: what
-    these lost by the old order is in no row until the table is built again.
+    """Tables of silver, without their source, that have read records of the new epoch before it was declared, be it
+    only in their history: what these lost by the old order is in no row, and what they began by it in too many states,
+    until the table is built again.
     """
     bronze = at.lake.bronze(at.source)
     identity = at.format.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source), identity)
     early = {(each.topic, each.partition): each.offset for each in starts if each.why != _AT_THE_END}
+    roots = (at.lake.silver_root(at.source), at.lake.history_root(at.source))
+    tables = {names.decode_table(folder) for root in roots for folder in at.silver.tables(spark, root)}
     found = []
-    for name in map(names.decode_table, at.silver.tables(spark, at.lake.silver_root(at.source))):
+    for name in sorted(tables):
         topics = routes.topics(name) & {topic for topic, _ in early}
-        done = at.silver.progress(spark, at.lake.silver(at.source, name), identity)
-        if topics and done is not None:
-            read = arrivals.as_of(spark, at.format, bronze, topics, done.version)
-            if read is None or not read.where(cut.reaching(early)).isEmpty():
+        read = _read_by(spark, at, name, identity) if topics else None
+        if read is not None:
+            records = arrivals.as_of(spark, at.format, bronze, topics, read)
+            if records is None or not records.where(cut.reaching(early)).isEmpty():
                 found.append(name)
     return found
+
+
+def _read_by(spark: SparkSession, at: Place, name: str, identity: str) -> int | None:
+    """Up to which version of bronze a table has read it, or its history, which commits before it."""
+    places = (at.lake.silver(at.source, name), at.lake.history(at.source, name))
+    there = [place for place in places if at.silver.version(spark, place) is not None]
+    done = [at.silver.progress(spark, place, identity) for place in there]
+    return max((each.version for each in done if each is not None), default=None)
 
 
 def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:
