@@ -126,7 +126,8 @@ class Reached:
     not ordered by plain positions.
 
     ``saved`` is the version of bronze that the control row was last written for; ``bronze`` names the table that
-    all this is about; ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
+    all this is about, ``epoch`` the newest by which the levels were told: another one may begin before where they end
+    (Q2); ``warned`` are tables whose weaker order this process has told of, ``whole`` those of which it
     knows that no column was left out, ``plain`` that no transform made them, ``live`` topics whose level it has
     raised itself. ``settled`` says what need not be asked. ``removed`` has by table the number of the last whole
     snapshot that this process has seen to (``gone.py``), ``written`` how its columns are, as its ledger says;
@@ -145,6 +146,7 @@ class Reached:
     removed: dict[str, int] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
     stopped: dict[str, Stopped] = field(default_factory=dict)
+    epoch: str = FIRST_EPOCH
 
     def open(self, control: Control, path: str, bronze: str) -> None:
         """Take the control row for known, once for each bronze."""
@@ -153,7 +155,13 @@ class Reached:
         row = control.get(path)
         row = row if row is not None and row["bronze"] == bronze else {"topics": {}, "orders": {}}
         self.bronze, self.saved, self.orders = bronze, None, dict(row["orders"])
+        self.epoch = row.get("epoch", FIRST_EPOCH)
         self.levels, self.live = {topic: _level(told) for topic, told in row["topics"].items()}, set()
+
+    def within(self, epoch: str) -> None:
+        """Keep no level that was told before the newest ``epoch`` was declared: bronze tells them again by it."""
+        if self.epoch != epoch:
+            self.epoch, self.saved, self.levels, self.live = epoch, None, {}, set()
 
     def marks(self, topics: Collection[str]) -> Column:
         """The mark of a record's ``topic``, ``partition`` and ``stream``, NULL where there is none."""
@@ -230,7 +238,8 @@ class Reached:
         """Write the control row if it is time to."""
         if changed or self.saved is None or version - self.saved >= _SAVED_EVERY:
             topics = {topic: _told(level) for topic, level in self.levels.items()}
-            control.put(path, {"bronze": self.bronze, "topics": topics, "orders": self.orders})
+            told = {"bronze": self.bronze, "epoch": self.epoch, "topics": topics, "orders": self.orders}
+            control.put(path, told)
             self.saved = version
 
 

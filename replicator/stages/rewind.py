@@ -67,6 +67,7 @@ def prepare(watch: Watch, bronze: str, records: DataFrame) -> None:
     """Know the marks before ``records``, the range that is read."""
     at, reached = watch.at, watch.at.reached
     reached.open(at.control, at.lake.reached(at.source.name), bronze)
+    reached.within(watch.epochs.newest)
     missing = reached.missing(watch.news.after, BEGINNING)
     may_wait = bool(missing) and cut.standing(at, bronze) is not None
     for start in sorted({watch.news.after[topic] for topic in missing}):

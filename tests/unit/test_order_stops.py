@@ -297,6 +297,23 @@ def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver)
     assert (lake.bump(p0=4), lake.overtaken) == ({(ORDERS, 0): (4, "as told")}, [])
 
 
+def test_what_a_partition_had_passed_is_told_anew_by_an_epoch_that_begins_below_it(exact, tmp_path: Path) -> None:
+    """Q2, Q5, J4: marks of the old order say nothing of the new one. A row of a snapshot without a place ranks above
+    what came before it in its epoch, and a source that goes back in that epoch stops its table; in a process that
+    begins and in one that goes on.
+    """
+    lake = Silver(exact, tmp_path, binlog_position="gtid")
+    lake.take(*(change(n, 1, n, 100, n, gtid=f"0-1-{10 + n}") for n in range(2)))
+    lake.bump(p0=1)
+    lake.restart()
+    assert lake.error(change(2, 1, 2, 300, 2, op="r", gtid=None)) is None
+    assert lake.seqs() == lake.rebuilt().seqs() == {1: f"0001{11:020x}{100:016x}{2:016x}"}
+    lake.bump(p0=2)
+    assert lake.error(change(3, 1, 3, 100, 3, gtid="0-1-50")) is None
+    assert lake.bump(p0=3) == {(ORDERS, 0): (3, "as told")}
+    assert isinstance(lake.error(change(4, 1, 4, 100, 4, gtid="0-1-40")), SourceRewound)
+
+
 def test_a_history_that_had_read_into_the_new_epoch_is_named_too(exact, tmp_path: Path) -> None:
     """Q2: a run that died behind the history's commit has told it of records whose table knows nothing of them. The
     states stand in the old order beside those of the new one until the table is built again.
