@@ -115,13 +115,23 @@ def begun(spark: SparkSession, at: Refinement, name: str, column: str | None) ->
     row = at.control.get(at.lake.rebuild(at.source.name, name))
     if row is not None:
         old = replace(new, upto=row["upto"], version=row["version"])
-        if old.row() == row and (is_swapped(spark, old) or (old.version == new.version and is_made(spark, old))):
+        if old.row() == row and (is_swapped(spark, old) or _goes_on(spark, old, new)):
             return old
     at.control.remove(at.lake.rebuild(at.source.name, name))
     _remove(spark, new)
     at.control.put(at.lake.rebuild(at.source.name, name), new.row())
     failpoints.hit("rebuild.begun")
     return new
+
+
+def _goes_on(spark: SparkSession, old: Rebuild, new: Rebuild) -> bool:
+    """Whether the shadow of an interrupted rebuild is complete, and the table as it was; so is its history, unless a
+    run has told it more and died before it told the table.
+    """
+    if old.version != new.version or not is_made(spark, old):
+        return False
+    read = None if old.history is None else old.at.silver.progress(spark, old.history, old.bronze)
+    return read is None or read.version <= old.upto
 
 
 def is_made(spark: SparkSession, rebuild: Rebuild) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
 
-from replicator import key_spans
+from replicator import failpoints, key_spans
 from replicator.cli.views import register
 from replicator.errors import BronzeReplaced, TableStopped
 from replicator.formats.control import JsonControl, MemoryControl
@@ -42,6 +43,11 @@ class ProcessDied(BaseException):
 
 def die(*_: Any) -> None:
     raise ProcessDied
+
+
+def die_at(wanted: str, name: str) -> None:
+    if name == wanted:
+        raise ProcessDied
 
 
 @dataclass
@@ -206,6 +212,18 @@ def test_a_crash_between_the_two_commits_is_repaired_by_the_next_tick(world: Wor
     assert len(world.history()[1]) == 3
     world.take(*STORY[8:])
     assert world.history() == TOLD
+    world.agrees()
+
+
+def test_an_interrupted_rebuild_begins_anew_where_the_history_alone_has_gone_on(world: World) -> None:
+    """Its shadow knows nothing of what a run has told the history since, which died before it told the table."""
+    world.take(change(0, "c", 1, 1, at=10))
+    with failpoints.watched(partial(die_at, "rebuild.made")), pytest.raises(ProcessDied):
+        rebuild(world.spark, world.at, ORDERS, How())
+    with failpoints.watched(partial(die_at, "silver.history_kept")), pytest.raises(ProcessDied):
+        world.take(change(1, "u", 1, 2, at=20))
+    assert rebuild(world.spark, world.at, ORDERS, How()).changed == 1
+    assert (world.history(), world.take_all([])) == ({1: [(10, 20, 1, "x"), (20, None, 2, "x")]}, [])
     world.agrees()
 
 
