@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -20,10 +22,14 @@ from replicator.transforms import reach
 _AT_THE_END = "bronze ends here"
 
 
+Partition = tuple[str, int]
+"""Topic and number."""
+
+
 @dataclass(frozen=True)
 class Start:
     """From which offset one partition is of an epoch. ``why``: ``bronze ends here``, ``the source went back here``,
-    ``partition is new`` or ``as told``.
+    ``another partition had gone back``, ``partition is new`` or ``as told``.
     """
 
     epoch: int
@@ -47,10 +53,10 @@ class Place:
 def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, int], int]) -> list[Start]:
     """Start a new epoch and say where. ``told`` are offsets by (topic, partition) that the operator knows better.
 
-    Every partition begins it where the source went back, as far as silver would stop for that; else behind the last
-    record in bronze; partitions that came to a topic without positions begin at their first record, and so does
-    every topic and partition still to come. Raises TableMissing without bronze, ConfigError for a place that bronze
-    does not have.
+    Every partition begins it where the source went back, as far as silver would stop for that; where another one of its
+    topic does, with its first record since then; else behind the last record in bronze; partitions that came to a topic
+    without positions begin at their first record, and so does every topic and partition still to come. Raises
+    TableMissing without bronze, ConfigError for a place that bronze does not have.
     """
     identity = at.format.identity(spark, at.lake.bronze(at.source))
     if identity is None:
@@ -70,12 +76,12 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, i
     binlog = of_binlog.pop() if of_binlog else "file_pos"
     records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), Reading(binlog=binlog))
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
-    with tuning.kept(reach.placed_by_folder(records)) as places:
-        timed = [table for table, order in known.orders.items() if order == BY_TIME]
-        falls = _falls(places, timed)
     new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}
+    with tuning.kept(reach.placed_by_folder(records)) as places:
+        falls = _falls(places, [table for table, order in known.orders.items() if order == BY_TIME])
+        found = _Found(told, falls, _since(places, falls), new)
     number = len(before.bumps) + 1
-    starts = [_start(number, place, end, told, falls, new) for place, end in sorted(ends.items())]
+    starts = [_start(number, place, end, found) for place, end in sorted(ends.items())]
     by_topic: dict[str, dict[int, int]] = {}
     for start in starts:
         by_topic.setdefault(start.topic, {})[start.partition] = start.offset
@@ -118,29 +124,59 @@ def history(facts: Facts, lake: Lake, source: str) -> list[epochs.Epoch]:
     return list(epochs.load(facts, lake.epochs(source)).bumps)
 
 
-def _start(
-    epoch: int,
-    place: tuple[str, int],
-    end: int,
-    told: Mapping[tuple[str, int], int],
-    falls: Mapping[tuple[str, int], int],
-    new: Collection[tuple[str, int]],
-) -> Start:
-    if place in told:
-        return Start(epoch, *place, told[place], "as told")
-    if place in falls:
-        return Start(epoch, *place, falls[place], "the source went back here")
-    if place in new:
+@dataclass(frozen=True)
+class _Fall:
+    """The first record below what its partition had reached, and when the source went back (its own clock, in ms since
+    1970 UTC).
+    """
+
+    offset: int
+    ms: int
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where partitions begin an epoch: by the operator's word, where the source went back, where another partition of
+    the topic had gone back; ``new`` ones at their first record.
+    """
+
+    told: Mapping[Partition, int]
+    falls: Mapping[Partition, _Fall]
+    since: Mapping[Partition, int]
+    new: Collection[Partition]
+
+
+def _start(epoch: int, place: Partition, end: int, found: _Found) -> Start:
+    if place in found.told:
+        return Start(epoch, *place, found.told[place], "as told")
+    if place in found.falls:
+        return Start(epoch, *place, found.falls[place].offset, "the source went back here")
+    if place in found.since:
+        return Start(epoch, *place, found.since[place], "another partition had gone back")
+    if place in found.new:
         return Start(epoch, *place, 0, "partition is new")
     return Start(epoch, *place, end, _AT_THE_END)
 
 
-def _falls(places: DataFrame, by_time: Collection[str]) -> dict[tuple[str, int], int]:
+def _falls(places: DataFrame, by_time: Collection[str]) -> dict[Partition, _Fall]:
     """Where each partition first went back: the first record below a mark that a newer one stands below, too."""
     below = reach.fallen(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
-    starts = below.agg(F.min("offset").alias("start"), F.max("newer").alias("newer")).where("newer")
-    first = starts.groupBy("topic", "partition").agg(F.min("start").alias("start")).collect()
-    return {(row["topic"], row["partition"]): row["start"] for row in first}
+    newer = F.min(F.when(F.col("newer"), F.col("source_ts_ms"))).alias("ms")
+    starts = below.agg(F.min("offset").alias("start"), newer).where(F.col("ms").isNotNull())
+    first = starts.groupBy("topic", "partition").agg(F.min("start").alias("start"), F.min("ms").alias("ms")).collect()
+    return {(row["topic"], row["partition"]): _Fall(row["start"], row["ms"]) for row in first}
+
+
+def _since(places: DataFrame, falls: Mapping[Partition, _Fall]) -> dict[Partition, int]:
+    """The first record of each partition since another one of its topic went back: it may stand above all that its own
+    had reached, and a TRUNCATE or a change of a key in the other one is not newer than what came behind it.
+    """
+    went_back: dict[str, int] = {}
+    for (topic, _), fall in falls.items():
+        went_back[topic] = min(fall.ms, went_back.get(topic, fall.ms))
+    later = [(F.col("topic") == topic) & (F.col("source_ts_ms") >= ms) for topic, ms in went_back.items()]
+    first = places.where(reduce(or_, later, F.lit(False))).groupBy("topic", "partition")
+    return {(row[0], row[1]): row[2] for row in first.agg(F.min("offset")).collect()}
 
 
 def _is_new(known: reached.Reached, topic: str, partition: int) -> bool:

@@ -53,14 +53,13 @@ def _reached(places: DataFrame) -> DataFrame:
 
 def fallen(places: DataFrame) -> DataFrame:
     """Streamed changes below what their partition, and folder, had reached that were never delivered before (no other
-    record has the same place, operation and key): ``topic, partition, offset, table``, the ``holder`` of the mark above
-    them by its offset, and whether their time is ``newer`` than its. For whole topics, :func:`placed_by_folder` and
-    kept: they are read twice.
+    record has the same place, operation and key): ``topic, partition, offset, table, source_ts_ms``, the ``holder`` of
+    the mark above them by its offset, and whether their time is ``newer`` than its. For whole topics,
+    :func:`placed_by_folder` and kept: they are read twice.
     """
     below = places.select("*", _before("folder").alias("top")).where(_is_below())
-    return undelivered(below, places).select(
-        "topic", "partition", "offset", "table", F.col("top.offset").alias("holder"), _is_newer().alias("newer")
-    )
+    own = ("topic", "partition", "offset", "table", "source_ts_ms")
+    return undelivered(below, places).select(*own, F.col("top.offset").alias("holder"), _is_newer().alias("newer"))
 
 
 def doubted(places: DataFrame, known: Column) -> DataFrame:

@@ -297,6 +297,22 @@ def test_an_operator_may_know_better_where_the_source_started_anew(lake: Silver)
     assert (lake.bump(p0=4), lake.overtaken) == ({(ORDERS, 0): (4, "as told")}, [])
 
 
+def test_a_partition_that_was_far_behind_goes_into_the_new_epoch_with_the_others(lake: Silver) -> None:
+    """J4, Q2, T2: what it has since the source went back stands above all that it had before, so that it alone tells
+    nothing. In the old order a TRUNCATE in the partition that fell would take its newer rows away, for good.
+    """
+    lake.take(change(0, 1, 10, 5000, 0), change(0, 2, 20, 100, 1, partition=1), change(1, 4, 40, 200, 2, partition=1))
+    emptied = record(ORDERS, 2, None, envelope("t", pos=700, ts_ms=NOON + 101_000))
+    late = change(2, 4, 40, 200, 2, partition=1), change(3, 3, 30, 800, 102, partition=1)
+    assert isinstance(lake.error(change(1, 1, 11, 600, 100), emptied, *late), SourceRewound)
+    lake.restart()
+    found = {0: (1, "the source went back here"), 1: (3, "another partition had gone back")}
+    assert lake.bump() == {(ORDERS, partition): start for partition, start in found.items()}
+    lake.take()
+    assert lake.overtaken == []
+    assert lake.rows() == lake.rebuilt().rows() == {3: (30, "0001")}
+
+
 def test_what_a_partition_had_passed_is_told_anew_by_an_epoch_that_begins_below_it(exact, tmp_path: Path) -> None:
     """Q2, Q5, J4: marks of the old order say nothing of the new one. A row of a snapshot without a place ranks above
     what came before it in its epoch, and a source that goes back in that epoch stops its table; in a process that
