@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Ctrl-C counts at the end of the block: a JVM whose start is cut off half-way would live on by itself."""
+    """Ctrl-C counts at the end of the block: a JVM whose start is cut off half-way would live on by itself. It counts
+    more than an error of the block: a signal to all processes ended that JVM.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -21,10 +23,21 @@ def held_back() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
+    except Exception:
+        if not came:
+            raise
     finally:
         signal.signal(signal.SIGINT, before)
     if came:
         raise KeyboardInterrupt
+
+
+def spare(jvm: Any) -> None:
+    """SIGTERM does nothing to this JVM, as pyspark has Ctrl-C do nothing: service managers send it to all processes of
+    a service, and the pass at hand is to be finished. It ends with the program, whose end of a pipe it watches.
+    """
+    signals = jvm.sun.misc
+    signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
 def cancelling(cancel: Callable[[], None]) -> None:

@@ -103,6 +103,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     try:
         with interrupts.held_back():
             SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
+            interrupts.spare(SparkContext._jvm)  # noqa: SLF001
     except Exception as error:
         raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
     interrupts.cancelling(lambda: None)  # nothing is at work yet; py4j has no trace to write either

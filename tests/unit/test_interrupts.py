@@ -77,6 +77,26 @@ def test_ctrl_c_ends_a_query_and_leaves_the_session_in_order(
         time.sleep(0.1)
 
 
+@pytest.mark.spark
+def test_a_jvm_of_ours_leaves_both_signals_to_the_program(spark: Any) -> None:
+    """Who stops a service signals all of its processes: a JVM that ended by itself would fail the pass at hand."""
+    status = Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/status").read_text(encoding="ascii")
+    ignored = int(next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")), 16)
+    assert [ignored >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGTERM)] == [1, 1]
+
+
+def test_ctrl_c_counts_also_where_the_jvm_did_not_start() -> None:
+    """A signal to all processes reaches one that is half-way there: that is no failure of it."""
+
+    def work() -> None:
+        with interrupts.held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            raise RuntimeError("the JVM ended")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+
+
 def test_what_comes_up_while_ctrl_c_is_heeded_is_exit_code_130() -> None:
     """The README's table: a scheduler would read 1 as a table that stopped."""
     program = (
