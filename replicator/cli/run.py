@@ -196,14 +196,15 @@ def _are_few(files: Sequence[str]) -> bool:
 
 @contextmanager
 def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told) -> Iterator[Report]:
-    """Counts every line, here and with the lake, and tells it as it comes."""
+    """Counts every line, here and with the lake, and tells it as it comes. What the lake does not take of that (a full
+    disk, a store that is away) is told, and holds nothing up.
+    """
     from replicator import assemble
 
     log = assemble.run_log(spark, settings, command)
 
     def report(line: Line) -> None:
         told.add(line)
-        log.add(line)
         for warning in line.warnings:
             console.narrate(f"{line.table}: {warning}", style="yellow")
         if line.error is not None:
@@ -213,11 +214,23 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
             dead = f", dead letters: {line.dead_lettered}" if line.dead_lettered else ""
             applied = f"{line.applied} of {line.rows_in} applied{dead}{how}"
             console.narrate(f"{line.stage:8} {line.table}: {applied}", style="dim")
+        _noted(lambda: log.add(line))
 
     try:
         yield report
     finally:
-        log.close()
+        _noted(log.close)
+
+
+def _noted(note: Callable[[], None]) -> None:
+    """That a run did something is less than what it did: without the note it goes on, or ends as it would."""
+    from replicator import gateway
+    from replicator.stages import engine
+
+    try:
+        note()
+    except (Unreachable, *engine.FAILURES) as error:
+        console.narrate(f"`replicator runs` will not show all of this run: {gateway.shortened(error)}", style="yellow")
 
 
 def _until_signalled() -> Event:

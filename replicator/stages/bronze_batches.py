@@ -31,9 +31,10 @@ class BatchWriter:
         self.written = 0
         self.seconds = 0.0
         self.failure: ReplicatorError | failpoints.Killed | None = None
+        self.cause: Exception | None = None
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """A batch as ``foreachBatch`` hands it over; what stops it is kept as ``failure``."""
+        """A batch as ``foreachBatch`` hands it over; what stops it is kept: ``failure``, or the ``cause`` of one."""
         started, before = time.monotonic(), self.written
         try:
             self._write(batch, number)
@@ -43,7 +44,7 @@ class BatchWriter:
             self.failure = error
             raise
         except engine.FAILURES as error:  # as above
-            self.failure = engine.out_of_reach(error, self._ingestion.source)
+            self.failure, self.cause = engine.out_of_reach(error, self._ingestion.source), error
             raise
         except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception
             self.failure = killed

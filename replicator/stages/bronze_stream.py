@@ -8,6 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from replicator import gateway
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import Ingestion
@@ -51,7 +52,7 @@ class Stream:
     def _translated(self, error: StreamingQueryException) -> BaseException:
         if self.writer.failure is not None:
             return self.writer.failure
-        found = translate(error, self.ingestion.source)
+        found = translate(error, self.ingestion.source, self.writer.cause)
         return self._lost() or found if isinstance(found, OffsetsLost) else found
 
     def _lost(self) -> ReplicatorError | None:
@@ -97,8 +98,8 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
         raise engine.failure(error, ingestion.source) from error
 
 
-def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
-    """A stopped stream as an error with what to do next.
+def translate(error: StreamingQueryException, source: str, cause: Exception | None = None) -> ReplicatorError:
+    """A stopped stream as an error with what to do next; ``cause``: what a batch of ours met.
 
     Spark's Kafka source of this line has no error classes: class names and one sentence tell them apart.
     """
@@ -114,5 +115,6 @@ def translate(error: StreamingQueryException, source: str) -> ReplicatorError:
     silent = engine.out_of_reach(error, source)
     if silent is not None:
         return silent
-    first = next((line for line in text.splitlines() if line.strip()), "the bronze stream failed")
+    said = text if cause is None else gateway.shortened(cause)  # of a batch Spark tells that Python raised something
+    first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend="`--debug` shows the trace.")

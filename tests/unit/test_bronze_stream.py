@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from replicator.errors import ReplicatorError
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.protocols import Held
@@ -83,6 +84,19 @@ def test_what_comes_while_silver_is_at_work_is_one_batch_in_few_files(exact: Spa
     cores = exact.sparkContext.defaultParallelism
     assert 0 < len(arrivals) <= cores < PARTITIONS
     assert len(list((tmp_path / "lake" / "bronze" / "s").glob("topic=t/*.parquet"))) <= 2 * cores
+
+
+@pytest.mark.spark
+def test_what_a_batch_met_is_what_the_stream_tells(exact: SparkSession, tmp_path: Path) -> None:
+    """Of what Python raised, Spark passes on that it did: a full disk must not look like a fault of ours."""
+    source, lake = Folder(tmp_path / "arrivals"), Lake(str(tmp_path / "lake"))
+    at = Ingestion("s", source, DeltaFormat(), lake, trigger_seconds=0.1)
+    (tmp_path / "lake" / "bronze").mkdir(parents=True)
+    Path(at.table.location).write_text("no folder can be made here")
+    source.arrive(exact, 0, 1)
+    stream = bronze_stream.ingest_stream(exact, at, once=False)
+    with pytest.raises(ReplicatorError, match=r"^the bronze stream of s failed: \S+Exception: .*bronze/s"):
+        stream.finish()
 
 
 def test_a_large_batch_does_not_rest_and_nothing_does_while_silver_is_idle() -> None:

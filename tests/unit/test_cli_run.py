@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator.cli import app, run
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, Unreachable
 from tests.builders import envelope
 from tests.cli import said
 
@@ -58,6 +58,16 @@ def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeyp
     with pytest.raises(ConfigError, match=words):
         said("run", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys):
+    """A full disk: what became of the tables is told all the same, and decides the exit code."""
+
+    def note():
+        raise Unreachable("no space is left", where="lake/_replicator/runs/1.json")
+
+    run._noted(note)
+    assert "will not show all of this run: Unreachable: no space is left" in capsys.readouterr().err
 
 
 @pytest.mark.spark
