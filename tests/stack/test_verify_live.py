@@ -382,6 +382,30 @@ def test_a_sample_and_a_second_look_read_what_they_need(
     assert 20 <= read[3] < len(KEYS) // 4
 
 
+@pytest.mark.parametrize(("rows", "exclude"), [(2, []), (0, []), (2, ["{}.alone"])], ids=["rows", "none", "not read"])
+def test_a_table_that_only_the_source_has_lacks_all_of_its_rows(
+    world: World, endpoints: Any, tmp_path: Path, rows: int, exclude: list[str]
+) -> None:
+    """One that the source's file names, and of which no record ever came: nothing would tell of it."""
+    configure(tmp_path, world.schema, endpoints)
+    own, name = replace(world, conf=tmp_path / "conf"), f"{world.schema}.alone"
+    path = own.conf / "sources/pg.yaml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content |= {"tables": {name: {}, f"{world.schema}.logged": {"append_only": True}}}
+    content |= {"exclude": [each.format(world.schema) for each in exclude]}
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    world.run(f"CREATE TABLE {name} AS SELECT id FROM generate_series(1, {rows}) id")
+    try:
+        known = verify.chosen(own.spark, own.checks, None, ["source"])
+        told = list(verify.verify(own.spark, [each for each in known if "Odd things" not in each.table], Look()))
+    finally:
+        world.run(f"DROP TABLE {name}")
+    named = ["all rows: silver does not have the table"] if rows else []
+    expected = [] if exclude else [(f"pg/{name}", rows, rows, named, rows == 0)]
+    found = [each for each in told if each.table.startswith("pg/")]
+    assert [(each.table, each.rows, each.missing, [*each.named], each.is_equal) for each in found] == expected
+
+
 def test_what_is_on_its_way_is_not_called_a_difference(world: World) -> None:
     """The source is ahead: looked at again until silver has it; silver is ahead: in flight, and left out."""
     name = world.table("maria").name

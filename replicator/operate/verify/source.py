@@ -20,16 +20,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from replicator import gateway, names
+from replicator import gateway, names, topicnames
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
-from replicator.operate.verify import ranges
+from replicator.operate.verify import alone, ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row, sent_back
 from replicator.operate.verify.landed import Carried, Wanted, in_room, landed
 from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
-from replicator.spec import BY_POSITION, Table
+from replicator.spec import BY_POSITION, Declaration, Table
 from replicator.stages import epochs, origins, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.layout import key_of, version_of
@@ -48,6 +48,11 @@ class _Place:
     @property
     def table(self) -> Table:
         return self.at.lake.silver(self.at.source.name, self.name)
+
+    @property
+    def against(self) -> str:
+        login = self.at.source.database
+        return "source" if login is None else login.kind
 
 
 @dataclass(frozen=True)
@@ -80,25 +85,34 @@ class _Seen:
 
 
 def comparisons(spark: SparkSession, at: Refinement, database: Database) -> list[Comparison]:
-    """Every table of silver that one table of the source stands behind: those of outbox events hold something else,
-    those of shards have several, and of append-only ones nothing tells which row is which.
+    """Every table of silver that one table of the source stands behind, and those that its file names and silver does
+    not have: those of outbox events hold something else, those of shards have several, and of append-only ones nothing
+    tells which row is which.
     """
     folders = at.silver.tables(spark, at.lake.silver_root(at.source.name))
-    every = sorted(names.decode_table(folder) for folder in folders)
-    told = {name: at.source.declaration(name) for name in every}
-    kept = {name: each for name, each in told.items() if each.outbox is None and not each.append_only}
-    behind = [name for name in every if name in kept and not kept[name].shards]
-    return [_comparison(_Place(at, name, database)) for name in behind]
+    every = {names.decode_table(folder) for folder in folders}
+    there = {name.casefold() for name in every}
+    own = at.source.tables if at.source.default.outbox is None else ()  # a router's tables are none of the database's
+    declared = {each.table for each in own if topicnames.reads(at.source, each.table)}
+    absent = {name for name in declared if name.casefold() not in there}
+    behind = [name for name in sorted(every | absent) if _is_one(at.source.declaration(name))]
+    places = [_Place(at, name, database) for name in behind]
+    return [_alone(each) if each.name in absent else _comparison(each) for each in places]
+
+
+def _is_one(declared: Declaration) -> bool:
+    return declared.outbox is None and not declared.append_only and not declared.shards
+
+
+def _alone(place: _Place) -> Comparison:
+    return alone.comparison(place.table.name, place.name, place.database, place.against)
 
 
 def _comparison(place: _Place) -> Comparison:
-    login = place.at.source.database
-    against = "source" if login is None else login.kind
-
     def size(spark: SparkSession) -> int:
         return 3 * place.at.silver.read(spark, place.table).count()
 
-    return Comparison(SOURCE, place.table.name, against, partial(_compared, place=place), size)
+    return Comparison(SOURCE, place.table.name, place.against, partial(_compared, place=place), size)
 
 
 def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) -> Verdict:
