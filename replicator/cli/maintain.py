@@ -11,6 +11,8 @@ from replicator.cli import console, options
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from replicator.operate.maintain import Upkeep
 
 _COLUMNS = ("layer", "table", "files before", "files", "bytes before", "bytes", "seconds")
@@ -50,14 +52,20 @@ def maintain(
                 console.narrate(f"{each.table}: {each.error}", style="red")
         for name in operate.clean(spark, keeper) if table is None else ():
             console.narrate(f"what an interrupted rebuild of {name} had made is removed", style="dim")
+    _show(done, settings.lake.root, as_json=as_json)
+    if any(each.error is not None for each in done):
+        raise typer.Exit(1)
+
+
+def _show(done: Sequence[Upkeep], root: str, *, as_json: bool) -> None:
     rows = [_told(each) for each in done]
     if as_json:
         console.print_json(rows)
-    else:
+    elif rows:
         cells = [[row[column.replace(" ", "_")] for column in _COLUMNS] for row in rows]
         console.print_table(_COLUMNS, [[None if cell is None else str(cell) for cell in row] for row in cells])
-    if any(each.error is not None for each in done):
-        raise typer.Exit(1)
+    else:
+        console.narrate(f"There are no tables in {root} yet.", style="yellow")
 
 
 def _seconds(text: str) -> int:

@@ -64,7 +64,7 @@ def _show(found: Sequence[Purged], *, as_json: bool) -> None:
     elif done:
         console.print_table(_COLUMNS, [[None if row[c] is None else str(row[c]) for c in _COLUMNS] for row in done])
     elif not rows:
-        console.narrate("No table declares purge_after: deleted rows stay.", style="yellow")
+        console.narrate("No table of silver declares purge_after: deleted rows stay.", style="yellow")
     for each in found:
         if each.error is not None:
             console.narrate(f"{each.table}: {each.error}", style="red")

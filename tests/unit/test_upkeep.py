@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from replicator.cli import maintain as told
+from replicator.cli import purge
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.maintain import maintain, written_by
@@ -46,3 +48,13 @@ def test_a_run_keeps_the_tables_of_its_own_stages_only() -> None:
     assert written_by(("silver", "publish"), every) == silver
     assert written_by(("gold", "bronze"), every) == [bronze, gold]
     assert written_by(("publish",), every) == []
+
+
+def test_a_lake_in_which_there_is_nothing_is_said_to_be_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """A misspelled root looks as if all was looked after, or as if no file asked for it."""
+    told._show([], "s3a://lake", as_json=False)
+    purge._show([], as_json=False)
+    assert capsys.readouterr().err.splitlines() == [
+        "There are no tables in s3a://lake yet.",
+        "No table of silver declares purge_after: deleted rows stay.",
+    ]
