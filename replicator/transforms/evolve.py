@@ -305,7 +305,7 @@ def _way_out(table: str, keys: Sequence[str], found: Sequence[Sequence[str]]) ->
     if keys and any(CHANGE in each for each in (keys, *found)):
         return f"Declare `append_only` in conf/sources as it was, or {rebuild} the other key."
     advice = (
-        "Declare `keys` in conf/sources: columns that old and new rows have; where those beyond the records' own key may "
-        "change, records must have their row `before` (PostgreSQL: REPLICA IDENTITY FULL)."
+        "Declare `keys` in conf/sources: columns that old and new rows have; where those beyond the records' own key "
+        "may change, records must have their row `before` (PostgreSQL: REPLICA IDENTITY FULL)."
     )
     return f"{advice} Then {rebuild} them." if keys else advice
