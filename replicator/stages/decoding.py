@@ -20,13 +20,13 @@ from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
 from replicator.stages.transforming import Transforming
 from replicator.stages.truncates import Truncated
-from replicator.transforms import changes, decode, evolve, moved_keys, tally, transformed, wider_keys
+from replicator.transforms import changes, decode, evolve, moved_keys, row_keys, tally, transformed
 from replicator.transforms.deciding import deciding
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout
 from replicator.transforms.letters import PLACE
 from replicator.transforms.reshape import reshaped
-from replicator.transforms.wider_keys import FROM
+from replicator.transforms.row_keys import FROM
 
 _WORTH_IT = 1.5
 """So many records a key must have for the newest ones to be looked for before any is parsed."""
@@ -170,7 +170,7 @@ def _needs(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
     """What the survey saw in some record of the batch."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
-    is_wider = is_keyed and any(wider_keys.is_wider(form, layout) for form in forms)
+    is_wider = is_keyed and any(row_keys.is_wider(form, layout) for form in forms)
     flags = is_wider or share.any("has_keyless_delete"), is_keyed and share.any("has_key_change")
     return Needs(held, *flags, generated=share.declaration.generated, departures=is_wider)
 

@@ -18,7 +18,7 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import BEGINNING, Routes
 from replicator.stages.share import Share
-from replicator.transforms import decode, wider_keys
+from replicator.transforms import decode, row_keys
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, version_of
 from replicator.transforms.letters import PLACE
@@ -65,7 +65,7 @@ def _changes(share: Share, records: DataFrame) -> DataFrame:
     ordered = ordering.ordered(share, rows)
     layout = schema_change.foresee(share, ordered, forms, None).plan.layout
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    is_wider = any(wider_keys.is_wider(form, layout) for form in forms)
+    is_wider = any(row_keys.is_wider(form, layout) for form in forms)
     needs = Needs(held, keyless_deletes=is_wider or share.any("has_keyless_delete"), places=True)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     place = F.struct(*PLACE)

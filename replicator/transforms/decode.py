@@ -17,20 +17,17 @@ from pyspark.sql import functions as F
 
 from replicator import expressions, names
 from replicator.debezium import infer, position
-from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
-from replicator.transforms import appended, cells, moved_keys, wider_keys
+from replicator.transforms import appended, cells, moved_keys
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout
 from replicator.transforms.letters import ADDRESS, letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
+from replicator.transforms.row_keys import FROM, RowKeys
 from replicator.transforms.structs import Struct
-from replicator.transforms.wider_keys import FROM
 
 _CARRIED = (*ADDRESS, "op", "_seq")
-
-_IMAGED = "_imaged"
 
 READ = (*_CARRIED, "source_ts_ms", "key", "value", "form")
 """What :func:`decode` reads of records, where no key changes."""
@@ -42,7 +39,7 @@ class Needs:
 
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
     ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
-    that are not known where a record lacks them (E8); ``departures``: the changes shall have ``wider_keys.FROM``.
+    that are not known where a record lacks them (E8); ``departures``: the changes shall have ``row_keys.FROM``.
     """
 
     placeholder: Placeholder | None = None
@@ -121,13 +118,12 @@ def _decode_form(
         "_source_ts_ms",
         "key",
         F.col("_row").isNull().alias("_rowless"),
-        *[cell.alias(name) for name, cell in {**row.columns(), **_keys(form, layout, needs)}.items()],
+        *[cell.alias(name) for name, cell in {**row.columns(), **_key_columns(form, layout, needs)}.items()],
         *([F.when(F.col("_seq").isNull(), position.is_told(F.col("value"))).alias("_placed")] if reasons else []),
         *(["_sent"] if needs.generated else []),
         *(["happened"] if form.appended else []),
         *(moved_keys.columns(form, layout) if needs.key_changes else []),
         *([F.struct(*ADDRESS).alias("_at")] if needs.columns else []),
-        *([wider_keys.is_image(form, layout).alias(_IMAGED)] if needs.keyless_deletes and not form.appended else []),
     )
     return (_explained if reasons else _doubted)(decoded, row, layout, table, needs)
 
@@ -175,16 +171,10 @@ def _doubted(decoded: DataFrame, row: Cells, layout: Layout, table: str, needs: 
 def _beside(row: Cells, layout: Layout, needs: Needs) -> list[Column]:
     """What the changes have besides, where their columns are made."""
     found = [F.col(name) for name in needs.columns if name != FROM]
-    return [*found, _from(row, layout, needs).alias(FROM)] if needs.departures else found
-
-
-def _from(row: Cells, layout: Layout, needs: Needs) -> Column:
-    """The key that an update took its row from; NULL where it did not, or nothing tells."""
-    nowhere = wider_keys.key({}, layout)
-    if not (_reads_before(row.form, needs) and wider_keys.is_wider(row.form, layout)):
-        return F.when(F.lit(False), nowhere)
-    new, _ = _values(row, layout, needs)
-    return wider_keys.left(_in_before(row.form, layout), new, layout, F.col(_IMAGED))
+    if needs.departures:
+        values, _ = _values(row, layout, needs)
+        found.append(RowKeys(row.form, layout, needs.keyless_deletes).came_from(values).alias(FROM))
+    return found
 
 
 def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Column]:
@@ -196,14 +186,15 @@ def _columns(row: Cells, layout: Layout, needs: Needs) -> tuple[list[Column], Co
 def _structs(form: Form, layout: Layout, needs: Needs) -> list[Struct]:
     found = [Struct("_row", "value", form.path, form.fields)]
     if not form.appended:
-        found.append(Struct("_key", "key", form.key_path, form.key_fields))
-    if _reads_before(form, needs):
-        path = (*form.path[:-1], "before")
-        is_wider = wider_keys.is_wider(form, layout)
-        found.append(Struct("_before", "value", path, form.image_fields if is_wider else _fields_of_keys(form, layout)))
+        found += RowKeys(form, layout, needs.keyless_deletes).structs()
     if needs.key_changes:
         found += moved_keys.structs(form, layout)
     return found
+
+
+def _key_columns(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
+    """The key of an append-only table is made of the row."""
+    return {} if form.appended else RowKeys(form, layout, needs.keyless_deletes).columns()
 
 
 def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
@@ -215,68 +206,14 @@ def _parsed_needs(form: Form, needs: Needs) -> list[Column]:
     return found
 
 
-def _reads_before(form: Form, needs: Needs) -> bool:
-    return needs.keyless_deletes and not (form.is_flat or form.appended)
-
-
-def _fields_of_keys(form: Form, layout: Layout) -> list[Field]:
-    return [field for field in form.image_fields if layout.named(field.name) in layout.keys]
-
-
-def _keys(form: Form, layout: Layout, needs: Needs) -> dict[str, Column]:
-    """Values of keys by a short name: ``_k`` of the record's, ``_b`` of the key in ``before``. That of an append-only
-    table is made of the row.
-    """
-    if form.appended:
-        return {}
-    keys = {f"_k{i}": cells.of_key("_key", field.name, field.logical) for i, field in enumerate(form.key_fields)}
-    if _reads_before(form, needs):
-        gone = enumerate(_fields_of_keys(form, layout))
-        keys |= {f"_b{i}": cells.of_key("_before", field.name, field.logical) for i, field in gone}
-    return keys
-
-
 def _values(row: Cells, layout: Layout, needs: Needs) -> tuple[dict[str, Column], Column]:
-    """Values by stored name, keys from the Kafka key (C1), from ``before`` (B4) or declared ones from the row; what is
-    wrong with the key.
-    """
+    """Values by stored name, and what is wrong with the key."""
     form = row.form
     values = {home: row.value(i) for i, field in enumerate(form.fields) if (home := layout.home(field)) is not None}
     if form.appended:
         return values | {key: appended.identity(row) for key in layout.keys}, appended.problem()
-    in_key = {layout.named(field.name): F.col(f"_k{i}") for i, field in enumerate(form.key_fields)}
-    missing = F.when(F.col("key").isNull() | F.lit(not layout.keys), "key_missing")
-    known = in_key
-    if wider_keys.is_wider(form, layout):
-        known = values | in_key
-        missing = F.when(F.lit(not set(layout.keys) <= set(known)), "key_missing")
-    keys = {column: known.get(column, F.lit(None)) for column in layout.keys}
-    problem = F.coalesce(missing, F.when(~_complete(keys), "key_undecodable"))
-    if needs.keyless_deletes and layout.keys:
-        taken, nowhere = _keys_of_image(form, layout, values, in_key)
-        by_image = (F.col("op") == "d") & (F.col("key").isNull() | F.lit(wider_keys.is_wider(form, layout)))
-        keys = {column: F.when(by_image, taken[column]).otherwise(key) for column, key in keys.items()}
-        problem = F.when(by_image, nowhere).otherwise(problem)
+    keys, problem = RowKeys(form, layout, needs.keyless_deletes).of_row(values)
     return values | keys, problem
-
-
-def _keys_of_image(
-    form: Form, layout: Layout, row: dict[str, Column], in_key: dict[str, Column]
-) -> tuple[dict[str, Column], Column]:
-    """The key of a deleted row from its last image, and what this lacks from Kafka's; a flattened delete is that image
-    itself (F3).
-    """
-    found = in_key | (row if form.is_flat else _in_before(form, layout))
-    keys = {column: found.get(column, F.lit(None)) for column in layout.keys}
-    return keys, F.when(~(_complete(keys) & F.col(_IMAGED)), "key_missing")
-
-
-def _in_before(form: Form, layout: Layout) -> dict[str, Column]:
-    return {layout.named(field.name): F.col(f"_b{i}") for i, field in enumerate(_fields_of_keys(form, layout))}
-
-
-def _complete(keys: dict[str, Column]) -> Column:
-    return reduce(lambda so_far, key: so_far & key.isNotNull(), keys.values(), F.lit(True))
 
 
 def _unavailable(row: Cells, layout: Layout, needs: Needs) -> Column:

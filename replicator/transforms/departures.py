@@ -1,4 +1,4 @@
-"""Updates that gave their row another key (``wider_keys.py``): a *departure* is the delete of the row under its former
+"""Updates that gave their row another key (``row_keys.py``): a *departure* is the delete of the row under its former
 key, at the update's own ``_seq``.
 """
 
@@ -13,7 +13,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.transforms import decode, key_changes
 from replicator.transforms.layout import Layout
-from replicator.transforms.wider_keys import FROM
+from replicator.transforms.row_keys import FROM
 
 
 def departures(changes: DataFrame, layout: Layout) -> DataFrame:

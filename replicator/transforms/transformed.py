@@ -24,9 +24,9 @@ from replicator.transforms import casts as casts_of
 from replicator.transforms.layout import RESERVED, stored_name, version_of
 from replicator.transforms.letters import letter
 from replicator.transforms.moved_keys import MOVE_COLUMNS
+from replicator.transforms.row_keys import FROM
 from replicator.transforms.untyped import is_untyped
 from replicator.transforms.versions import Versions
-from replicator.transforms.wider_keys import FROM
 
 PASSES = "_passes"
 """Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
