@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _TRACE_LINES, _TRACE_WIDTH = 4, 300
+_LEFT_OUT = " .. "
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,13 @@ def _part(task: int | None, told: Mapping[str, Any]) -> Part:
 
 
 def shorten(trace: str) -> str:
-    """A Java stack trace as one line: the outermost and the innermost causes, no frames."""
+    """A Java stack trace as one line: the outermost and the innermost causes, no frames; of a long one both ends."""
     lines = [line.strip().removeprefix("Caused by: ") for line in trace.splitlines()]
-    causes = list(dict.fromkeys(line[:_TRACE_WIDTH] for line in lines if line and not line.startswith(("at ", "... "))))
+    causes = list(dict.fromkeys(_cut(line) for line in lines if line and not line.startswith(("at ", "... "))))
     kept = causes if len(causes) <= _TRACE_LINES else [causes[0], *causes[1 - _TRACE_LINES :]]
     return " <- ".join(kept)
+
+
+def _cut(line: str) -> str:
+    half = (_TRACE_WIDTH - len(_LEFT_OUT)) // 2
+    return line if len(line) <= _TRACE_WIDTH else f"{line[:half]}{_LEFT_OUT}{line[-half:]}"

@@ -33,6 +33,15 @@ def test_a_java_trace_is_shortened_to_its_causes():
     assert shorten("") == ""
 
 
+def test_of_a_long_cause_its_end_is_told_too():
+    """Of a dropped slot Debezium tells the whole offset first, and then what is the matter."""
+    begins, ends = "io.debezium.DebeziumException: trying to read from Offset [", "], but this is no longer available."
+    told = shorten(f"{begins}{'lsn=LSN{0/213FA50}, ' * 40}{ends}\n\tat io.debezium.Task.start(Task.java:1)")
+    assert told.startswith(begins)
+    assert told.endswith(ends)
+    assert len(told) == 300
+
+
 def test_a_connect_that_nobody_answers_for_is_out_of_reach():
     """A closed port: one sentence with the address, and a retry may cure it."""
     with socket.socket() as closed:
