@@ -53,10 +53,10 @@ class Stream:
         if self.writer.failure is not None:
             return self.writer.failure
         found = translate(error, self.ingestion.source, self.writer.cause)
-        return self._lost() or found if isinstance(found, OffsetsLost) else found
+        return self._asked() or found if isinstance(found, OffsetsLost) or _is_silent(error) else found
 
-    def _lost(self) -> ReplicatorError | None:
-        """What of which topic is gone; None where the source cannot tell."""
+    def _asked(self) -> ReplicatorError | None:
+        """What of which topic is gone, or who does not answer at what address; None where the source cannot tell."""
         at = self.ingestion
         try:
             at.reader.refuse_lost(self.held.spark, at.lake.checkpoint(at.source), self.held)
@@ -110,7 +110,7 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
             where=source,
             mend=OffsetsLost.MEND,
         )
-    if "org.apache.kafka.common.errors.TimeoutException" in text:
+    if _is_silent(error):
         return Unreachable("Kafka does not answer", where=source, mend="Check the broker, then run again.")
     silent = engine.out_of_reach(error, source)
     if silent is not None:
@@ -118,3 +118,8 @@ def translate(error: StreamingQueryException, source: str, cause: Exception | No
     said = text if cause is None else gateway.shortened(cause)  # of a batch Spark tells that Python raised something
     first = next((line for line in said.splitlines() if line.strip()), "nobody knows why")
     return ReplicatorError(f"the bronze stream of {source} failed: {first}", mend="`--debug` shows the trace.")
+
+
+def _is_silent(error: StreamingQueryException) -> bool:
+    """Whether it is Kafka that did not answer."""
+    return "org.apache.kafka.common.errors.TimeoutException" in str(error)

@@ -6,16 +6,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator.errors import ReplicatorError
+from replicator.errors import ReplicatorError, Unreachable
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.protocols import Held
 from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
+from replicator.stages.bronze_batches import BatchWriter
+from replicator.stages.bronze_held import Taken
 from replicator.stages.pace import Pace
 from tests.unit.test_bronze_rows import KAFKA
 
@@ -97,6 +102,25 @@ def test_what_a_batch_met_is_what_the_stream_tells(exact: SparkSession, tmp_path
     stream = bronze_stream.ingest_stream(exact, at, once=False)
     with pytest.raises(ReplicatorError, match=r"^the bronze stream of s failed: \S+Exception: .*bronze/s"):
         stream.finish()
+
+
+def test_a_kafka_that_is_silent_is_told_with_its_address(tmp_path: Path) -> None:
+    """What Spark tells of it has none; whoever is asked about it knows where."""
+
+    @dataclass(frozen=True)
+    class Silent(Folder):
+        def refuse_lost(self, *_: object) -> None:
+            raise Unreachable("Kafka does not answer", where="127.0.0.1:9092")
+
+    class Stopped:
+        def exception(self) -> StreamingQueryException:
+            return StreamingQueryException("org.apache.kafka.common.errors.TimeoutException: Timed out")
+
+    at = Ingestion("s", Silent(tmp_path), MemoryFormat(), Lake("memory"))
+    stream = bronze_stream.Stream(at, cast("Any", Stopped()), BatchWriter(at, Pace()), Taken(cast("Any", None), at))
+    with pytest.raises(Unreachable) as told:
+        stream.check()
+    assert told.value.where == "127.0.0.1:9092"
 
 
 def test_a_large_batch_does_not_rest_and_nothing_does_while_silver_is_idle() -> None:
