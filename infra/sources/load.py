@@ -103,8 +103,8 @@ def _loaded(kind: _Kind, server: Database) -> int:
     rows = kind.rows()
     with closing(kind.log_in(server)) as connection:
         narrate("Database connection created")
-        with counted_rows(kind.title, lambda: sum(map(len, rows.values()))) as advance:
-            return kind.fill(connection, rows, server, advance)
+        with counted_rows(kind.title, lambda: [len(table) for table in rows.values()]) as work:
+            return kind.fill(connection, rows, server, work.advance)
 
 
 def _words(error: Exception) -> str:
