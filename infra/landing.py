@@ -152,10 +152,10 @@ def records(bootstrap_servers: str, topic: str) -> Iterator[Record]:
                 message = consumer.poll(_QUIET_SECONDS)
                 if message is None:
                     raise TimeoutError(f"{topic} gives no records")
-                if message.error():
-                    raise KafkaException(message.error())
-                text = message.value()
-                yield Record(topic, partition, message.offset(), None if text is None else text.decode())
+                error, offset, text = message.error(), message.offset(), message.value()
+                if error is not None or offset is None:
+                    raise KafkaException(error)
+                yield Record(topic, partition, offset, None if text is None else text.decode())
 
 
 def store(target: str, environment: Mapping[str, str]) -> Store:

@@ -19,7 +19,7 @@ from infra.demo.driver import Driver
 from infra.demo.workplace import REPOSITORY, workplace
 from infra.local import Stack
 from infra.local.settings import preferred_java
-from infra.sample_source import CONNECTOR, connector, log_in
+from infra.sample_source import CONNECTOR, connector
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.shapes import SHAPES
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
@@ -77,7 +77,7 @@ def _shown() -> int:
 
 
 def _demo(endpoints: Endpoints, folder: Path, stack: Stack) -> int:
-    with closing(log_in(endpoints.mariadb)) as source, closing(warehouse.connect(endpoints.postgres)) as target:
+    with closing(load.log_in(endpoints.mariadb)) as source, closing(warehouse.connect(endpoints.postgres)) as target:
         console.print("[bold]3. Source and connector[/]")
         count = load.load(source, rows.generate())
         source.select_db("classicmodels")

@@ -32,7 +32,8 @@ def parsed(text: str) -> Template:
     template, problems = decode_str(text)
     if problems:
         raise ValueError("; ".join(str(each) for each in problems))
-    return json.loads(json.dumps(template))  # plain: cfn-lint's own values know where they stand
+    plain: Template = json.loads(json.dumps(template))  # cfn-lint's own values know where they stand
+    return plain
 
 
 def every() -> dict[str, Template]:

@@ -76,7 +76,7 @@ def _line_counts(dice: Dice) -> dict[int, int]:
 
 
 def _order(dice: Dice, number: int, ordered: date, customer: Mapping[str, Value], *, shipped: bool) -> Row:
-    told = {
+    told: dict[str, Value] = {
         "order_id": number,
         "employee_id": dice.between(1, 9),
         "order_date": ordered,
