@@ -10,7 +10,7 @@ from operator import or_
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import names
+from replicator import names, offsets
 from replicator.debezium import envelope
 from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
@@ -20,10 +20,6 @@ from replicator.stages import arrivals, cut, epochs, reached, routing, tuning
 from replicator.transforms import reach
 
 _AT_THE_END = "bronze ends here"
-
-
-Partition = tuple[str, int]
-"""Topic and number."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class Place:
     silver: TableFormat
 
 
-def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[tuple[str, int], int]) -> list[Start]:
+def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Place, int]) -> list[Start]:
     """Start a new epoch and say where. ``told`` are offsets by (topic, partition) that the operator knows better.
 
     Every partition begins it where the source went back, as far as silver would stop for that; where another one of its
@@ -140,13 +136,13 @@ class _Found:
     the topic had gone back; ``new`` ones at their first record.
     """
 
-    told: Mapping[Partition, int]
-    falls: Mapping[Partition, _Fall]
-    since: Mapping[Partition, int]
-    new: Collection[Partition]
+    told: Mapping[offsets.Place, int]
+    falls: Mapping[offsets.Place, _Fall]
+    since: Mapping[offsets.Place, int]
+    new: Collection[offsets.Place]
 
 
-def _start(epoch: int, place: Partition, end: int, found: _Found) -> Start:
+def _start(epoch: int, place: offsets.Place, end: int, found: _Found) -> Start:
     if place in found.told:
         return Start(epoch, *place, found.told[place], "as told")
     if place in found.falls:
@@ -158,7 +154,7 @@ def _start(epoch: int, place: Partition, end: int, found: _Found) -> Start:
     return Start(epoch, *place, end, _AT_THE_END)
 
 
-def _falls(places: DataFrame, by_time: Collection[str]) -> dict[Partition, _Fall]:
+def _falls(places: DataFrame, by_time: Collection[str]) -> dict[offsets.Place, _Fall]:
     """Where each partition first went back: the first record below a mark that a newer one stands below, too."""
     below = reach.fallen(places).where(~F.col("table").isin(*by_time)).groupBy("topic", "partition", "holder")
     newer = F.min(F.when(F.col("newer"), F.col("source_ts_ms"))).alias("ms")
@@ -167,7 +163,7 @@ def _falls(places: DataFrame, by_time: Collection[str]) -> dict[Partition, _Fall
     return {(row["topic"], row["partition"]): _Fall(row["start"], row["ms"]) for row in first}
 
 
-def _since(places: DataFrame, falls: Mapping[Partition, _Fall]) -> dict[Partition, int]:
+def _since(places: DataFrame, falls: Mapping[offsets.Place, _Fall]) -> dict[offsets.Place, int]:
     """The first record of each partition since another one of its topic went back: it may stand above all that its own
     had reached, and a TRUNCATE or a change of a key in the other one is not newer than what came behind it.
     """

@@ -218,8 +218,7 @@ class _Passes:
 
     def _seen_to(self, lines: Sequence[Line], stages: Collection[str]) -> bool:
         """Note what is out of reach and what is back, of what these stages have told; False as :meth:`_pass`."""
-        stopped = [line for line in lines if line.error is not None]
-        lost = {(line.stage, line.table) for line in stopped if isinstance(line.error, SHUT)}
+        lost = {(line.stage, line.table) for line in lines if isinstance(line.error, SHUT)}
         known = {place for place in self.away if place[0] in stages}
         if ("run", "") not in lost:
             for stage, name in sorted(known - {(line.stage, line.table) for line in lines}):
@@ -228,4 +227,4 @@ class _Passes:
         self.away |= lost
         if lost:
             time.sleep(1)
-        return not lost and not any(line.error.retry for line in stopped if line.error is not None)
+        return not lost and not any(line.error is not None and line.error.retry for line in lines)

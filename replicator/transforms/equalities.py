@@ -21,13 +21,11 @@ _ALWAYS = frozenset({"Inner", "Cross"})
 
 
 class Equalities:
-    """What equals what in a plan, whose expressions are told apart by texts."""
+    """What equals what in a plan; expressions are told apart by texts. ``origins``: as ``plans.origins`` has them."""
 
-    def __init__(self, plan: Any, common: Mapping[int, Any]) -> None:
+    def __init__(self, plan: Any, origins: Mapping[int, list[Any]]) -> None:
         self._plan = plan
-        self._made: dict[int, list[Any]] = {}
-        for number, expression in plans.origins(plan, common):
-            self._made.setdefault(number, []).append(expression)
+        self._made = dict(origins)
         for node in plans.nodes(plan):
             if str(node.nodeName()) == "Generate":  # its columns are parts of what it is made of
                 self._made |= {plans.number(each): [] for each in gateway.each(node.generatorOutput())}

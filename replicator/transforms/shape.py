@@ -98,7 +98,7 @@ class Probe:
         """An input, each of which is read once, and a column of its lineage that the SQL does not show to be its key
         wherever a row of it is used; None where there is none.
         """
-        equal = Equalities(self._plan, self._common)
+        equal = Equalities(self._plan, self._origins)
         for name, columns in lineage.items():
             [read] = plans.reads(plans.plan(self._inputs[name]), {})
             for column, key in zip(columns, keys[name], strict=True):
