@@ -46,7 +46,8 @@ def postgresql(where: str, settings: Settings, **keys: Any) -> Any:
     except psycopg2.OperationalError as error:
         told = str(error).strip()
     # its lines name host and cause, never the password; the last one is of the address that answered
-    first, *_, last = [*told.splitlines(), told]
+    lines = told.splitlines() or [told]
+    first, last = lines[0], lines[-1]
     state = _state(**keys) if _SAID in told or not keys.get("password") else None
     if state is None:
         mend = f"Check {settings.place}: host, port, user, password, {settings.database}, sslmode."

@@ -83,7 +83,8 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
     schema = schema_change.foresee(share, ordered, forms, known)
     evolve.refuse(share.name, schema.plan, schema.policy)
     layout = schema.plan.layout
-    needs = replace(_needs(share, forms, layout), places=places or share.declaration.transform is not None)
+    needs = needed(share, forms, layout)
+    needs = replace(needs, places=places or needs.departures or share.declaration.transform is not None)
     of_rows = ordered.where(F.col("op") != "t")
     typed = cache(lambda: decode.decode(of_rows, forms, layout, share.name, needs))
     has_rows = share.count > sum(group["truncates"] or 0 for group in share.rows)
@@ -106,7 +107,7 @@ def decoded(share: Share, records: DataFrame, *, places: bool = False, every: bo
         reading = _Reading(ordered, forms, layout, known, transform)
         if needs.departures:
             if told["departed"]:
-                past_rows = _departed(share, reading, is_new=stored is None)
+                past_rows = _departed(share, reading, needs, is_new=stored is None)
                 departed = kept.enter_context(departures.departed(made, past_rows))
             made = made.drop(FROM)
         if needs.key_changes:
@@ -166,8 +167,8 @@ def _can_be_few(share: Share, forms: Sequence[Form], layout: Layout, needs: Need
     return bool(layout.keys) and in_key and is_plain and not is_apart and share.count >= _WORTH_IT * keys
 
 
-def _needs(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
-    """What the survey saw in some record of the batch."""
+def needed(share: Share, forms: Sequence[Form], layout: Layout) -> Needs:
+    """What the survey saw in some record of the batch, and what the declared key asks for."""
     held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
     is_keyed = not share.declaration.append_only
     is_wider = is_keyed and any(row_keys.is_wider(form, layout) for form in forms)
@@ -186,7 +187,7 @@ def _past(
     held = share.at.placeholder if share.declaration.unavailable else None
     places = share.declaration.transform is not None
     layout, transform = reading.layout, reading.transform
-    read = _needs(share, reading.forms, layout)
+    read = needed(share, reading.forms, layout)
     needs = replace(read, placeholder=held, key_changes=True, places=places, departures=False)
 
     def made(
@@ -223,13 +224,12 @@ def _past(
     return moves.Past(transform.layout.keys, _present(share, transform, is_new=is_new), images, history, truncated)
 
 
-def _departed(share: Share, reading: _Reading, *, is_new: bool) -> Departed:
+def _departed(share: Share, reading: _Reading, needs: Needs, *, is_new: bool) -> Departed:
     """What tells of updates that gave their row another key."""
 
     def images() -> DataFrame:
-        updates, needs = reading.ordered.where(F.col("op") == "u"), _needs(share, reading.forms, reading.layout)
-        read = Needs(needs.placeholder, places=True)
-        return reading.transform.made(decode.befores(updates, reading.forms, reading.layout, share.name, read))
+        updates = reading.ordered.where(F.col("op") == "u")
+        return reading.transform.made(decode.befores(updates, reading.forms, reading.layout, share.name, needs))
 
     return Departed(reading.layout, reading.transform, images, _present(share, reading.transform, is_new=is_new))
 

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.stages import bronze, ordering, schema_change, ticks, tuning
+from replicator.stages import bronze, decoding, ordering, schema_change, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
@@ -18,7 +18,7 @@ from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import BEGINNING, Routes
 from replicator.stages.share import Share
-from replicator.transforms import decode, row_keys
+from replicator.transforms import decode
 from replicator.transforms.decode import Needs
 from replicator.transforms.layout import Layout, version_of
 from replicator.transforms.letters import PLACE
@@ -64,9 +64,8 @@ def _changes(share: Share, records: DataFrame) -> DataFrame:
     forms, _ = forms_of.read(share.rows, rows, share.declaration, None)
     ordered = ordering.ordered(share, rows)
     layout = schema_change.foresee(share, ordered, forms, None).plan.layout
-    held = share.at.placeholder if share.any("has_placeholder") and share.declaration.unavailable else None
-    is_wider = any(row_keys.is_wider(form, layout) for form in forms)
-    needs = Needs(held, keyless_deletes=is_wider or share.any("has_keyless_delete"), places=True)
+    told = decoding.needed(share, forms, layout)
+    needs = Needs(told.placeholder, keyless_deletes=told.keyless_deletes, places=True)
     changed = decode.decode(ordered.where(F.col("op") != "t"), forms, layout, share.name, needs)
     place = F.struct(*PLACE)
     of_kafka = ordered.select(place.alias("_place"), F.col("op").alias("_op"), F.col("timestamp").alias("_timestamp"))

@@ -39,7 +39,8 @@ class Needs:
 
     ``placeholder``: values may be missing; ``keyless_deletes``: a delete has its key in ``before`` alone (B4);
     ``key_changes``: the changes shall have MOVE_COLUMNS; ``places``: at least ``_at``; ``generated``: source columns
-    that are not known where a record lacks them (E8); ``departures``: the changes shall have ``row_keys.FROM``.
+    that are not known where a record lacks them (E8); ``departures``: the changes, with places, shall have
+    ``row_keys.FROM``.
     """
 
     placeholder: Placeholder | None = None
@@ -52,7 +53,7 @@ class Needs:
     @property
     def columns(self) -> tuple[str, ...]:
         """What the changes have besides."""
-        placed = MOVE_COLUMNS if self.key_changes else ("_at",) if self.places or self.departures else ()
+        placed = MOVE_COLUMNS if self.key_changes else ("_at",) if self.places else ()
         return (*placed, FROM) if self.departures else placed
 
 
