@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+_WATCHED = re.compile(r"-(?:javaagent|agentlib|agentpath)\b|FlightRecord|-Xrun|-Xdebug")
+"""What wants to see each class as it is loaded: a JVM that has not got it from a file ends at once, by a signal."""
+
 _PATIENCE_SECONDS = 300
 _EVENTS = 8
 """So many records bring every kind of work of bronze and silver along."""
@@ -45,10 +49,10 @@ def place(java: Path) -> Path:
 
 
 def options(given: str, archive: Path) -> str:
-    """Java options with which a JVM maps the archive, beside the *given* ones; none where it is absent, or where these
-    have an archive of their own.
+    """Java options with which a JVM maps the archive, beside the *given* ones; none where it is absent, where these
+    have an archive of their own, or where an agent or a recorder is to watch the JVM.
     """
-    if not archive.is_file() or "Archive" in given:
+    if not archive.is_file() or "Archive" in given or _WATCHED.search(given):
         return ""
     return f'"-XX:SharedArchiveFile={archive}" {_QUIET}'
 

@@ -32,5 +32,9 @@ def chosen(given: Iterable[str], *, brief: bool) -> str:
     that these name stays the only one, since a JVM that is told of two does not start.
     """
     options = BRIEF if brief else LASTING
-    others = " ".join([*given, *(environment.variable(name) or "" for name in _OF_EVERY_JVM)])
-    return _COLLECTOR.sub("", options) if _COLLECTOR.search(others) else options
+    return _COLLECTOR.sub("", options) if _COLLECTOR.search(" ".join([*given, of_every_jvm()])) else options
+
+
+def of_every_jvm() -> str:
+    """The options that the environment has for it."""
+    return " ".join(environment.variable(name) or "" for name in _OF_EVERY_JVM)

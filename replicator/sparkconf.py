@@ -134,7 +134,8 @@ def launch(
     own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
     missing = _beyond(existing, _over(own, wanted))
     given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
-    more = [class_archive.options(given, archive)] if archive is not None else []
+    told = " ".join([given, *elsewhere, jvm_options.of_every_jvm()])
+    more = [class_archive.options(told, archive)] if archive is not None else []
     if log is not None and "log4j" not in given:
         rules = Path(__file__).with_name("log4j2.properties")
         more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')

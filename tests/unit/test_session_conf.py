@@ -140,6 +140,22 @@ def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
     assert options not in sparkconf.launch(bare(tmp_path), theirs, [], None, archive)
 
 
+@pytest.mark.parametrize("watches", ["-javaagent:/a.jar", "-agentlib:jdwp=server=y", "-XX:StartFlightRecording"])
+def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(tmp_path, monkeypatch, watches):
+    """It wants to see each class, and ends a JVM that has none to show, wherever it is told of: in the conf, in Spark's
+    own defaults, or in the environment, as what watches a whole cluster is.
+    """
+    options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
+    archive.touch()
+    own = bare(tmp_path, spark={options: f"-Dx=1 {watches}"})
+    assert options not in sparkconf.launch(own, {options: watches}, [], None, archive)
+    assert sparkconf.launch(own, {}, [], None, archive)[options] == f"-Dx=1 {watches}"
+    theirs = {"spark.driver.defaultJavaOptions": watches}
+    assert "Archive" not in sparkconf.launch(bare(tmp_path), theirs, [], None, archive)[options]
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", watches)
+    assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
+
+
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
