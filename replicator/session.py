@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,16 +98,28 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)
-    archive = class_archive.place(java)
-    for key, value in sparkconf.launch(settings, spark_defaults(), class_path, log, archive, brief=brief).items():
+    archive, existing = class_archive.place(java), spark_defaults()
+    launched = sparkconf.launch(settings, existing, class_path, log, archive, brief=brief)
+    environment.set_when_missing(sparkconf.address(launched, existing))
+    for key, value in launched.items():
         conf.set(key, value)
     try:
         with interrupts.held_back():
             SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001 - pyspark's own way to give a JVM its memory and JARs
             interrupts.spare(SparkContext._jvm)  # noqa: SLF001
     except Exception as error:
-        raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above")) from error
+        raise ReplicatorError("The JVM of Spark did not start.", where=str(log or "see above"), mend=_mend()) from error
     interrupts.cancelling(lambda: None)  # nothing is at work yet; py4j has no trace to write either
+
+
+def _mend() -> str | None:
+    """Where the host is one that nobody knows: Spark asks for it where AWS's variables are set."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return f"It may have asked for the address of this host, {name}, which nobody knows: add it to /etc/hosts."
+    return None
 
 
 def _refuse_without(name: str, jvm: Any, runtime: str) -> None:

@@ -61,7 +61,7 @@ class LakeKeys(Strict):
         if "://" not in root:
             return absolute(root)
         if root.split("://", 1)[0] not in {"s3a", "file", "hdfs"}:
-            raise ValueError("a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://")
+            raise ValueError(f"a lake is a local directory, s3a://bucket/prefix, hdfs:// or file://, not {root!r}")
         return root.rstrip("/")
 
 

@@ -145,11 +145,21 @@ def folder(conf: Path | None, environment: Mapping[str, str] | None = None) -> P
 
 
 def bare(lake: str | None = None) -> Settings:
-    """The defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``)."""
-    keys = Keys() if lake is None else Keys(lake=LakeKeys(root=lake))
+    """The defaults, for commands that need no configuration (``run --recorded``, ``sql --lake``). Raises ConfigError
+    where the lake is none.
+    """
+    keys = Keys() if lake is None else Keys(lake=_lake(lake))
     if any(path for folder in ("silver", "twins/hudi") for path in Path(keys.lake.root).glob(f"{folder}/*/*/.hoodie")):
         keys = keys.model_copy(update={"formats": ("delta", "hudi")})
     return _settings(keys, "none", cache_dir())
+
+
+def _lake(root: str) -> LakeKeys:
+    problems = Problems()
+    keys = check(LakeKeys, Document({"root": root}, {("root",): Origin("--lake")}), problems)
+    problems.raise_if_any()
+    assert keys is not None  # noqa: S101 - else there was a problem
+    return keys
 
 
 def declared(path: Path | str) -> SourceSpec:

@@ -144,6 +144,14 @@ def launch(
     return missing
 
 
+def address(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+    """Variables that tell the JVM of a local master where it is: Spark looks its host's name up before anything else,
+    and ends where nobody knows it, though all of it works on one machine.
+    """
+    is_local = cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
+    return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if is_local else {}
+
+
 def cores(master: str) -> int | None:
     """How many cores a local master uses; None for a cluster."""
     match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)

@@ -25,6 +25,13 @@ def test_a_value_that_is_given_twice_is_refused(tmp_path: Path, arguments: tuple
         said(*arguments, "--lake", str(tmp_path))
 
 
+@pytest.mark.parametrize(("lake", "why"), [("s3://bucket/x", "s3a://bucket/prefix"), ("", "at least 1 character")])
+def test_a_lake_that_is_none_is_a_matter_of_usage(lake: str, why: str) -> None:
+    """Named with its flag, and what a lake may be."""
+    with pytest.raises(ConfigError, match=f"--lake: .*{why}"):
+        said("status", "--lake", lake)
+
+
 def test_a_command_that_is_advised_is_of_the_same_lake() -> None:
     """As a shell takes it: --lake alone decides where it is given, and the usual environment needs no word."""
     assert options.flags("aws", Path("conf"), "my lake") == "--lake 'my lake'"

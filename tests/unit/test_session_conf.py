@@ -156,6 +156,14 @@ def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(tmp_p
     assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
 
 
+@pytest.mark.parametrize(("master", "where"), [("local[2]", {"SPARK_LOCAL_IP": "127.0.0.1"}), ("yarn", {})])
+def test_only_the_jvm_of_a_local_master_is_told_where_it_is(tmp_path, master, where):
+    """It would look up the name of its host, which nobody may know; who works with other machines has an address."""
+    theirs = {"spark.master": master}
+    assert sparkconf.address(sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None), {}) == where
+    assert sparkconf.address(sparkconf.launch(bare(tmp_path), theirs, [], None), theirs) == where
+
+
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
