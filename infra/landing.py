@@ -25,6 +25,8 @@ import boto3
 from botocore.config import Config
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from replicator import environment as variables
+
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The folder of a NULL, as Hive calls it."""
 
@@ -184,6 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, and look this often")
     parser.add_argument("--bootstrap-servers", default=os.environ.get("KAFKA_BOOTSTRAP", "127.0.0.1:9092"))
     told = parser.parse_args(arguments)
+    variables.reach_this_machine_directly()
     target, columns = store(told.target, os.environ), told.partition_by.split(",")
     while True:
         made = land(records(told.bootstrap_servers, told.topic), target, columns, told.flush_count)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from replicator.errors import ConfigError
 
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
 
 def variables() -> Mapping[str, str]:
     """All of them."""
@@ -41,3 +43,13 @@ def put(values: Mapping[str, str]) -> None:
 def set_when_missing(values: Mapping[str, str]) -> None:
     """The same, for variables that the user has not set."""
     put({name: value for name, value in values.items() if not variable(name)})
+
+
+def reach_this_machine_directly() -> None:
+    """Clients of HTTP, here and in child processes, ask no proxy for what is on this machine: one that is set for the
+    Internet cannot reach it, and not every client knows that (botocore, Rust's reqwest).
+    """
+    told = variable("no_proxy") or variable("NO_PROXY") or ""
+    hosts = [host.strip() for host in told.split(",") if host.strip()]
+    every = told if told == "*" else ",".join(dict.fromkeys([*hosts, *_THIS_MACHINE]))
+    put({"no_proxy": every, "NO_PROXY": every})

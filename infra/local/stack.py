@@ -21,6 +21,7 @@ from infra.local.postgres import Postgres
 from infra.local.processes import identity
 from infra.local.s3 import S3
 from infra.local.settings import Login, read_settings
+from replicator import environment
 from replicator.settings import cache_dir
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Stack:
 
         Raises Unreachable with the end of the failed service's log, JarsMissing, JavaUnsuitable.
         """
+        environment.reach_this_machine_directly()
         with self._home.alone():
             starting = [self._service(name) for name in _with_needs(services) if self._down_now(name)]
             self._fetch(starting)

@@ -74,6 +74,7 @@ def _main() -> None:
     try:
         stdout.must_be_open()
         _arm(environment.failpoint())
+        environment.reach_this_machine_directly()
         with stdout.that_may_close():
             app([argument for argument in arguments if argument != "--debug"] or ["--help"], obj=invocation)
     except ReplicatorError as error:
