@@ -16,9 +16,10 @@ import sys
 import tempfile
 from contextlib import suppress
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from replicator import spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,19 +33,11 @@ _EVENTS = 8
 """So many records bring every kind of work of bronze and silver along."""
 
 
-def spark_home() -> Path:
-    """Where the installed pyspark lies, links resolved: an archive is good for one path only."""
-    found = find_spec("pyspark")
-    assert found is not None  # noqa: S101 - it is a dependency
-    assert found.origin is not None  # noqa: S101
-    return Path(found.origin).resolve().parent
-
-
 def place(java: Path) -> Path:
     """Where the archive for this Java is, or would be."""
     release = java / "release"
     told = release.read_bytes() if release.is_file() else str(java).encode()
-    key = hashlib.sha256(b"\0".join([told, str(spark_home()).encode(), version("pyspark").encode()]))
+    key = hashlib.sha256(b"\0".join([told, str(spark_home.own()).encode(), version("pyspark").encode()]))
     return Path(sys.prefix).resolve() / "share" / "replicator" / f"classes-{key.hexdigest()[:16]}.jsa"
 
 

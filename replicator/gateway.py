@@ -30,6 +30,7 @@ _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
+_TRACE = "Traceback (most recent call last):"
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
     r"|UnknownHostException|ConnectTimeoutException|AWSNoResponseException|AWSServiceThrottledException"
@@ -124,13 +125,16 @@ def statuses(spark: SparkSession, found: Any) -> list[tuple[str, int, int]]:
 
 
 def shortened(error: Exception) -> str:
-    """An error that is not ours as one line: its class and first line; of Spark's and the JVM's the root cause."""
+    """An error that is not ours as one line: its class and first line, the last one of a trace of Python's; of Spark's
+    and the JVM's the root cause.
+    """
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     java = getattr(error, "java_exception", None)
     text = str(_root(java).toString()) if java is not None else str(cause)
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [""]
+    first = lines[-1] if lines[0].endswith(_TRACE) else lines[0]
     name = type(cause).__name__
     told = first if java is not None else f"{name}: {first}" if first else name
     return told.rstrip(".")

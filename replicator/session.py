@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, environment, gateway, interrupts, jars, sparkconf, sparkline
+from replicator import class_archive, environment, gateway, interrupts, jars, spark_home, sparkconf, sparkline
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
@@ -93,13 +93,14 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     # the JVM's launcher believes JAVA_HOME before the PATH, so an unsuitable one has to give way
     java = java_home(environment.variable("JAVA_HOME"))
     environment.put({"JAVA_HOME": str(java)})
-    environment.set_when_missing({"SPARK_HOME": str(class_archive.spark_home())})  # the archive knows no other path
+    environment.put({"SPARK_HOME": str(spark_home.chosen(environment.variable("SPARK_HOME"), line))})
     log = None if debug else log_file(settings)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)
     archive, existing = class_archive.place(java), spark_defaults()
     launched = sparkconf.launch(settings, existing, class_path, log, archive, brief=brief)
+    environment.put(sparkconf.workers(launched, existing))
     environment.set_when_missing(sparkconf.address(launched, existing))
     for key, value in launched.items():
         conf.set(key, value)

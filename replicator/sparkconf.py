@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,8 +149,18 @@ def address(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[st
     """Variables that tell the JVM of a local master where it is: Spark looks its host's name up before anything else,
     and ends where nobody knows it, though all of it works on one machine.
     """
-    is_local = cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
-    return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if is_local else {}
+    return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if _is_local(launched, existing) else {}
+
+
+def workers(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+    """Variables that tell which Python the workers of a local master are: this one, whatever is set for other work,
+    since they read what this one writes.
+    """
+    return {"PYSPARK_PYTHON": sys.executable} if _is_local(launched, existing) else {}
+
+
+def _is_local(launched: Mapping[str, str], existing: Mapping[str, str]) -> bool:
+    return cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
 
 
 def cores(master: str) -> int | None:

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import environment, jars, sparkline
+from replicator import environment, jars, spark_home, sparkline
 from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
 from replicator.java import java_home, java_version
@@ -42,7 +42,11 @@ def spark() -> str:
     """The installed Spark is of a line that was tested; what that line can do."""
     line, here = sparkline.installed(), importlib.metadata.version("pyspark")
     tested = "" if here == line.spark else f" (tested: {line.spark})"
-    return f"Spark {here}{tested}, Scala {line.scala}, Delta {line.delta}; tables in {' and '.join(line.formats)}"
+    given = environment.variable("SPARK_HOME")
+    is_other = given is not None and not spark_home.fits(Path(given), line)
+    passed = f"; SPARK_HOME is passed over: no Spark {line.name} is in {given}" if is_other else ""
+    can = f"tables in {' and '.join(line.formats)}{passed}"
+    return f"Spark {here}{tested}, Scala {line.scala}, Delta {line.delta}; {can}"
 
 
 def java() -> str:

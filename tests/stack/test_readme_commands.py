@@ -27,7 +27,7 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sample_source import log_in
 from infra.truth import check_star
-from replicator import class_archive, settings
+from replicator import class_archive, settings, spark_home
 from replicator.java import java_home
 from replicator.jvm_options import BRIEF
 from tests import readme
@@ -66,7 +66,7 @@ def shell(checkout: Path) -> Shell:
     # spark-submit starts its JVM before any configuration of ours is read
     archive = class_archive.place(java_home(os.environ.get("JAVA_HOME")))
     variables["SPARK_SUBMIT_OPTS"] = f"{BRIEF} {class_archive.options(BRIEF, archive)}"
-    variables["SPARK_HOME"] = str(class_archive.spark_home())
+    variables["SPARK_HOME"] = str(spark_home.own())
 
     def run(commands: Sequence[str]) -> str:
         script = "set -eo pipefail\n" + "\n".join(commands) + "\n"

@@ -22,7 +22,7 @@ import pytest
 from deltalake import DeltaTable
 
 from infra import landing
-from replicator import class_archive, jars
+from replicator import class_archive, jars, spark_home
 from replicator.aws import job, package, runtime
 from replicator.awskeys import JobKeys
 from replicator.java import java_home
@@ -89,7 +89,7 @@ class Machine:
                 archive.extractall(self.folder / name, filter="data")
 
     def _submit(self, words: Sequence[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-        home, java = class_archive.spark_home(), java_home(os.environ.get("JAVA_HOME"))
+        home, java = spark_home.own(), java_home(os.environ.get("JAVA_HOME"))
         archive = class_archive.options(BRIEF, class_archive.place(java))
         own = {"SPARK_HOME": str(home), "JAVA_HOME": str(java), "SPARK_SUBMIT_OPTS": f"{BRIEF} {archive}"}
         own |= {"PATH": os.environ["PATH"], "HOME": str(self.root)}

@@ -51,3 +51,13 @@ def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
     stopped = engine.failure(RuntimeError(told), "shop/shop.orders")
     assert isinstance(stopped, TableStopped)
     assert stopped.exit_code == 1
+
+
+def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
+    """It is the only one that does: the first is the same for all of them."""
+    trace = (
+        'org.x.PythonException: Traceback (most recent call last):\n  File "w.py", line 1\nValueError: no such day.\n'
+    )
+    assert gateway.shortened(RuntimeError(trace)) == "RuntimeError: ValueError: no such day"
+    assert gateway.shortened(RuntimeError("\n first \n second")) == "RuntimeError: first"
+    assert gateway.shortened(RuntimeError()) == "RuntimeError"

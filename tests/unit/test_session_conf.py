@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from replicator import jvm_options, session, settings, sparkconf
+from replicator import jvm_options, session, settings, spark_home, sparkconf, sparkline
+from replicator.cli import probes
 from replicator.errors import ConfigError
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
@@ -156,12 +158,34 @@ def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(tmp_p
     assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
 
 
-@pytest.mark.parametrize(("master", "where"), [("local[2]", {"SPARK_LOCAL_IP": "127.0.0.1"}), ("yarn", {})])
-def test_only_the_jvm_of_a_local_master_is_told_where_it_is(tmp_path, master, where):
-    """It would look up the name of its host, which nobody may know; who works with other machines has an address."""
+@pytest.mark.parametrize(("master", "is_local"), [("local[2]", True), ("yarn", False)])
+def test_only_a_local_master_is_told_its_address_and_which_python_its_workers_are(tmp_path, master, is_local):
+    """It would look up the name of its host, which nobody may know, and start what PYSPARK_PYTHON names for other work;
+    who works with other machines has an address, and an environment of theirs.
+    """
     theirs = {"spark.master": master}
-    assert sparkconf.address(sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None), {}) == where
-    assert sparkconf.address(sparkconf.launch(bare(tmp_path), theirs, [], None), theirs) == where
+    where = {"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}
+    python = {"PYSPARK_PYTHON": sys.executable} if is_local else {}
+    launched = sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None)
+    assert (sparkconf.address(launched, {}), sparkconf.workers(launched, {})) == (where, python)
+    launched = sparkconf.launch(bare(tmp_path), theirs, [], None)
+    assert (sparkconf.address(launched, theirs), sparkconf.workers(launched, theirs)) == (where, python)
+
+
+def test_a_spark_home_of_another_spark_gives_way(tmp_path, monkeypatch):
+    """Neither pyspark nor our JARs go with it, and `doctor` says so; of the same line and Scala it is a choice."""
+    line = sparkline.installed()
+    other, same = tmp_path / "other", tmp_path / "same"
+    for home, core in ((other, "spark-core_2.12-3.3.1.jar"), (same, f"spark-core_{line.scala}-{line.name}.0.jar")):
+        (home / "jars").mkdir(parents=True)
+        (home / "jars" / core).touch()
+    assert spark_home.chosen(None, line) == spark_home.chosen(str(other), line) == spark_home.own()
+    assert spark_home.chosen(str(tmp_path / "absent"), line) == spark_home.own()
+    assert spark_home.chosen(str(same), line) == same
+    monkeypatch.setenv("SPARK_HOME", str(other))
+    assert probes.spark().endswith(f"; SPARK_HOME is passed over: no Spark {line.name} is in {other}")
+    monkeypatch.setenv("SPARK_HOME", str(same))
+    assert "SPARK_HOME" not in probes.spark()
 
 
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
