@@ -37,7 +37,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
     if settings.s3 is not None and settings.s3.endpoint and sparkconf.uses_s3(settings):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
-    line = sparkline.of(pyspark.__version__)
+    line = sparkline.of(pyspark.__version__, pyspark.__file__)
     sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
@@ -81,7 +81,7 @@ def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
     environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
     if not submitted:
-        _start(settings, sparkline.of(pyspark.__version__), debug=debug, brief=brief)
+        _start(settings, sparkline.of(pyspark.__version__, pyspark.__file__), debug=debug, brief=brief)
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     return bool(submitted)
 

@@ -78,13 +78,16 @@ DEFAULT = LINES[0]
 """What an installation gets that asks for no other."""
 
 
-def of(version: str) -> Line:
-    """The line of a version of Spark, such as ``3.5.7`` or ``3.5.6-amzn-0``. Raises ConfigError where it is unknown."""
+def of(version: str, where: str | None = None) -> Line:
+    """The line of a version of Spark, such as ``3.5.7`` or ``3.5.6-amzn-0``, which lies *where*. Raises ConfigError of
+    one that is unknown.
+    """
     told = re.match(r"\d+\.\d+", version)
     found = next((line for line in LINES if told is not None and line.name == told[0]), None)
     if found is None:
         known = ", ".join(line.name for line in LINES)
-        raise ConfigError(f"Spark {version!r} is of no line that was tested.", mend=f"Known lines: {known}.")
+        mend = f"Known lines: {known}." + (" Unset PYTHONPATH if that brings it." if where is not None else "")
+        raise ConfigError(f"Spark {version!r} is of no line that was tested.", where=where, mend=mend)
     return found
 
 

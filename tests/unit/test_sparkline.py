@@ -56,10 +56,12 @@ def test_a_version_is_of_a_line_whatever_its_builder_calls_it(version: str, name
 
 @pytest.mark.parametrize("version", ["4.0.1", "3.50.1", "4.10.0", "master"])
 def test_a_line_that_was_not_tested_is_refused(version: str) -> None:
-    """With those that were; as a wrong configuration is."""
+    """With those that were, and where it lies; as a wrong configuration is."""
     with pytest.raises(ConfigError, match=r"no line that was tested.*3\.5, 4\.1") as refused:
         sparkline.of(version)
     assert refused.value.exit_code == 2
+    with pytest.raises(ConfigError, match=r"\[/opt/spark/pyspark\] .*Unset PYTHONPATH"):
+        sparkline.of(version, "/opt/spark/pyspark")
 
 
 def test_hudi_is_refused_where_it_is_not_to_be_had() -> None:
