@@ -35,5 +35,10 @@ def command(
 
 
 def write_properties(file: Path, values: Mapping[str, str | int]) -> None:
-    """Write a Java properties file."""
-    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()), encoding="utf-8")
+    """Write a Java properties file, which is Latin-1 whatever the machine's own encoding is."""
+    file.write_text("".join(f"{name}={_escaped(str(value))}\n" for name, value in values.items()), encoding="ascii")
+
+
+def _escaped(text: str) -> str:
+    units = memoryview(text.encode("utf-16-le")).cast("H")
+    return "".join(chr(unit) if 0x20 <= unit < 0x7F and unit != ord("\\") else f"\\u{unit:04x}" for unit in units)

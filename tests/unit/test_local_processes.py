@@ -12,6 +12,7 @@ from threading import Event
 
 import pytest
 
+from infra.local import jvm
 from infra.local.accounts import account_for, reachable, stand_in_for
 from infra.local.home import Home
 from infra.local.processes import Process, birth, family
@@ -158,3 +159,12 @@ def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path):
 def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path):
     """No account, no stand-in."""
     assert reachable(tmp_path / "new", None) == tmp_path / "new"
+
+
+def test_a_properties_file_is_what_java_reads(tmp_path):
+    r"""It takes it for Latin-1, and ``\`` for an escape: a checkout in a folder with an umlaut had no Kafka Connect."""
+    values = {"path": "/home/jürgen/c l ö/€ 𝄞", "login": r'user="a\b" #1', "port": 9092}
+    jvm.write_properties(tmp_path / "x.properties", values)
+    lines = (tmp_path / "x.properties").read_bytes().decode("unicode_escape").splitlines()
+    told = dict(line.encode("utf-16", "surrogatepass").decode("utf-16").split("=", 1) for line in lines)
+    assert told == {name: str(value) for name, value in values.items()}
