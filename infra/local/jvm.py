@@ -8,8 +8,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-# Small and quick to start: these servers carry a demo and a test suite, not production.
-QUICK = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true"]
+# Small and quick to start: these servers carry a demo and a test suite, not production. In Turkish Kafka does not know
+# its own settings: the small letter of an I is another one there.
+QUICK = [
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-Djava.awt.headless=true",
+    "-Duser.language=en",
+]
 
 _LOGGING = {
     "status": "error",
