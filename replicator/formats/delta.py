@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from replicator import failpoints, gateway, names
 from replicator.errors import TableMissing
@@ -212,9 +213,9 @@ class DeltaFormat:
         snapshot = self._told(spark, table)
         if snapshot is None:
             return self._insert(rows, table, progress, _gold(table))
-        before = int(snapshot.version())
         if self._covered(spark, table, snapshot, progress):
-            return Applied(0, 0, 0, before)
+            return Applied(0, 0, 0, int(snapshot.version()))
+        before = int(self._allowing(spark, table, rows.schema).version())
         self._logs.pop(table.location, None)  # it remembers the partitions
         return delta_write.overwrite(rows, table, before, progress, self._fence)
 
@@ -234,6 +235,7 @@ class DeltaFormat:
         """
         rows = self.read(spark, table)
         wanted = reshaped(rows, evolution)
+        self._allowing(spark, table, wanted.schema)
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
             parts = partitions(self._snapshot(spark, table))
             wanted = wanted if parts else delta_write.by_key(wanted, table)
@@ -299,6 +301,11 @@ class DeltaFormat:
     def _described(self, spark: SparkSession, table: Table, properties: Mapping[str, str]) -> Any | None:
         """The newest version, which has these properties."""
         delta_write.describe(spark, table, properties, self._log(table), self._fence)
+        return self._snapshot(spark, table)
+
+    def _allowing(self, spark: SparkSession, table: Table, wanted: StructType) -> Any:
+        """The newest version of a table that is there, which may have these columns."""
+        delta_write.allow(spark, table, wanted, self._log(table), self._fence)
         return self._snapshot(spark, table)
 
     def _told(self, spark: SparkSession, table: Table) -> Any | None:

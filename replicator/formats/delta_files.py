@@ -42,10 +42,13 @@ def are_plain(snapshot: Any) -> bool:
     protocol = snapshot.protocol()
     if int(protocol.minReaderVersion()) == 1:
         return True
-    features = protocol.readerFeatures()
-    if not features.isDefined():
-        return False
-    return {str(name) for name in gateway.each(features.get())} <= _PLAIN_FEATURES
+    return protocol.readerFeatures().isDefined() and features(snapshot) <= _PLAIN_FEATURES
+
+
+def features(snapshot: Any) -> set[str]:
+    """The reader features that the table's protocol names; those that came with a version are not named."""
+    told = snapshot.protocol().readerFeatures()
+    return {str(name) for name in gateway.each(told.get())} if told.isDefined() else set()
 
 
 @cache

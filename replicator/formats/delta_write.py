@@ -36,6 +36,7 @@ from replicator.spec import Applied, Progress, Table
 _TXN_APP, _TXN_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 _FILE_ROWS, _ROWS_IN_FILE = "spark.sql.files.maxRecordsPerFile", 500_000
 _TASKS_THAT_JOIN = "spark.sql.shuffle.partitions"
+_LOCAL_TIME = "timestampNtz"
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,18 @@ def describe(
         told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
         with delta_token.committing(spark, fence, table.location):
             spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
+
+
+def allow(spark: SparkSession, table: Table, wanted: StructType, log: Log, fence: Fence = UNFENCED) -> None:
+    """Let the table have these columns: the first time without a zone is a feature of its protocol, which Delta gives
+    to a new table by itself, and to one that is there when it is told to, in a commit of its own.
+    """
+    snapshot = log.snapshot(spark)
+    if snapshot is None or not refusals.has_local_time(wanted) or _LOCAL_TIME in delta_files.features(snapshot):
+        return
+    with delta_token.committing(spark, fence, table.location):
+        feature = f"'delta.feature.{_LOCAL_TIME}' = 'supported'"
+        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({feature})")
 
 
 def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:

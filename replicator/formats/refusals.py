@@ -37,6 +37,11 @@ _IN_DELTA = "Declare `format: delta` for the table, or leave the column out of i
 _UNPARTED = "Take it out of `partition_by`; of a table that is there, remove its folder: the next run builds it again."
 
 
+def has_local_time(kind: DataType) -> bool:
+    """Whether a time without a zone is within the type: that of an array, or of all columns."""
+    return any(isinstance(each, TimestampNTZType) or has_local_time(each) for each in _within(kind))
+
+
 def parts(rows: StructType, partition_by: Sequence[str], unfit: tuple[type[DataType], ...], where: str) -> None:
     """Raise SchemaRefused for a partition column of a type whose values no path tells."""
     found = [each for each in rows if each.name in partition_by and isinstance(each.dataType, unfit)]
@@ -59,7 +64,7 @@ def in_hudi(rows: StructType, partition_by: Sequence[str], where: str) -> None:
     for each in rows:
         if re.match(r"\d", each.name):
             told = "a column of a table in Hudi cannot begin with a digit"
-        elif _is_nested_time(each.dataType):
+        elif has_local_time(each.dataType):
             told = "Hudi cannot write files anew that have times without a zone within another type"
         else:
             continue
@@ -119,10 +124,6 @@ def _of(column: str) -> Column:
 
 def _some(rows: DataFrame, condition: Column) -> bool:
     return not rows.where(condition).isEmpty()
-
-
-def _is_nested_time(kind: DataType) -> bool:
-    return any(isinstance(each, TimestampNTZType) or _is_nested_time(each) for each in _within(kind))
 
 
 def _within(kind: DataType) -> list[DataType]:
