@@ -44,7 +44,7 @@ class HudiFormat:
         commit = commits[-1] if version is None else self._at(table, version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
-        reader = spark.read.format("hudi")
+        reader = spark.read.format("hudi").options(**hudi_options.READ)
         if commit is not commits[-1]:
             reader = reader.option("as.of.instant", commit.begun)
         return hudi_rows.shaped(reader.load(table.location), commit)

@@ -43,6 +43,9 @@ _ANEW = {
     "hoodie.avro.schema.validate": "false",
 }
 
+READ = {"hoodie.datasource.read.file.index.listing.mode": "eager"}
+"""Spark finds the partitions that a query needs: Hudi, which else does, fails beside one of NULL, and by decimals."""
+
 
 def upkeep() -> dict[str, str]:
     """The options of compaction, clustering and cleaning: each whenever there is something to do."""
