@@ -2,7 +2,9 @@
 
 How far a table is tells how far the topics were read that it came in, and so nothing of a topic that carried other
 tables until now. Such a topic is as one that was never read. Its route says the old tables, too, until the new ones
-have taken all of it: whoever goes on after a crash, or once a table that stopped may go on, begins with it again.
+have taken all of it: whoever goes on after a crash, or once a table that stopped may go on, begins with it again. What
+shards were called before they were gathered nobody keeps: once these go into other tables than until now, all topics
+are read that a table with shards has taken rows of.
 """
 
 from __future__ import annotations
@@ -18,12 +20,10 @@ Moved = Mapping[str, tuple[str, ...]]
 
 
 def moved(routes: Routes, source: SourceSpec, paused: Collection[str] = ()) -> Moved:
-    """Topics of which some table's rows go into another one, but for ``paused`` ones, which wait."""
+    """Topics of which some table's rows go into another one, or may do so, but for ``paused`` ones, which wait."""
     if not source.reading.shards:
         return {}
-    homes = {table: source.home(table) for tables in routes.tables.values() for table in tables}
-    left = {table for table, home in homes.items() if home not in (table, *paused)}
-    return {topic: tables for topic, tables in routes.tables.items() if not left.isdisjoint(tables)}
+    return {topic: tables for topic, tables in routes.tables.items() if _takers(tables, routes, source) - {*paused}}
 
 
 def unread(routes: Routes, topics: Moved) -> Routes:
@@ -32,20 +32,37 @@ def unread(routes: Routes, topics: Moved) -> Routes:
     return replace(routes, tables=tables, alone={**routes.alone, **dict.fromkeys(topics, BEGINNING)})
 
 
-def both(routes: Routes, topics: Moved) -> Routes:
+def both(routes: Routes, source: SourceSpec, topics: Moved) -> Routes:
     """The routes with what these topics carry now and carried before: so they are ``moved`` still."""
+    if not topics:
+        return settled(routes, source, routes, ())
     tables = {topic: tuple(dict.fromkeys((*routes.tables.get(topic, ()), *told))) for topic, told in topics.items()}
     return replace(routes, tables={**routes.tables, **tables})
 
 
-def settled(routes: Routes, source: SourceSpec, topics: Collection[str]) -> Routes:
-    """The routes once the tables that take the rows of these topics have all of them."""
-    own = {t: tuple(each for each in routes.tables[t] if source.home(each) == each) for t in topics}
-    tables = {topic: told for topic, told in {**routes.tables, **own}.items() if told}
-    return replace(routes, tables=tables)
+def settled(routes: Routes, source: SourceSpec, learned: Routes, topics: Collection[str]) -> Routes:
+    """The routes once the tables that take the rows of these topics have all of them: such a topic carries what it was
+    found to carry when it was read.
+    """
+    tables = {**routes.tables, **{topic: learned.tables.get(topic, ()) for topic in topics}}
+    known = replace(routes, tables={topic: told for topic, told in tables.items() if told})
+    waits = moved(routes, source).keys() - {*topics}
+    return known if waits else replace(known, shards={**known.shards, **_declared(source)})
 
 
 def topics_of(routes: Routes, source: SourceSpec, table: str) -> frozenset[str]:
-    """Topics that have carried the table, or tables whose rows are its own by now."""
-    joined = {topic for topic, tables in moved(routes, source).items() if table in map(source.home, tables)}
+    """Topics that have carried the table, or tables whose rows are its own by now, or may be."""
+    joined = {topic for topic, tables in routes.tables.items() if table in _takers(tables, routes, source)}
     return routes.topics(table) | joined
+
+
+def _takers(tables: Collection[str], routes: Routes, source: SourceSpec) -> set[str]:
+    """The tables that take, or may take, rows of a topic that carried these until now."""
+    homes = {source.home(table) for table in tables if source.home(table) != table}
+    gathered = routes.shards.keys() & {*tables}
+    anew = {into for into, shards in _declared(source).items() if routes.shards.get(into) != shards}
+    return homes.union(*(anew - {each} for each in gathered))
+
+
+def _declared(source: SourceSpec) -> dict[str, str]:
+    return {into: shards for shards, into in source.reading.shards}

@@ -83,9 +83,9 @@ class Routes:
     """Which tables each topic has carried, the first being its home: where records without a table are counted.
 
     ``modes`` says how each topic is read, decided once (Q7); ``alone`` how far topics have been read that never
-    carried a
-    table (control topics); ``partial`` names tables in which some row may have unknown columns; ``bronze`` is the
-    id of the table that all this is about.
+    carried a table (control topics); ``partial`` names tables in which some row may have unknown columns; ``shards``
+    says of tables that have taken rows of shards which these were, as declared; ``bronze`` is the id of the table that
+    all this is about.
     """
 
     bronze: str
@@ -93,6 +93,7 @@ class Routes:
     modes: Mapping[str, str] = field(default_factory=dict)
     alone: Mapping[str, int] = field(default_factory=dict)
     partial: frozenset[str] = frozenset()
+    shards: Mapping[str, str] = field(default_factory=dict)
 
     def topics(self, table: str) -> frozenset[str]:
         """Topics that have carried the table."""
@@ -143,7 +144,8 @@ class Routes:
             if table not in tables.get(topic, ()):
                 tables[topic] = (*tables.get(topic, ()), table)
         still = {t: v for t, v in {**self.alone, **alone}.items() if t not in tables}
-        return Routes(self.bronze, tables, {**modes, **self.modes}, still, self.partial | frozenset(partial))
+        found = self.partial | frozenset(partial)
+        return replace(self, tables=tables, modes={**modes, **self.modes}, alone=still, partial=found)
 
     def value(self) -> dict[str, Any]:
         """As a control row."""
@@ -154,6 +156,7 @@ class Routes:
             "modes": dict(self.modes),
             "alone": dict(self.alone),
             "partial": sorted(self.partial),
+            "shards": dict(self.shards),
         }
 
 
@@ -163,7 +166,7 @@ def load_routes(control: Facts, path: str, bronze: str) -> Routes:
     if row is None or row["bronze"] != bronze:
         return Routes(bronze)
     tables = {topic: tuple(found) for topic, found in row["tables"].items()}
-    return Routes(bronze, tables, row["modes"], row["alone"], frozenset(row["partial"]))
+    return Routes(bronze, tables, row["modes"], row["alone"], frozenset(row["partial"]), row.get("shards", {}))
 
 
 def progress_of_tables(

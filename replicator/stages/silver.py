@@ -125,7 +125,7 @@ def _applied(tick: Tick) -> list[Account]:
     shared = ticks.shared(tick)
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
-    _keep_routes(at, resharding.both(shared.routes, tick.moved), tick.routes)
+    _keep_routes(at, resharding.both(shared.routes, at.source, tick.moved), tick.routes)
     orders, stops = shared.orders, dict[str, ReplicatorError](shared.stops)
     if tick.again is None:
         stops |= rewind.stops(watch, tick.records, found, shared.routes, orders, tick.existing)
@@ -157,7 +157,7 @@ def _moved(at: Refinement, learned: Routes, moved: Moved, failed: Collection[str
     done = {topic for topic in moved if set(learned.tables.get(topic, ())).isdisjoint(failed)}
     if done:
         known = routing.load_routes(at.control, at.lake.routes(at.source.name), learned.bronze)
-        _keep_routes(at, resharding.settled(known, at.source, done), known)
+        _keep_routes(at, resharding.settled(known, at.source, learned, done), known)
 
 
 def _accounts(watch: Watch, shared: Shared, stops: Mapping[str, ReplicatorError]) -> dict[str, Account]:

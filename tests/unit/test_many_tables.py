@@ -294,6 +294,34 @@ def test_what_silver_had_read_before_shards_were_declared_goes_into_their_table(
     assert {tuple(tables) for tables in told["tables"].values()} == {("shop.orders",)}
 
 
+def test_shards_that_go_into_a_table_of_another_name_are_there_whole(exact: SparkSession, tmp_path: Path) -> None:
+    """What an older table of shards has taken goes into those that take them now, also of topics that are quiet since;
+    it is read once, a rebuild finds the same, and the older table stays as it is.
+    """
+
+    def declared(**into: str) -> None:
+        tables = tuple(
+            Declaration(f"{name}.orders", COLUMNS, shards=pattern, truncate="fail") for name, pattern in into.items()
+        )
+        world.at = replace(world.at, source=replace(world.at.source, tables=tables))
+        world.restart()
+
+    world = World(exact, tmp_path)
+    declared(shop="shop_[0-9][.]orders")
+    world.take(*[world.record(f"shop_{n}.orders", n, n) for n in (1, 2, 3)], world.record("shop.orders", 9, 9))
+    declared(every="shop_[0-9][.]orders")
+    assert rebuild(exact, world.at, "shop.orders", How(dry=True)).rows == 1
+    assert {table: done.applied for table, done in world.take().items()} == {"every.orders": 3, "shop.orders": 0}
+    assert world.rows("every.orders") == {(1, 1), (2, 2), (3, 3)}
+    declared(one="shop_1[.]orders", others="shop_[23][.]orders")
+    world.take(world.record("shop_3.orders", 4, 4))
+    assert (world.rows("one.orders"), world.rows("others.orders")) == ({(1, 1)}, {(2, 2), (3, 3), (4, 4)})
+    assert rebuild(exact, world.at, "others.orders", How()).verdict == EQUAL
+    world.restart()
+    assert world.take() == {}
+    assert world.rows("shop.orders") == {(1, 1), (2, 2), (3, 3), (9, 9)}
+
+
 def test_shards_go_into_one_table_whose_key_says_which(exact: SparkSession, tmp_path: Path) -> None:
     """Equal keys of two shards are two rows; a delete, also a row that moves to another key, is of its own shard. So it
     is where the key rests as a hash: the row brings along what was not sent (M7).
