@@ -78,13 +78,13 @@ def explain(spark: SparkSession, at: Refinement, table: str, key_text: str) -> L
 
 def _sorted_out(told: History, declared: Declaration) -> tuple[dict[Place, Verdict], list[Event]]:
     """Verdicts of records that the merge never sees, and the others in their order of arrival."""
-    spelled = {key.text(told.records[place]["key"], told.wanted) for place in told.changes}
-    spelled = spelled - {()} | {tuple(told.wanted.values())}
+    spelled = {key.text(told.records[place]["key"], told.spoken) for place in told.changes}
+    spelled = spelled - {()} | {tuple(told.spoken.values())}
     aside: dict[Place, Verdict] = {}
     events: list[tuple[tuple[str, int, int], Event]] = []
     for place, record in told.records.items():
         truncates = record["op"] == "t" and place in told.seqs
-        if not truncates and place not in told.changes and not key.names(record, told.wanted, spelled):
+        if not truncates and place not in told.changes and not key.names(record, told.spoken, spelled):
             continue
         verdict = _aside(told, place, spelled, truncates=truncates, empties=declared.truncate == "apply")
         if verdict is not None:
@@ -120,7 +120,7 @@ def _aside(
     if record["rule"] is None and reason is not None:
         return Verdict(DEAD, f"{reason}: {reasons.reason(reason).meaning}")
     rule = "truncate_by_policy" if truncates and not empties else record["rule"]
-    if change is None and place in told.seqs and key.text(record["key"], told.wanted) in spelled:
+    if change is None and place in told.seqs and key.text(record["key"], told.spoken) in spelled:
         rule = "key_swap"
     if rule is not None:
         return Verdict(IGNORED, f"{rule}: {reasons.RULES.get(rule, rule)}")

@@ -28,6 +28,7 @@ from replicator.transforms import changes
 from replicator.transforms.layout import key_of
 from replicator.transforms.letters import COLUMNS, PLACE
 from replicator.transforms.merge import SYSTEM_COLUMNS
+from replicator.transforms.transformed import shard_of
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
@@ -42,11 +43,13 @@ class History:
     ``records`` are those that may be about the key, as ``envelope.read`` describes them; ``seqs`` has the ``_seq`` of
     each record of the table; ``changes`` are those of this key; ``letters`` have ``dropped`` beside COLUMNS; ``unread``
     has silver not read yet, and ``held`` ones wait for what ``held_back`` says. ``stored`` is silver's row (None: none)
-    with columns as texts; ``columns`` maps their stored to their source names, ``registers`` are the stored names
-    without key and system columns. ``connector`` and ``order`` say how a ``_seq`` is told.
+    with columns as texts; ``spoken`` is what of ``wanted`` records have: not which shard it is; ``columns`` maps their
+    stored to their source names, ``registers`` are the stored names without key and system columns. ``connector`` and
+    ``order`` say how a ``_seq`` is told.
     """
 
     wanted: Mapping[str, str]
+    spoken: Mapping[str, str]
     records: Mapping[Place, Row]
     seqs: Mapping[Place, str]
     changes: Mapping[Place, Row]
@@ -114,13 +117,15 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
     is_row = _is_row({keys[name]: text for name, text in wanted.items()})
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    topics = routes.topics(table)
+    declared = at.source.declaration(table)
+    shard = "" if declared.transform is None else declared.transform.shard
+    spoken = {name: text for name, text in wanted.items() if name != shard}
+    topics = [topic for topic in routes.topics(table) if not shard or shard_of(topic) == wanted[shard]]
     whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
     by_time = [table] if at.source.by_time(table) else []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
     # of an append-only table no text of a record has the key
-    declared = at.source.declaration(table)
-    of_key = whole if declared.append_only else whole.where(key.may_be(wanted, kinds, in_row=bool(declared.keys)))
+    of_key = whole if declared.append_only else whole.where(key.may_be(spoken, kinds, in_row=bool(declared.keys)))
     with ExitStack() as kept:
         described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
         records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))
@@ -132,6 +137,7 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
         waits = waiting.waiting(spark, at) if held else None
         return History(
             wanted,
+            spoken,
             records=every,
             seqs=seqs,
             changes=mine,

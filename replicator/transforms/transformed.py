@@ -8,6 +8,7 @@ sent is not known either (debezium.md E4); a filter needs rows that are whole.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -34,6 +35,7 @@ PASSES = "_passes"
 _ALWAYS = ("_seq", "_deleted", "_source_ts_ms", "_unavailable", "_reject")
 _OURS = (*_ALWAYS, *MOVE_COLUMNS, FROM, PASSES, as_deletes.ENDS)
 _TEXT = "string"
+_TWO_PARTS = "([^.]+[.][^.]+)$"
 
 Function = Callable[[DataFrame], DataFrame]
 
@@ -75,6 +77,12 @@ class Making:
         """The key's columns as it gives them."""
         new = {before: name for name, (before, _) in self.columns.items()}
         return tuple(new[key] for key in self.keys)
+
+
+def shard_of(topic: str) -> str:
+    """What the column that tells shards apart has of a topic: the last two parts of its name."""
+    found = re.search(_TWO_PARTS, topic)
+    return topic if found is None else found[1]
 
 
 def fitted(
@@ -224,7 +232,7 @@ def _cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: 
 
 def _shard() -> Column:
     """The source table that a change is of: the last two parts of its topic's name."""
-    found = F.regexp_extract("_at.topic", r"([^.]+[.][^.]+)$", 1)
+    found = F.regexp_extract("_at.topic", _TWO_PARTS, 1)
     return F.when(found != "", found).otherwise(F.col("_at.topic"))
 
 

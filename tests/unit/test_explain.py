@@ -13,7 +13,7 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate.explain import explain
 from replicator.operate.history import find_table
-from replicator.spec import Column, Declaration, SourceSpec
+from replicator.spec import Column, Declaration, SourceSpec, Transform
 from replicator.stages import silver
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, envelope, record
@@ -113,6 +113,36 @@ def test_a_key_that_moved_is_followed_through_the_headers(exact, at: Refinement)
     assert (left.position, left.warnings) == (None, ())
     nobody = explain(exact, at, "shop.orders", "77")
     assert (nobody.position, {entry.op for entry in nobody.entries}) == (None, {"t"})
+
+
+def test_a_row_of_a_shard_is_explained_by_the_records_of_its_topic(exact, at: Refinement) -> None:
+    """No record has the column that tells shards apart: a row with the same key in another shard is another one."""
+    shards = Declaration(
+        "shop.all", (Column("id", "int"),), shards="shop_[0-9][.]all", transform=Transform(shard="shard")
+    )
+    at = replace(at, source=replace(at.source, tables=(shards,)))
+
+    def of_shard(n: int, offset: int, op: str) -> Record:
+        image = None if op == "d" else {"id": 1}
+        told = envelope(op, image, image, pos=10 * offset + n, table=f"shop_{n}.all")
+        return record(f"s.shop_{n}.all", offset, {"id": 1}, told)
+
+    take(
+        exact,
+        at,
+        of_shard(1, 0, "c"),
+        of_shard(2, 0, "c"),
+        of_shard(2, 1, "d"),
+        record("s.shop_2.all", 2, {"id": 1}, None),
+    )
+    found = {n: explain(exact, at, "shop.all", f"id=1,shard=shop_{n}.all") for n in (1, 2)}
+    assert [(life.deleted, life.warnings) for life in found.values()] == [(False, ()), (True, ())]
+    assert [(each.topic, each.offset, each.verdict) for each in (*found[1].entries, *found[2].entries)] == [
+        ("s.shop_1.all", 0, "applied"),
+        ("s.shop_2.all", 0, "applied"),
+        ("s.shop_2.all", 1, "applied"),
+        ("s.shop_2.all", 2, "ignored"),
+    ]
 
 
 def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_are(exact, at: Refinement) -> None:
