@@ -165,11 +165,11 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     identity, newest = kept.identity(spark, table), kept.version(spark, table)
     if identity is None or newest is None:
         raise TableMissing.of(table)
-    stood = Standing.of(control.get(path))
+    stood, rules = Standing.of(control.get(path)), _rules(feed, table)
     if stood is not None:
-        _refuse_other(feed, stood, Standing(identity, newest, rules=_rules(feed)), table)
+        _refuse_other(feed, stood, Standing(identity, newest, rules=rules), table)
         if stood.upto is not None and stood.rules is None:
-            control.put(path, vars(replace(stood, rules=_rules(feed))))
+            control.put(path, vars(replace(stood, rules=rules)))
     if stood is None or (stood.upto is None and not committed.is_kept(spark, kept, table, stood.begun)):
         stood = Standing(identity, begun=newest)
         control.put(path, vars(stood))
@@ -178,28 +178,21 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
     for version, batch in _batches(session, offer, feed, stood, newest):
         with batch as made:
             count = 0 if made is None else _send(offer, feed, made)
-        control.put(path, vars(Standing(identity, version, rules=_rules(feed))))
+        control.put(path, vars(Standing(identity, version, rules=rules)))
         yield count, () if made is None else made.warnings
 
 
-def _rules(feed: Feed) -> dict[str, Any]:
-    """What makes events of rows, as a standing has it."""
+def _rules(feed: Feed, table: Table) -> dict[str, Any]:
+    """What makes events of rows, as a standing has it, and where they go. Silver's tables note their key themselves."""
     texts = {"where": feed.where, "select": feed.select}
     digests = {name: hashlib.sha256(json.dumps(text).encode()).hexdigest()[:16] for name, text in texts.items()}
-    return {"version": feed.version, **digests}
+    return {"version": feed.version, "topic": feed.topic, "key": list(table.keys), **digests}
 
 
 def _refuse_other(feed: Feed, stood: Standing, now: Standing, table: Table) -> None:
     """Raise ChangesLost, or SchemaRefused, where the events to come would not go with those that were sent."""
     before, rules = stood.rules or now.rules or {}, now.rules or {}
-    lost = None
-    if stood.input != now.input:
-        lost = "the table is another one than that of the events that were sent"
-    elif (stood.upto or 0) > (now.upto or 0):
-        lost = f"events of version {stood.upto} were sent, and the table is at {now.upto}: it went back"
-    elif before["where"] != rules["where"]:
-        lost = "`where` is not that of the events that were sent: of rows that it shows or hides since, none tells"
-    again = committed.MEND.format(feed.name)
+    lost, again = _lost(stood, now, before, rules), committed.MEND.format(feed.name)
     if lost is not None:
         raise ChangesLost(lost, where=table.name, mend=again)
     if before["version"] == rules["version"] and before["select"] != rules["select"]:
@@ -208,6 +201,21 @@ def _refuse_other(feed: Feed, stood: Standing, now: Standing, table: Table) -> N
             where=f"feed {feed.name}",
             mend=f"Raise `version` in its file, or set it back; where the columns stay as they are, {again}",
         )
+
+
+def _lost(stood: Standing, now: Standing, before: Mapping[str, Any], rules: Mapping[str, Any]) -> str | None:
+    """What keeps events to come from telling all that those before have not told; None if nothing does."""
+    if stood.input != now.input:
+        return "the table is another one than that of the events that were sent"
+    if (stood.upto or 0) > (now.upto or 0):
+        return f"events of version {stood.upto} were sent, and the table is at {now.upto}: it went back"
+    if before["where"] != rules["where"]:
+        return "`where` is not that of the events that were sent: of rows that it shows or hides since, none tells"
+    if before.get("topic", rules["topic"]) != rules["topic"]:
+        return f"events were sent to the topic {before['topic']}: {rules['topic']} has none of these rows"
+    if before.get("key", rules["key"]) != rules["key"]:
+        return f"rows had the key {', '.join(before['key'])} in the events that were sent, and have another one now"
+    return None
 
 
 def _input(offer: Offer, feed: Feed) -> tuple[TableFormat, Table]:

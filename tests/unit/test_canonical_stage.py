@@ -48,6 +48,7 @@ class World:
     lake: Lake = field(default_factory=lambda: Lake("memory"))
     written: int = 0
     declared: tuple[Declaration, ...] = ()
+    key: tuple[str, ...] = ("id",)
 
     @property
     def source(self) -> Refinement:
@@ -80,7 +81,7 @@ class World:
     def deliver(self, *more: Feed) -> list[Delivered]:
         at, feeds = Warehouse(self.tables, self.tables, self.control, self.lake), (self.feed, *more)
         outlets = {feed.name: self.outlet for feed in feeds}
-        offer = Offer(feeds, outlets, {"dim_people": ("id",)}, {"s": self.source}, at)
+        offer = Offer(feeds, outlets, {"dim_people": self.key}, {"s": self.source}, at)
         return canonical.deliver(self.spark, offer)
 
     @property
@@ -347,7 +348,8 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
 
 def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
     """Another `where` begins the feed anew, since nobody was told which rows came and went by it; so does another
-    `select`, or it is another version. Without news as well, and from a standing that did not say them yet.
+    topic, which has none of the rows, and another key of the model; and another `select`, or it is another version.
+    Without news as well, and from a standing that did not say them yet.
     """
     world = World(spark, replace(OF_GOLD, where="id < 9"))
     world.put((1, "Ann", None, "upsert"), (12, "Bob", None, "upsert"))
@@ -361,6 +363,13 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
         world.feed = replace(told, where=where, version=2)
         assert isinstance(error := stopped(world), ChangesLost)
         assert "replicator canonical restart people" in str(error)
+    world.feed = replace(told, topic="cdm.others", version=2)
+    assert isinstance(error := stopped(world), ChangesLost)
+    assert f"the topic {TOPIC}" in str(error)
+    world.feed, world.key = told, ("id", "name")
+    assert isinstance(error := stopped(world), ChangesLost)
+    assert "the key id" in str(error)
+    world.key = ("id",)
     world.feed = replace(told, select=(("id", "id"), ("name", "upper(name)"), ("credit", "credit")))
     assert isinstance(error := stopped(world), SchemaRefused)
     assert "Raise `version`" in str(error)
