@@ -13,6 +13,7 @@ from replicator.catalog.storage import storage
 PARTITIONS = 100
 """So many to a statement: Athena takes 256 KiB of text."""
 
+_FIELD = re.compile(r"(\w+):", re.ASCII)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal", "float", "double")
 
@@ -76,9 +77,16 @@ def _value(value: str, key: Column) -> str:
 
 def _columns(columns: Iterable[Column]) -> str:
     return ",\n".join(
-        f"  {_quoted(each.name)} {each.hive}" + (f" COMMENT {_text(each.comment)}" if each.comment else "")
+        f"  {_quoted(each.name)} {_type(each)}" + (f" COMMENT {_text(each.comment)}" if each.comment else "")
         for each in columns
     )
+
+
+def _type(column: Column) -> str:
+    """Hive's word for the type, its fields quoted as columns are: the statement is read by Hive's grammar, Glue's API
+    takes any name.
+    """
+    return _FIELD.sub(r"`\1`:", column.hive)
 
 
 def _properties(told: Mapping[str, str]) -> str:

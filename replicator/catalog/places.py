@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from replicator import names
 from replicator.catalog.entries import ALL, LakeTable
 from replicator.errors import CatalogRefused, ConfigError
 from replicator.spec import Model, Table
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from replicator.protocols import TableFormat
 
 SILVER, GOLD = "silver", "gold"
+
+_WORD = re.compile(r"\w+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,15 @@ def places(
     views: Iterable[tuple[str, Table]],
 ) -> list[Place]:
     """All of them. *views* are the names that queries know, the shortest of a table last: catalogs use that one, in
-    lower case, since Athena knows no other.
+    lower case and encoded as columns are, since Athena knows no other.
     """
-    known = {table.location: name.lower() for name, table in views}
+    known = {table.location: _plain(name).lower() for name, table in views}
     found = [Place(SILVER, source, name, table, known[table.location]) for source, name, table in silver]
     return [*found, *(Place(GOLD, "", model, table, known[table.location]) for model, table in gold)]
+
+
+def _plain(name: str) -> str:
+    return name if _WORD.fullmatch(name) else names.encode(name)
 
 
 def chosen(every: Sequence[Place], source: str | None, tables: Sequence[str]) -> list[Place]:
@@ -85,7 +93,7 @@ def collisions(every: Iterable[Place]) -> dict[str, CatalogRefused]:
             where=title,
             mend="Keep one of them in another lake, or rename it at the source.",
         )
-        for name, titles in owners.items()
+        for name, titles in reversed(owners.items())  # of several names the first is told
         if len(titles) > 1
         for title in titles
     }

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import sqlglot
+from pyspark.sql import types as T
 
 from replicator.catalog import athena_ddl
 from replicator.catalog.entries import entries
@@ -56,3 +57,14 @@ def test_a_partition_without_a_value_is_told_as_hive_names_it():
     kept = replace(HUDI, partition_by=("order_id",), folders=("order_id=__HIVE_DEFAULT_PARTITION__",))
     table = entries(silver(kept, order_id="INT", id="INT"), "lakehouse")[0]
     assert "(`order_id` = '__HIVE_DEFAULT_PARTITION__')" in athena_ddl.statements(table, "lakehouse")[1]
+
+
+def test_fields_are_quoted_as_columns_are():
+    """Hive's grammar, which reads the statement, refuses words of its own and a leading `_` else."""
+    inner = T.StructType([T.StructField("date", T.DateType()), T.StructField("_id", T.DecimalType(10, 2))])
+    outer = T.StructType([T.StructField("Order", T.ArrayType(inner))])
+    told = silver(HUDI, id="INT")
+    told = replace(told, schema=T.StructType([T.StructField("s", outer), *told.schema]))
+    table = entries(told, "lakehouse")[0]
+    assert "`s` struct<`order`:array<struct<`date`:date,`_id`:decimal(10,2)>>>" in athena_ddl.statements(table, "l")[0]
+    assert table.columns[5].hive == "struct<order:array<struct<date:date,_id:decimal(10,2)>>>", "Glue has no quotes"

@@ -28,11 +28,18 @@ def test_a_table_has_the_shortest_name_that_is_its_own_in_lower_case():
     }  # fmt: skip
 
 
+def test_what_a_catalog_cannot_have_in_a_name_is_encoded_as_in_columns():
+    """Athena takes letters, digits and `_`; the source's own name is found all the same."""
+    every = placed(("s", "shop.Order Details"), ("s", "shop.a-b"), ("s", "shop.ü"), gold=["fact_orders"])
+    assert [place.known_as for place in every] == ["order_x20_details", "a_x2d_b", "_xc3__xbc_", "fact_orders"]
+    assert [place.name for place in places.chosen(every, None, ["Order Details"])] == ["shop.Order Details"]
+
+
 def test_tables_that_would_have_one_name_are_both_refused():
     """Whichever came last would hide the other: long names in two cases, a model called as a table of all rows."""
     every = placed(("s", "a.T"), ("s", "A.t"), ("s", "x.u"), gold=["u__all"])
     assert set(places.collisions(every)) == {"silver/s/a.T", "silver/s/A.t", "silver/s/x.u", "gold/u__all"}
-    assert "s__a__t" in str(places.collisions(every)["silver/s/a.T"])
+    assert "both be called s__a__t, in lower case" in str(places.collisions(every)["silver/s/a.T"])
     assert places.collisions(placed(("s", "a.t"), gold=["m"])) == {}
 
 
