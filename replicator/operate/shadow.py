@@ -162,7 +162,12 @@ def make(spark: SparkSession, rebuild: Rebuild) -> None:
     if done is not None and done.error is not None:
         raise done.error
     if not is_made(spark, rebuild):
-        raise TableMissing("bronze has no record that makes a row of the table", where=rebuild.table.name)
+        raise TableMissing(
+            "bronze has no record that makes a row of the table",
+            where=rebuild.table.name,
+            mend="A table whose rows go into another one by `shards` stays as it is: remove its folder once nobody "
+            "reads it.",
+        )
     failpoints.hit("rebuild.made")
 
 

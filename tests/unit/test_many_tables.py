@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, TableMissing
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -317,6 +317,8 @@ def test_shards_that_go_into_a_table_of_another_name_are_there_whole(exact: Spar
     world.take(world.record("shop_3.orders", 4, 4))
     assert (world.rows("one.orders"), world.rows("others.orders")) == ({(1, 1)}, {(2, 2), (3, 3), (4, 4)})
     assert rebuild(exact, world.at, "others.orders", How()).verdict == EQUAL
+    with pytest.raises(TableMissing, match="by `shards` stays as it is"):
+        rebuild(exact, world.at, "every.orders", How(dry=True))
     world.restart()
     assert world.take() == {}
     assert world.rows("shop.orders") == {(1, 1), (2, 2), (3, 3), (9, 9)}
