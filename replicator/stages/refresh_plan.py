@@ -1,7 +1,8 @@
 """What one refresh of a gold model has to do, and why: nothing, its affected rows, or all of it (gold.md).
 
 The control row of the newest refresh tells what gold was made of. It holds whatever decides the result: the SQL's hash,
-the key, the lineage, and of every input its place (``places.py``) and a digest of its columns.
+the settings by which it is understood (``meaning.py``), the key, the lineage, and of every input its place
+(``places.py``) and a digest of its columns.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from pyspark.sql import functions as F
 
 from replicator import gateway, key_spans, names
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import engine, model_checks, model_inputs, model_parents, places, refresh_reasons, tuning
+from replicator.stages import (
+    engine,
+    meaning,
+    model_checks,
+    model_inputs,
+    model_parents,
+    places,
+    refresh_reasons,
+    tuning,
+)
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.stages.model_parents import Parents
 from replicator.stages.model_rows import rows_of
@@ -167,8 +177,8 @@ def _known(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> _Kno
     done = at.gold.progress(spark, at.table(model), model.name)
     row = None if done is None else at.control.get(at.lake.inputs(model.name, done.version))
     size = sum(each.format.size(spark, each.table) for each in inputs.values())
-    control = control_row(model, inputs) | {"parents": model_parents.found(spark, model, at)}
-    last = row and row | {part: places.told(row.get(part), control[part]) for part in ("inputs", "parents")}
+    control = control_row(spark, model, inputs) | {"parents": model_parents.found(spark, model, at)}
+    last = row and meaning.told(row, spark) | {p: places.told(row.get(p), control[p]) for p in ("inputs", "parents")}
     return _Known(inputs, size, last, control, -1 if done is None else done.version, keys)
 
 
@@ -278,9 +288,10 @@ def _touched(model: Model, task: Task, kept: ExitStack) -> Task:
     return replace(task, affected=count, broken=broken, touched=touched)
 
 
-def control_row(model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
+def control_row(spark: SparkSession, model: Model, inputs: Mapping[str, ModelInput]) -> dict[str, Any]:
     """What a refresh read, as far as it is known without reading: the model, and where every input is."""
     return {
+        "settings": meaning.settings(spark),
         "sql": hashlib.sha256(model.sql.encode()).hexdigest(),
         "key": list(model.key),
         "lineage": {name: list(columns) for name, columns in model.lineage.items()},

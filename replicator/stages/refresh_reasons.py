@@ -34,6 +34,7 @@ CHECKS_CHANGED = Reason("checks changed", "only its checks changed")
 
 _PARTS = {
     "sql": "its SQL changed",
+    "settings": "the settings of Spark by which its SQL is understood changed",
     "key": "its key changed",
     "lineage": "its lineage changed",
     "unknown_member": "its unknown member changed",

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import TableMissing, TableStopped
 from replicator.spec import Model, Table
-from replicator.stages import model_inputs, refresh_plan
+from replicator.stages import meaning, model_inputs, refresh_plan
 from replicator.stages.model_rows import rows_of
 from replicator.stages.refresh_plan import Keys
 from replicator.stages.warehouse import Warehouse
@@ -36,8 +36,9 @@ def reviewed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Re
     table = at.lake.gold(model.name, model.key)
     kept, version = _at_rest(spark, model, table, at)
     inputs = model_inputs.find(spark, model, at, keys)
-    now = refresh_plan.control_row(model, inputs)
-    if kept is None or any(kept.get(part) != now[part] for part in ("sql", "key", "unknown_member")):
+    now = refresh_plan.control_row(spark, model, inputs)
+    kept = kept and meaning.told(kept, spark)
+    if kept is None or any(kept.get(part) != now[part] for part in ("sql", "settings", "key", "unknown_member")):
         what = "nothing tells what it was made from" if kept is None else "the model was another one when it was made"
         raise TableStopped(what, where=table.location, mend="Run gold first.")
     of_then = {name: kept["inputs"].get(name) or [None, 0] for name in inputs}

@@ -174,8 +174,8 @@ def test_only_the_rows_that_a_changed_key_touches_are_computed(shop) -> None:
 
 
 def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
-    """Gold.md: another SQL, key or lineage, an input made anew or with other columns, many rows; a model
-    that gains columns keeps its table, which gains them too.
+    """Gold.md: another SQL, key or lineage, an input made anew or with other columns, many rows, another zone of
+    Spark's; a model that gains columns keeps its table, which gains them too.
     """
     shop.refresh()
     wider = replace(FACT, sql=SQL.replace("d.pieces", "d.pieces + CAST(0 AS BIGINT) AS pieces, upper(p.name) AS loud"))
@@ -200,6 +200,9 @@ def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
     shop.at.silver._tables.pop("memory/silver/s/db.products")
     shop.take("products", (10, "ten", False, 1), columns=PRODUCTS | {"more": "int"})
     assert shop.why(wider)[1] == "s/db.products is another table than before"
+    shop.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert shop.why(wider)[1] == "the settings of Spark by which its SQL is understood changed"
+    assert shop.refresh(wider) == []
     shop.at = replace(shop.at, full_bytes=10_000)
     shop.take("lines", (6,))
     assert shop.why(wider)[1] == "its inputs are small"
