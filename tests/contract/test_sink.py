@@ -295,6 +295,22 @@ def test_a_model_that_grew_is_asked_for_whole(spark, served: Served) -> None:
     assert served.sink.publish([whole]) == {of.name: Applied(0, 0, 0, 3)}
 
 
+def test_a_column_that_comes_back_is_asked_for(spark, served: Served) -> None:
+    """The table kept it with the values of before: what changed meanwhile was not told of it."""
+    of = customers(served.schema)
+    less = replace(of, columns=of.columns[:2])
+    served.sink.publish([difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 1, complete=True)])
+    assert served.sink.progress(less) == Progress("gold-1", 1)
+    changed = [ann("Ann", "7.00"), ann("Bea", "8.00", key=2), ann("Cid", "9.00", key=3)]
+    served.sink.publish([difference(spark, less, changed, CUSTOMERS, 2, since=Progress("gold-1", 1))])
+    assert (served.sink.progress(less), served.sink.progress(of)) == (Progress("gold-1", 2), None)
+    with pytest.raises(TargetRefused, match="dim_customers"):
+        served.sink.publish([difference(spark, of, changed[:1], CUSTOMERS, 3, since=Progress("gold-1", 2))])
+    served.sink.publish([difference(spark, of, changed, CUSTOMERS, 2, complete=True)])
+    assert [row[2] for row in served.rows(of)] == [Decimal(7), Decimal(8), Decimal(9)]
+    assert served.sink.progress(of) == Progress("gold-1", 2)
+
+
 def test_what_answers_is_told(served: Served) -> None:
     """By a sink as the configuration makes it, of each kind."""
     where = {} if served.connection is None else vars(served.connection)

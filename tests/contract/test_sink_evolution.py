@@ -311,6 +311,26 @@ def test_a_table_that_somebody_dropped_comes_back_whole(spark, postgres: Served)
 
 
 @pytest.mark.spark
+def test_a_table_that_somebody_made_anew_is_sent_whole(spark, postgres: Served) -> None:
+    """To have it in partitions, say: what was published went to another table of that name. A ledger of an earlier
+    checkout, which does not say which one it was, goes on as it is.
+    """
+    of = customers(postgres.schema)
+    whole = difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 5, complete=True)
+    postgres.sink.publish([whole])
+    anew = "ALTER TABLE $.dim_customers RENAME TO old; CREATE TABLE $.dim_customers (LIKE $.old INCLUDING ALL)"
+    execute(postgres, anew)
+    assert postgres.sink.progress(of) is None
+    with pytest.raises(TargetRefused, match="a part of its rows"):
+        postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 6, since=Progress("gold-1", 5))])
+    assert postgres.sink.publish([whole]) == {of.name: Applied(2, 0, 0, 5)}
+    assert postgres.sink.progress(of) == Progress("gold-1", 5)
+    execute(postgres, "UPDATE $._replicator_ledger SET input = 'gold-1'; DROP TABLE $.old")
+    execute(postgres, anew)
+    assert postgres.sink.progress(of) == Progress("gold-1", 5)
+
+
+@pytest.mark.spark
 def test_a_table_that_somebody_made_of_partitions_is_published_to(spark, postgres: Served) -> None:
     """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise."""
     of = customers(postgres.schema)

@@ -138,7 +138,7 @@ def _gold(spark: SparkSession, made: Pipeline, model: Model, world: World) -> li
     served, ledger = _served(world, model, names)
     found = _unlike(f"gold {model.name}", rows, wanted) + _unlike(f"Postgres {model.name}", served, rows)
     version = gold.version(spark, table)
-    progress = (f"{gold.identity(spark, table)} {gold.commit_id(spark, table, version or 0)}", version)
+    progress = (gold.identity(spark, table), gold.commit_id(spark, table, version or 0), version)
     return found if ledger == [progress] else [*found, f"the ledger has {ledger} of {model.name}, gold is {progress}"]
 
 
@@ -150,7 +150,9 @@ def _served(world: World, model: Model, names: list[str]) -> tuple[Counter[Any],
     with closing(psycopg2.connect(**login)) as session, session.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(target.schema, target.table)))
         rows = Counter(cursor.fetchall())
-        ledger = sql.SQL("SELECT input, version FROM {} WHERE table_name = %s")
+        ledger = sql.SQL(
+            "SELECT split_part(input, ' ', 1), split_part(input, ' ', 2), version FROM {} WHERE table_name = %s"
+        )
         cursor.execute(ledger.format(sql.Identifier(target.schema, "_replicator_ledger")), (target.table,))
         return rows, cursor.fetchall()
 

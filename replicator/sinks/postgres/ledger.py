@@ -1,18 +1,21 @@
 """The ledger: to which version of which gold table each table of a schema was published, and by which writer of which
 lake last, written in the transaction of the rows.
 
-Column ``input`` has the gold table's id and, behind a blank, which commit made that version; rows of earlier checkouts
-have the id alone.
+Column ``input`` has, with blanks between them, the gold table's id, which commit made that version, the oid of the
+table that the rows went to, and the columns that they had, as JSON (decision 0092). Rows of earlier checkouts have the
+first one or two of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg2 import sql
 
-from replicator.spec import Progress, Target, Token
+from replicator.spec import Model, Progress, Target, Token
 
 if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
@@ -24,11 +27,16 @@ _CREATE = sql.SQL(
     "CREATE TABLE IF NOT EXISTS {} (table_name text PRIMARY KEY, model text NOT NULL, input text NOT NULL, "
     "version bigint NOT NULL, published_at timestamptz NOT NULL DEFAULT clock_timestamp())"
 )
+_OID = sql.SQL(
+    "(SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = {} AND c.relname = {})"
+)
 # values as literals: with parameters a percent sign in the schema's name would be one, too
-_READ = sql.SQL("SELECT table_name, input, version FROM {} WHERE table_name = ANY ({}) ORDER BY table_name")
+_READ = sql.SQL("SELECT table_name, input, version, {} FROM {} l WHERE table_name = ANY ({}) ORDER BY table_name")
 _FORGET = sql.SQL("DELETE FROM {} WHERE table_name = {}")
 _WRITE = sql.SQL(
-    "INSERT INTO {} (table_name, model, input, version) VALUES ({}, {}, {}, {}) ON CONFLICT (table_name) DO UPDATE "
+    "INSERT INTO {} (table_name, model, input, version) VALUES ({}, {}, concat_ws(' ', {}, {}, {}), {}) "
+    "ON CONFLICT (table_name) DO UPDATE "
     "SET model = EXCLUDED.model, input = EXCLUDED.input, version = EXCLUDED.version, published_at = clock_timestamp()"
 )
 _CREATE_WRITERS = sql.SQL("CREATE TABLE IF NOT EXISTS {} (lake text PRIMARY KEY, token bigint NOT NULL)")
@@ -60,20 +68,27 @@ def let_in(cursor: Cursor, schema: str, token: Token) -> bool:
     return cursor.fetchone() is not None
 
 
-def read(cursor: Cursor, schema: str, models: Mapping[str, str], *, lock: bool = False) -> dict[str, Progress]:
-    """What the ledger says about the tables of these models, which are by table: progress by model, absent ones left
-    out; with ``lock`` held until the transaction ends. Of a table that another model was published to, or of a model
-    that had another table meanwhile, it says how that table stands.
+def read(cursor: Cursor, schema: str, models: Mapping[str, Model], *, lock: bool = False) -> dict[str, Progress]:
+    """What the ledger says about the tables of these models, which are by table: progress by model; with ``lock`` held
+    until the transaction ends. Of a table that another model was published to, or of a model that had another table
+    meanwhile, it says how that table stands. Left out are those without a row, those of which another table has the
+    name now, and those that lack a column of their model: it may be there with old values.
     """
-    query = _READ.format(sql.Identifier(schema, TABLE), sql.Literal(list(models)))
-    cursor.execute(query + sql.SQL(" FOR UPDATE") if lock else query)
-    return {models[table]: _progress(told, version) for table, told, version in cursor.fetchall()}
+    rows = _rows(cursor, schema, list(models), lock=lock)
+    return {models[each.table].name: each.progress for each in rows if each.is_of(models[each.table])}
 
 
-def write(cursor: Cursor, target: Target, model: str, progress: Progress) -> None:
+def last(cursor: Cursor, target: Target) -> Progress | None:
+    """The progress of a table whatever it has become, or lacks, since."""
+    return next((each.progress for each in _rows(cursor, target.schema, [target.table])), None)
+
+
+def write(cursor: Cursor, target: Target, model: Model, progress: Progress) -> None:
     """Record that a model's table stands at ``progress`` once this transaction commits."""
-    told = progress.input if progress.commit is None else f"{progress.input} {progress.commit}"
-    values = (sql.Literal(each) for each in (target.table, model, told, progress.version))
+    place, table = sql.Literal(target.schema), sql.Literal(target.table)
+    told = sql.Literal(f"{progress.input} {progress.commit or ''}")
+    columns = sql.Literal(json.dumps([column.name for column in model.columns], ensure_ascii=True))
+    values = (table, sql.Literal(model.name), told, _OID.format(place, table), columns, sql.Literal(progress.version))
     cursor.execute(_WRITE.format(sql.Identifier(target.schema, TABLE), *values))
 
 
@@ -87,6 +102,29 @@ def covers(recorded: Progress | None, wanted: Progress) -> bool:
     return recorded is not None and recorded.covers(wanted)
 
 
-def _progress(told: str, version: int) -> Progress:
-    identity, _, commit = told.partition(" ")
-    return Progress(identity, version, commit or None)
+@dataclass(frozen=True)
+class _Row:
+    """A row of the ledger. ``is_same``: the table is the one that it tells of; None where nobody said which that is,
+    as of its ``columns``.
+    """
+
+    table: str
+    progress: Progress
+    is_same: bool | None
+    columns: frozenset[str] | None
+
+    def is_of(self, model: Model) -> bool:
+        """Whether the table has all columns of the model as they were published."""
+        wanted = {column.name for column in model.columns}
+        return self.is_same is not False and (self.columns is None or wanted <= self.columns)
+
+
+def _rows(cursor: Cursor, schema: str, tables: list[str], *, lock: bool = False) -> Iterator[_Row]:
+    oid = _OID.format(sql.Literal(schema), sql.Identifier("l", "table_name"))
+    query = _READ.format(oid, sql.Identifier(schema, TABLE), sql.Literal(tables))
+    cursor.execute(query + sql.SQL(" FOR UPDATE OF l") if lock else query)
+    for table, told, version, present in cursor.fetchall():
+        identity, commit, oid_then, columns = (*told.split(" ", 3), *[""] * 3)[:4]
+        is_same = oid_then == str(present) if oid_then else None
+        known = frozenset(json.loads(columns)) if columns else None
+        yield _Row(table, Progress(identity, version, commit or None), is_same, known)

@@ -77,8 +77,8 @@ class PostgresSink:
             return f"PostgreSQL {session.server_version // 10_000} at {self._connection.where}"
 
     def progress(self, model: Model) -> Progress | None:
-        """What the ledger of the model's schema says; None without schema, ledger or row, and when the table lacks
-        what the model has. Raises Unreachable.
+        """What the ledger of the model's schema says; None without schema, ledger or row, when the table is another one
+        than was published to, and when it lacks what the model has. Raises Unreachable.
         """
         return self._backoff.retrying(lambda: self._recorded([model]).get(model.name))
 
@@ -111,8 +111,8 @@ class PostgresSink:
             target = ddl.target_of(model)
             with self._translated(model.name), glance.session.cursor() as cursor:
                 there = ledger.exists(cursor, target.schema)
-                recorded = ledger.read(cursor, target.schema, {target.table: model.name}) if there else {}
-            yield PostgresLook(model, recorded.get(model.name), glance)
+                recorded = ledger.last(cursor, target) if there else None
+            yield PostgresLook(model, recorded, glance)
 
     def _attempt(self, ordered: Sequence[Difference], refusals: Refusals) -> dict[str, Applied]:
         with closing(self._connection.open()) as session:
@@ -250,7 +250,7 @@ class PostgresSink:
             target = ddl.target_of(each.difference.model)
             with self._translated(each.model):
                 evolve.tighten(cursor, target, new[each.model])
-                ledger.write(cursor, target, each.model, each.difference.progress)
+                ledger.write(cursor, target, each.difference.model, each.difference.progress)
 
     def _commit(self, session: Session, going: Sequence[Staged]) -> None:
         self._fence.check()
@@ -267,7 +267,7 @@ class PostgresSink:
                 raise Unreachable(what, where=self._connection.where, mend="Run again.") from error
 
     def _recorded(self, models: Sequence[Model]) -> dict[str, Progress]:
-        """The ledger rows of these models, but for those whose table lags behind its model."""
+        """The ledger rows of these models, but for those whose table is another one, or lags behind its model."""
         recorded: dict[str, Progress] = {}
         with closing(self._connection.open()) as session, self._translated("the ledger"), session.cursor() as cursor:
             for schema, in_schema in _schemas(models).items():
@@ -293,12 +293,12 @@ class PostgresSink:
         return translated(model, self._connection.where)
 
 
-def _schemas(models: Iterable[Model]) -> Mapping[str, dict[str, str]]:
-    """Model names by target schema and table, schemas in order of name."""
-    by_schema: dict[str, dict[str, str]] = {}
+def _schemas(models: Iterable[Model]) -> Mapping[str, dict[str, Model]]:
+    """Models by target schema and table, schemas in order of name."""
+    by_schema: dict[str, dict[str, Model]] = {}
     for model in sorted(models, key=lambda each: ddl.target_of(each).schema):
         target = ddl.target_of(model)
-        by_schema.setdefault(target.schema, {})[target.table] = model.name
+        by_schema.setdefault(target.schema, {})[target.table] = model
     return by_schema
 
 
@@ -333,7 +333,7 @@ def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:
     ddl.create_schema(cursor, target.schema)
     ledger.create(cursor, target.schema)
     behind = ddl.prepare_target(cursor, model, complete=difference.complete)
-    recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model.name}).get(model.name)
+    recorded = None if behind else ledger.read(cursor, target.schema, {target.table: model}).get(model.name)
     if not difference.has_footing(recorded):
         there = f"version {recorded.version} of {recorded.input}" if recorded else "nothing"
         what = f"the ledger has {there} for model {model.name}, so a part of its rows cannot be published."
