@@ -90,11 +90,20 @@ def test_what_silver_has_as_text_arrives_as_the_declared_type(spark, postgres: S
         ("integer[]", "array(1.5D)", "would be rounded"),
         ("numeric(3,1)[]", "array(1.55BD)", "would be rounded"),
         ("varchar(2)[]", "array('abc')", "SQLSTATE 22001"),
-        ("smallint[]", "array(40000)", "SQLSTATE 22003"),
+        ("smallint[]", "array(40000)", "SQLSTATE 22003. It is column list"),
+        ("integer", "'NaN'", "SQLSTATE 22P02. It is column list"),
+        ("timestamp", "TIMESTAMP_NTZ'9999-12-31 00:00:00' + INTERVAL '1' DAY", "SQLSTATE 22009. It is column list"),
+        ("date", "DATE'0001-01-01' - INTERVAL '1' DAY", "SQLSTATE 22008. It is column list"),
+        ("time", "86400000001L", "SQLSTATE 22008. It is column list"),
+        ("jsonb", "concat('\"', char(92), 'u0000\"')", "SQLSTATE 22P05. It is column list"),
     ],
 )
-def test_a_list_that_does_not_fit_is_refused(spark, postgres: Served, kind: str, value: str, told: str) -> None:
-    """No element is cut, rounded or turned into another kind of thing."""
+def test_what_does_not_fit_is_refused_with_its_column(
+    spark, postgres: Served, kind: str, value: str, told: str
+) -> None:
+    """No value, and no element of a list, is cut, rounded or turned into another kind of thing; a type that the server
+    cannot make of a value is told with its column.
+    """
     of = model(postgres.schema, "lists", {"id": "integer", "list": kind})
     rows = spark.sql(f"SELECT 1 AS id, {value} AS list, 'upsert' AS _op")
     with pytest.raises(TargetRefused, match=told):

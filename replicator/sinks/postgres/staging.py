@@ -135,13 +135,15 @@ class Staged:
         value = self._value(column)
         if longest is not None:
             # blanks at the end do not count: Postgres itself cuts those
-            test = sql.SQL("char_length(rtrim({}::text, ' ')) > {}").format(value, sql.Literal(longest))
+            misfits = sql.SQL("count(*) FILTER (WHERE char_length(rtrim({}::text, ' ')) > {})").format(
+                value, sql.Literal(longest)
+            )
         else:
-            test = sql.SQL("({})::text IS NULL AND FALSE").format(value)
-        query = sql.SQL("SELECT count(*) FILTER (WHERE {test}) FROM {staging} s")
+            misfits = sql.SQL("0 * count(({})::text)").format(value)  # it fails, or there are none
+        query = sql.SQL("SELECT {misfits} FROM {staging} s")
         cursor.execute("SAVEPOINT fits")
         try:
-            cursor.execute(query.format(**self._places(), test=test))
+            cursor.execute(query.format(**self._places(), misfits=misfits))
         except psycopg2.DataError:
             cursor.execute("ROLLBACK TO SAVEPOINT fits")
             return False
