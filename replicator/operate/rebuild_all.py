@@ -34,23 +34,26 @@ def chosen(
     spark: SparkSession, sources: Sequence[Refinement], models: Sequence[Model], wanted: Sequence[str] | None
 ) -> Chosen:
     """The tables and models of these names, or all that there are; ``models`` are in the order of their dependencies.
+    ``gold.<name>`` is a model, too, unless a table is called so.
 
     Raises ConfigError for a name that is neither, or both, or that of a paused table.
     """
     if wanted is None:
         return Chosen(tuple(_every_table(spark, sources)), tuple(models), gold.keys_of(models))
-    known = {model.name: model for model in models}
     tables = {table.rpartition(".")[2]: table for _, table in _every_table(spark, sources)}
+    known = {model.name: model for model in models}
     both = sorted(set(wanted) & known.keys() & tables.keys())
     if both:
-        raise ConfigError(f"{both[0]} is a model and a table", mend=f"Name the table {tables[both[0]]}.")
+        mend = f"Name the table {tables[both[0]]}, or gold.{both[0]} for the model."
+        raise ConfigError(f"{both[0]} is a model and a table", mend=mend)
+    known |= {f"gold.{name}": model for name, model in known.items() if f"gold.{name}" not in tables.values()}
     found = [find_table(spark, sources, name) for name in dict.fromkeys(wanted) if name not in known]
     paused = [table for at, table in found if _is_paused(at, table)]
     if paused:
         raise ConfigError(f"{paused[0]} is paused", mend=f"Resume it first: `replicator tables resume {paused[0]}`.")
     return Chosen(
         tuple(found),
-        tuple(model for model in models if model.name in wanted),
+        tuple(model for model in models if any(known.get(name) is model for name in wanted)),
         gold.keys_of(models),
     )
 

@@ -403,6 +403,11 @@ def test_models_follow_their_columns_and_what_fails_does_not_stop_the_rest(exact
     assert chosen(exact, [world.at], [narrow], ["m", "orders"]) == Chosen(
         ((world.at, NAME),), (narrow,), {"m": ("id",)}
     )
+    twin = replace(narrow, name="orders")
+    with pytest.raises(ConfigError, match=f"orders is a model and a table. Name the table {NAME}, or gold.orders"):
+        chosen(exact, [world.at], [twin], ["orders"])
+    both = chosen(exact, [world.at], [twin], ["gold.orders", NAME])
+    assert both == Chosen(((world.at, NAME),), (twin,), {"orders": ("id",)})
     with pytest.raises(ConfigError, match="there is no table"):
         chosen(exact, [world.at], [narrow], ["nothing"])
     with pytest.raises(ConfigError, match="exactly one table"):
