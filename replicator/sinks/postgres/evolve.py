@@ -25,7 +25,8 @@ class Changes:
     """What a table lacks to be as its model says; columns in the model's order.
 
     ``loosened`` may be NULL from now on; ``altered_values``: an old type had rounded, or filled up with blanks. Columns
-    that the model does not have stay as they are, and a NOT NULL that only the model has is not added: gold checks it.
+    that the model does not have stay as they are, and a NOT NULL that only the model has is not added: the scan would
+    lock the table.
     """
 
     added: tuple[ModelColumn, ...] = ()
