@@ -276,7 +276,7 @@ def _refuse_twins(model: Model, stored: DataFrame) -> None:
     """Rows of the table that a new key does not tell apart could not be merged into."""
     if not transform.keys(stored, model.key).where("broken").isEmpty():
         raise SchemaRefused(
-            f"the model's key is now {', '.join(model.key)}, under which rows of its table are one",
+            f"the model's key is now {', '.join(model.key)}, under which rows of its table are one or have a NULL",
             where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
