@@ -43,6 +43,9 @@ _FIXED = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # what is cached is read a few times within seconds: to look for the best encoding of each column takes longer
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # a piece of it is made, and read back from disk, as a whole: 10,000 records in each of two tasks are more than
+    # a heap of 1 GB has, and fewer in a piece take no longer (decision 0065)
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     "spark.sql.parquet.compression.codec": "zstd",
     # a file of records is many MB of long texts: in pieces of so many bytes all cores can read it
     "spark.hadoop.parquet.block.size": str(16 << 20),

@@ -78,6 +78,16 @@ def test_rows_are_counted_while_they_are_computed(spark: SparkSession, size: int
             assert (kept.count(), counts) == (3 * bool(wanted["known"]), wanted)
 
 
+def test_what_is_cached_is_in_pieces_that_the_default_heap_holds(spark: SparkSession) -> None:
+    """Decision 0065: records of some kilobytes each, in as many tasks as there are cores, with 1 GB for all of them."""
+    many = tuning.session_for_records(spark, tuning.MANY_RECORDS + 1, 9)
+    rows = many.range(0, 5_000, 1, 1).selectExpr("id", "repeat('x', 2000) AS value")
+    with tuning.kept(rows, whole=True) as cached:
+        assert cached.count() == 5_000
+        pieces = cached._jdf.queryExecution().withCachedData().cacheBuilder().cachedColumnBuffers()
+        assert pieces.count() == 5
+
+
 def test_models_have_three_sizes(spark: SparkSession) -> None:
     """Decision 0050: small ones are interpreted, medium ones compiled, and only large ones re-planned and cached."""
     sizes = (0, tuning.FEW_ROWS, tuning.FEW_ROWS + 1, tuning.SMALL_BYTES, tuning.SMALL_BYTES + 1)
