@@ -9,6 +9,8 @@ rows starts a Python worker with every job that reads them (decision 0009).
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,6 +32,7 @@ _SESSIONS = ("SparkSession", "SparkSession$", "Dataset", "Column")
 _LOCAL = re.compile("^file:/+")
 _COUNTED, _VALUE = "replicator.counted", "__row"
 _TEXTS_IN_PIECE = 2_000
+_LAST_SECONDS = 5
 _TRACE = "Traceback (most recent call last):"
 _NO_ANSWER = re.compile(
     r"[.](?:ConnectException|HttpHostConnectException|NoRouteToHostException|SocketTimeoutException"
@@ -138,6 +141,17 @@ def shortened(error: Exception) -> str:
     name = type(cause).__name__
     told = first if java is not None else f"{name}: {first}" if first else name
     return told.rstrip(".")
+
+
+def has_ended(error: Exception) -> bool:
+    """Whether the error is that of a JVM which this process had started, and which is gone."""
+    pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
+    process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
+    if process is None or not (isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j.")):
+        return False
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it is gone
+    return process.poll() is not None
 
 
 def is_out_of_reach(error: Exception) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Iterable
 
 from replicator import environment
 
-BRIEF = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+_LOUD = "-XX:+ExitOnOutOfMemoryError"
+"""Else a thread dies alone, and another may wait for it without end."""
+
+BRIEF = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m {_LOUD}"
 """For JVMs that live for seconds: the quick compiler only, with room for all that it makes (decision 0009)."""
 
 LATE = (
-    "-XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
+    f"{_LOUD} -XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=15000 -XX:Tier4MinInvocationThreshold=1800 "
     "-XX:Tier4CompileThreshold=45000 -XX:Tier4BackEdgeThreshold=120000"
 )
 """The thorough compiler, at three times as many calls as it would begin by itself (decisions 0030 and 0053)."""

@@ -83,14 +83,26 @@ def _main() -> None:
     except Exception as error:  # noqa: BLE001 - the last place that can turn a trace into a sentence
         if interrupts.is_behind(error):
             sys.exit(_INTERRUPTED)
-        if gateway.is_out_of_reach(error):
-            what = f"a service does not answer: {gateway.shortened(error)}"
-            told = Unreachable(what, mend="Check it, then run again.")
+        told = _told(error)
+        if told is not None:
             _explain(f"error: {told}", error, debug=invocation.debug)
             sys.exit(told.exit_code)
         hint = "" if invocation.debug else " Add --debug for the whole trace."
         _explain(f"error: {gateway.shortened(error)}.{hint}", error, debug=invocation.debug)
         sys.exit(1)
+
+
+def _told(error: Exception) -> ReplicatorError | None:
+    """An error that is not ours, where it is known what stands behind it: no service, or no JVM any more."""
+    if gateway.has_ended(error):
+        from replicator.settings import cache_dir
+
+        mend = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
+        return ReplicatorError("the JVM of Spark has ended", where=str(cache_dir() / "spark.log"), mend=mend)
+    if gateway.is_out_of_reach(error):
+        what = f"a service does not answer: {gateway.shortened(error)}"
+        return Unreachable(what, mend="Check it, then run again.")
+    return None
 
 
 def _arm(text: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,21 @@ def test_a_line_that_is_no_record_is_exit_code_2_and_names_the_file(tmp_path: Pa
     assert done.returncode == 2, done.stderr
     assert "events.jsonl" in one_sentence(done)
     assert not (tmp_path / "lake" / "bronze").exists()
+
+
+def test_a_jvm_that_is_gone_is_told_in_one_sentence() -> None:
+    """By what it was, where its words are and what may help: the next call from Python is refused a connection."""
+    script = (
+        "import pyspark\n"
+        "from replicator import session, settings\n"
+        "from replicator.cli import _told\n"
+        "jvm = session.jvm(settings.bare(None))\n"
+        "assert _told(ConnectionRefusedError('of somebody else')) is None\n"
+        "pyspark.SparkContext._gateway.proc.kill()\n"
+        "try:\n"
+        "    jvm.java.lang.System.currentTimeMillis()\n"
+        "except Exception as error:\n"
+        "    print(_told(error))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert re.fullmatch(r"the JVM of Spark has ended \[.*spark\.log\] Where .* give it more: .*\n", done.stdout), done

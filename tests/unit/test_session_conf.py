@@ -124,7 +124,7 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypat
     """A JVM that is told of two does not start, wherever it is told: the rest of our options stands."""
     options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
-    quick = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    quick = jvm_options.BRIEF.removeprefix("-XX:+UseSerialGC ")
     assert sparkconf.launch(bare(tmp_path), theirs, [], None, brief=True)[options] == quick
     assert sparkconf.launch(bare(tmp_path, spark=theirs), {}, [], None)[options] == jvm_options.LATE
     monkeypatch.setenv(name, "-Xss4m -XX:+UseZGC")
