@@ -147,7 +147,8 @@ def has_ended(error: Exception) -> bool:
     """Whether the error is that of a JVM which this process had started, and which is gone."""
     pyspark: Any = sys.modules.get("pyspark")  # `--help` loads none
     process = None if pyspark is None else getattr(pyspark.SparkContext._gateway, "proc", None)  # noqa: SLF001
-    if process is None or not (isinstance(error, ConnectionError) or type(error).__module__.startswith("py4j.")):
+    is_cut_off = type(error).__module__.startswith("py4j.") and not hasattr(error, "java_exception")
+    if process is None or not (is_cut_off or isinstance(error, ConnectionError)):
         return False
     with suppress(subprocess.TimeoutExpired):
         process.wait(_LAST_SECONDS)  # it closes its ends of pipes before it is gone
