@@ -37,7 +37,7 @@ def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> 
 
     if settings.s3 is not None and settings.s3.endpoint and sparkconf.uses_s3(settings):
         must_answer(settings.s3.endpoint, "the object store", "Check that it runs and `s3.endpoint` is right.")
-    line = sparkline.of(pyspark.__version__, pyspark.__file__)
+    line = _line()
     sparkline.refuse(line, settings.formats)
     submitted = _reached(settings, debug=debug, brief=brief)
     context = pyspark.SparkContext._active_spark_context  # noqa: SLF001
@@ -69,9 +69,9 @@ def jvm(settings: Settings, *, debug: bool = False) -> Any:
     return pyspark.SparkContext._jvm  # noqa: SLF001
 
 
-def log_file(settings: Settings) -> Path:
+def log_file(cache: Path) -> Path:
     """Where Spark's own log goes."""
-    return settings.cache / "spark.log"
+    return cache / "spark.log"
 
 
 def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
@@ -81,9 +81,16 @@ def _reached(settings: Settings, *, debug: bool, brief: bool) -> bool:
     environment.set_when_missing({"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable})
     submitted = pyspark.SparkContext._gateway is not None or environment.variable("PYSPARK_GATEWAY_PORT")  # noqa: SLF001
     if not submitted:
-        _start(settings, sparkline.of(pyspark.__version__, pyspark.__file__), debug=debug, brief=brief)
+        _start(settings, _line(), debug=debug, brief=brief)
     pyspark.SparkContext._ensure_initialized()  # noqa: SLF001 - the only way to see spark-submit's values early
     return bool(submitted)
+
+
+def _line() -> Line:
+    """That of the pyspark which Python finds. Raises ConfigError."""
+    import pyspark  # noqa: PLC0415 - as above
+
+    return sparkline.of(pyspark.__version__, pyspark.__file__)
 
 
 def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
@@ -94,7 +101,7 @@ def _start(settings: Settings, line: Line, *, debug: bool, brief: bool) -> None:
     java = java_home(environment.variable("JAVA_HOME"))
     environment.put({"JAVA_HOME": str(java)})
     environment.put({"SPARK_HOME": str(spark_home.chosen(environment.variable("SPARK_HOME"), line))})
-    log = None if debug else log_file(settings)
+    log = None if debug else log_file(settings.cache)
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False)

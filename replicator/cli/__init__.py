@@ -95,10 +95,11 @@ def _main() -> None:
 def _told(error: Exception) -> ReplicatorError | None:
     """An error that is not ours, where it is known what stands behind it: no service, or no JVM any more."""
     if gateway.has_ended(error):
+        from replicator.session import log_file
         from replicator.settings import cache_dir
 
         mend = "Where it ended with OutOfMemoryError, give it more: `spark: {spark.driver.memory: 4g}` in base.yaml."
-        return ReplicatorError("the JVM of Spark has ended", where=str(cache_dir() / "spark.log"), mend=mend)
+        return ReplicatorError("the JVM of Spark has ended", where=str(log_file(cache_dir())), mend=mend)
     if gateway.is_out_of_reach(error):
         what = f"a service does not answer: {gateway.shortened(error)}"
         return Unreachable(what, mend="Check it, then run again.")

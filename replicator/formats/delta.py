@@ -215,7 +215,7 @@ class DeltaFormat:
             return self._insert(rows, table, progress, _gold(table))
         if self._covered(spark, table, snapshot, progress):
             return Applied(0, 0, 0, int(snapshot.version()))
-        before = int(self._allowing(spark, table, rows.schema).version())
+        before = int(self._allowing(spark, table, rows.schema, snapshot).version())
         self._logs.pop(table.location, None)  # it remembers the partitions
         return delta_write.overwrite(rows, table, before, progress, self._fence)
 
@@ -235,7 +235,7 @@ class DeltaFormat:
         """
         rows = self.read(spark, table)
         wanted = reshaped(rows, evolution)
-        self._allowing(spark, table, wanted.schema)
+        self._allowing(spark, table, wanted.schema, self._snapshot(spark, table))
         if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
             parts = partitions(self._snapshot(spark, table))
             wanted = wanted if parts else delta_write.by_key(wanted, table)
@@ -303,10 +303,10 @@ class DeltaFormat:
         delta_write.describe(spark, table, properties, self._log(table), self._fence)
         return self._snapshot(spark, table)
 
-    def _allowing(self, spark: SparkSession, table: Table, wanted: StructType) -> Any:
-        """The newest version of a table that is there, which may have these columns."""
-        delta_write.allow(spark, table, wanted, self._log(table), self._fence)
-        return self._snapshot(spark, table)
+    def _allowing(self, spark: SparkSession, table: Table, wanted: StructType, snapshot: Any) -> Any:
+        """This newest version of a table, or the one behind it, which may have these columns."""
+        is_other = delta_write.allow(spark, table, wanted, snapshot, self._fence)
+        return self._snapshot(spark, table) if is_other else snapshot
 
     def _told(self, spark: SparkSession, table: Table) -> Any | None:
         """The newest version, to be written behind: where a RESTORE took the table back, Delta is told how far that is,

@@ -150,21 +150,23 @@ def describe(
         return
     missing = {name: value for name, value in properties.items() if _property(snapshot, name) != value}
     if missing:
-        told = ", ".join(f"'{name}' = '{value}'" for name, value in missing.items())
-        with delta_token.committing(spark, fence, table.location):
-            spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
+        _set(spark, table, missing, fence)
 
 
-def allow(spark: SparkSession, table: Table, wanted: StructType, log: Log, fence: Fence = UNFENCED) -> None:
-    """Let the table have these columns: the first time without a zone is a feature of its protocol, which Delta gives
-    to a new table by itself, and to one that is there when it is told to, in a commit of its own.
+def allow(spark: SparkSession, table: Table, wanted: StructType, snapshot: Any, fence: Fence = UNFENCED) -> bool:
+    """Let the table have these columns; whether that took a commit: the first time without a zone is a feature of its
+    protocol, which Delta gives to a new table by itself, and to one that is there when it is told to.
     """
-    snapshot = log.snapshot(spark)
-    if snapshot is None or not refusals.has_local_time(wanted) or _LOCAL_TIME in delta_files.features(snapshot):
-        return
+    if not refusals.has_local_time(wanted) or _LOCAL_TIME in delta_files.features(snapshot):
+        return False
+    _set(spark, table, {f"delta.feature.{_LOCAL_TIME}": "supported"}, fence)
+    return True
+
+
+def _set(spark: SparkSession, table: Table, properties: Mapping[str, str], fence: Fence) -> None:
+    told = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
     with delta_token.committing(spark, fence, table.location):
-        feature = f"'delta.feature.{_LOCAL_TIME}' = 'supported'"
-        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({feature})")
+        spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} SET TBLPROPERTIES ({told})")
 
 
 def rows_of(spark: SparkSession, table: Table, log: Log, snapshot: Any, files: Sequence[AddedFile]) -> DataFrame:
