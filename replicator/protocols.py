@@ -143,6 +143,11 @@ class TableFormat(Protocol):
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """What the commits of (after, upto] appended, by partition; cheap. None when that history is gone."""
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+        """The oldest version, not before ``after``, behind which nothing was taken out of the table's files up to
+        ``upto``: each version from there on can be read as ``upto`` can. ``upto`` itself where nobody knows. Cheap.
+        """
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

@@ -133,6 +133,13 @@ class DeltaFormat:
         files = (file for commit in commits for file in commit.files if file.is_new)
         return [Arrival(file.partition, file.version, file.size) for file in files]
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+        """By the log's ``remove`` actions: whether upkeep has deleted their files is not looked at."""
+        commits = self._log(table).commits(spark, after, upto)
+        if commits is None:
+            return upto
+        return max((commit.version for commit in commits if commit.removed), default=after)
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

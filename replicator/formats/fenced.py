@@ -63,6 +63,10 @@ class FencedFormat:
         """As the format does."""
         return self._inner.arrivals(spark, table, after, upto)
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+        """As the format does."""
+        return self._inner.whole_from(spark, table, after, upto)
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

@@ -101,6 +101,10 @@ class HudiFormat:
             return None
         return [Arrival(part, each.note.version, size) for each in commits for part, size in each.wrote.items()]
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
+        """Never known: each commit writes files anew."""
+        return upto
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

@@ -91,6 +91,10 @@ class MemoryFormat:
         """One per appended row."""
         return [Arrival(partition, version, 100) for _, partition, version in self._appended(table, after, upto)]
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
+        """From where versions are kept."""
+        return min(max(after, self._tables[table.location].begins), upto)
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

@@ -70,6 +70,10 @@ class MixedFormat:
         """As the table's format does."""
         return self._of(spark, table).arrivals(spark, table, after, upto)
 
+    def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
+        """As the table's format does."""
+        return self._of(spark, table).whole_from(spark, table, after, upto)
+
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -32,6 +33,23 @@ class News:
     def continued(self) -> list[str]:
         """Topics that are not read from their beginning."""
         return [topic for topic, start in self.after.items() if start != BEGINNING]
+
+    def piece(self, most: int, least: int) -> News:
+        """The first of it, up to a version above ``least``: no more than ``most`` bytes, or a single commit's."""
+        sizes = Counter[int]()
+        for each in self.arrived:
+            sizes[each.version] += each.size
+        size, upto = sum(each for version, each in sizes.items() if version <= least), least
+        for version in sorted(version for version in sizes if version > least):
+            if upto > least and size + sizes[version] > most:
+                break
+            size, upto = size + sizes[version], version
+        if upto in (least, max(sizes, default=least)):
+            return self
+        arrived = tuple(each for each in self.arrived if each.version <= upto)
+        topics = {each.partition[0] for each in arrived}
+        after = {topic: start for topic, start in self.after.items() if topic in topics}
+        return replace(self, upto=upto, after=after, size=size, arrived=arrived)
 
     def records(self, spark: SparkSession, bronze: TableFormat, table: Table) -> DataFrame:
         """The records. Where the log no longer reaches back, the whole topic is read again: the merge makes that

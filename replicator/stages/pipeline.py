@@ -66,7 +66,7 @@ def refined(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], re
 def _refined(spark: SparkSession, refinement: Refinement, report: Report) -> ReplicatorError | None:
     """What kept silver from telling one table of a source from the others."""
     try:
-        for account in silver.refine(spark, refinement):
+        for account in silver.refined(spark, refinement):
             report(lines.of_silver(account))
         for followed in twins.follow(spark, refinement):
             report(lines.of_twin(followed))

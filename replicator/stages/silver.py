@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -30,6 +30,8 @@ from replicator.stages import (
     tuning,
 )
 from replicator.stages.account import Account, counted
+from replicator.stages.backlog import Before
+from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.resharding import Moved
 from replicator.stages.rewind import Watch
@@ -44,32 +46,55 @@ _BY_TIME = "changes are ordered by source.ts_ms, which is weaker than positions:
 
 
 def refine(spark: SparkSession, at: Refinement) -> list[Account]:
-    """One tick: every table with news goes to bronze's newest version, and loses the rows that a snapshot taken again
-    has found gone. One account per table that read something, or was to lose something.
+    """:func:`refined`, when it is done."""
+    return list(refined(spark, at))
 
-    A table that stops is in the list with its error; the others go on.
+
+def refined(spark: SparkSession, at: Refinement) -> Iterator[Account]:
+    """Every table with news goes to bronze's newest version, of a long backlog piece by piece, and loses the rows that
+    a snapshot taken again has found gone. One account per piece and table that read something, and per table that was
+    to lose something.
+
+    A table that stops has its error in its account, and is left alone by the pieces that follow; the others go on.
     """
-    accounts = _refined(spark, at)
-    if any(isinstance(account.error, ReadAnew) for account in accounts):
-        accounts = [account for account in accounts if not isinstance(account.error, ReadAnew)] + _refined(spark, at)
-    return [*accounts, *gone.removed(spark, at)]
+    before: Before | None = Before()
+    while before is not None:
+        accounts, behind = _ticked(spark, at, before)
+        if any(isinstance(account.error, ReadAnew) for account in accounts):
+            yield from (account for account in accounts if not isinstance(account.error, ReadAnew))
+            accounts, behind = _ticked(spark, at, before)
+        yield from accounts
+        before = behind
+    yield from gone.removed(spark, at)
 
 
-def _refined(spark: SparkSession, at: Refinement) -> list[Account]:
-    with ticks.unread(spark, at) as tick:
+def _ticked(spark: SparkSession, at: Refinement, before: Before) -> tuple[list[Account], Before | None]:
+    """The accounts of a tick, and what the next one comes behind; None where there is none. What bronze gets meanwhile
+    is for another pass: gold waits for the end of this one.
+    """
+    with ticks.unread(spark, at, before) as tick:
         if tick is None:
-            return []
-        if tick.cut is None:
-            return _applied(tick)
-        stood, stands = tick.cut
-        cut.announce(at, stood, stands)
-        accounts = _applied(tick)
-        failed = [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
-        failed += tick.watch.news.paused
-        routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
-        topics = {topic for table in failed for topic in routes.topics(table)}
-        cut.settle(at, stood, stands, failed, topics)
-        return accounts
+            return [], None
+        accounts = _applied(tick) if tick.cut is None else _let_through(tick, *tick.cut)
+        upto, newest = tick.watch.news.upto, tick.newest if before.newest is None else before.newest
+        behind = Before(upto, before.stopped.union(_stopped_in(at, accounts)), newest)
+        return accounts, behind if upto < newest else None
+
+
+def _let_through(tick: Tick, stood: Standing, stands: Standing) -> list[Account]:
+    """Take the tables, between what is noted of the transactions that must be whole."""
+    at = tick.watch.at
+    cut.announce(at, stood, stands)
+    accounts = _applied(tick)
+    failed = {*_stopped_in(at, accounts), *tick.watch.news.paused}
+    routes = routing.load_routes(at.control, at.lake.routes(at.source.name), tick.routes.bronze)
+    cut.settle(at, stood, stands, failed, {topic for table in failed for topic in routes.topics(table)})
+    return accounts
+
+
+def _stopped_in(at: Refinement, accounts: Sequence[Account]) -> list[str]:
+    """The names of tables that stopped."""
+    return [account.table.removeprefix(f"{at.source.name}/") for account in accounts if account.error is not None]
 
 
 def again(watch: Watch, records: DataFrame, routes: Routes, rejects: list[DataFrame]) -> list[Account]:

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import BronzeReplaced, ConfigError
-from replicator.spec import BY_TIME, Arrival, SourceSpec
+from replicator.spec import BY_TIME, SourceSpec
 from replicator.stages import (
-    arrivals,
+    backlog,
     compaction,
     cut,
     cutting,
@@ -29,6 +29,7 @@ from replicator.stages import (
     tuning,
 )
 from replicator.stages.arrivals import News
+from replicator.stages.backlog import Before
 from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
 from replicator.stages.resharding import Moved
@@ -44,7 +45,7 @@ class Tick:
 
     ``existing`` are tables of silver. ``cut``, where transactions must be whole: how it stood before the tick, and how
     it stands behind it. ``again``: a tick has read them before, and rejects go there (see Share). ``moved`` are topics
-    that are read once more, since their rows go into other tables.
+    that are read once more, since their rows go into other tables. ``newest`` is bronze's version.
     """
 
     watch: Watch
@@ -55,6 +56,7 @@ class Tick:
     cut: tuple[Standing, Standing] | None = None
     again: list[DataFrame] | None = None
     moved: Moved = field(default_factory=dict)
+    newest: int = 0
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,9 @@ class Shared:
 
 
 @contextmanager
-def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
-    """What is new in bronze, None if nothing is. Decoding happens in a session of its own, with exact names (G4).
+def unread(spark: SparkSession, at: Refinement, before: Before | None = None) -> Iterator[Tick | None]:
+    """What is new in bronze, None if nothing is; of a long backlog the first piece behind what came ``before``, if that
+    is given. Decoding happens in a session of its own, with exact names (G4).
 
     Raises BronzeReplaced (F-C6), also of a bronze that is gone from under silver.
     """
@@ -89,18 +92,20 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
     moved = resharding.moved(routes, at.source, paused)
     routes = resharding.unread(routes, moved)
     stood = cut.standing(at, identity)
-    _refuse_older(spark, at, upto, [] if stood is None else [stood.version])
+    backlog.refuse_older(spark, at, upto, [] if stood is None else [stood.version])
     is_first = stood is not None and stood.version == routing.BEGINNING
-    came = None if is_first or moved else _came(spark, at, identity, upto)
+    came = None if is_first or moved else backlog.came(spark, at, identity, upto)
     commits = 0 if at.reached.settled is None else upto - at.reached.settled.version
-    left = {*paused, *rests.resting(spark, at, routes, came, commits, paused)}
+    left = {*paused, *rests.resting(spark, at, routes, came, commits, paused), *(before.stopped if before else ())}
     # the cut counts the records of paused tables that came since it was drawn
     seen = dict.fromkeys(left, upto if stood is None else stood.version)
-    progress, news = _news(spark, at, routes, upto, seen, came)
+    progress, news = backlog.news(spark, at, routes, upto, seen, came)
     if not news.after and (stood is None or cut.is_settled(at, stood, left)):
         at.reached.settle(identity, upto, topics_of(routes, left), progress)
         yield None
         return
+    if before is not None and stood is None and not moved:
+        news = backlog.piece(spark, at, news, max((before.upto, *progress.values())))
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     news = news if stood is None else cut.with_waiting(news, stood)
     records = news.records(spark, at.bronze, bronze)
@@ -116,7 +121,7 @@ def unread(spark: SparkSession, at: Refinement) -> Iterator[Tick | None]:
         passage = stood, cutting.begun(watch, stood, routes) if begins else cutting.drawn(watch, records, stood, routes)
         watch, records = _unpaused(watch, cut.before(records, passage[1].cut), routes)
     with ticking(watch, records, routes) as tick:
-        yield replace(tick, existing=progress, cut=passage, moved=moved)
+        yield replace(tick, existing=progress, cut=passage, moved=moved, newest=upto)
 
 
 def _unpaused(watch: Watch, records: DataFrame, routes: Routes) -> tuple[Watch, DataFrame]:
@@ -133,50 +138,6 @@ def _unpaused(watch: Watch, records: DataFrame, routes: Routes) -> tuple[Watch, 
 def topics_of(routes: Routes, tables: Collection[str]) -> frozenset[str]:
     """Topics that have carried one of the tables."""
     return frozenset[str]().union(*(routes.topics(table) for table in tables))
-
-
-def _came(spark: SparkSession, at: Refinement, identity: str, upto: int) -> list[Arrival] | None:
-    """What bronze got since a tick found that there was nothing else to read; None where nobody knows."""
-    known = at.reached.settled
-    if known is None or known.bronze != identity or known.version > upto:
-        return None
-    return at.bronze.arrivals(spark, at.lake.bronze(at.source.name), known.version, upto)
-
-
-def _news(
-    spark: SparkSession,
-    at: Refinement,
-    routes: Routes,
-    upto: int,
-    paused: Mapping[str, int],
-    came: Sequence[Arrival] | None,
-) -> tuple[dict[str, int], News]:
-    """What is to be read, and how far tables are that may have to: those of topics that got records since a tick found
-    that there was nothing else (``came``); of every table where that is not known. Idle tables cost nothing.
-    """
-    bronze, known = at.lake.bronze(at.source.name), at.reached.settled
-    ask = partial(routing.progress_of_tables, spark, at.silver, at.lake, at.source, routes.bronze)
-    look = partial(arrivals.news, spark, at.bronze, bronze, routes, upto=upto, paused=paused)
-    if known is None or came is None:
-        progress = ask()
-        _refuse_older(spark, at, upto, progress.values())
-        return progress, look(progress=progress)
-    topics = {arrival.partition[0] for arrival in came} | known.behind
-    progress = ask(only={table for topic in topics for table in routes.tables.get(topic, ())})
-    _refuse_older(spark, at, upto, progress.values())
-    levelled = [topic for topic in topics if topic in at.reached.live or not routes.knows(topic)]
-    floors = {topic: known.floor(topic, routes.tables.get(topic, ()), progress) for topic in levelled}
-    return progress, look(progress=progress, floors=dict.fromkeys(topics) | floors)
-
-
-def _refuse_older(spark: SparkSession, at: Refinement, upto: int, read: Collection[int]) -> None:
-    """A bronze that lacks versions that were read was put back: what it gets next would have their numbers, and be
-    taken for read (F-C6). Where it only went on since it was looked at, another driver was at work.
-    """
-    newest = max(read, default=upto)
-    if newest <= upto or newest <= (at.bronze.version(spark, at.lake.bronze(at.source.name)) or 0):
-        return
-    raise BronzeReplaced.under_silver(at.source.name, newest, upto)
 
 
 @contextmanager

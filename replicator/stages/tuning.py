@@ -22,6 +22,11 @@ Of larger work what is described is kept in columns, of which each table reads t
 of it with an executor is described again (decision 0065).
 """
 
+MOST_RECORDS = 256 << 20
+"""So many bytes of bronze are taken at once, some three million records, where they came by several commits: a backlog
+of any length needs the memory and the disk of one such piece (decision 0095).
+"""
+
 FEW_OF_A_TOPIC = 2 << 20
 """Beyond so many bytes of each topic, on the average, records are worth compiling for (decision 0058)."""
 

@@ -139,6 +139,7 @@ def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tm
     """
     table, format_ = copy_of(grown_old, tmp_path / "t"), DeltaFormat()
     assert len(format_.arrivals(spark, table, 0, 6) or ()) == 6
+    assert format_.whole_from(spark, table, 2, 6) == 2
     assert {int(name[:20]) for name in log_of(table)} == set(range(7))
     format_.maintain(spark, table, WEEK)
     left = set(log_of(table))
@@ -148,6 +149,8 @@ def test_the_log_forgets_what_no_kept_version_is_made_of(spark: SparkSession, tm
     assert set(log_of(table)) >= left
     for reader in (format_, DeltaFormat()):
         assert reader.arrivals(spark, table, 0, 6) is None
+        assert reader.whole_from(spark, table, 0, 6) == 6
+        assert reader.whole_from(spark, table, 5, 7) == 7  # small files were written together
         assert len(reader.arrivals(spark, table, 4, 6) or ()) == 2
         assert reader.moment(spark, table, 5).version == 5
         assert reader.read(spark, table).count() == 7

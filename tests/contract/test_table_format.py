@@ -346,6 +346,9 @@ def test_what_commits_appended_is_found_by_partition(world: World) -> None:
     assert all(each.size > 0 for each in arrivals)
     assert {each.version for each in world.format.arrivals(world.spark, table, -1, 0)} == {0}
     assert world.format.arrivals(world.spark, table, 2, 2) == []
+    whole = world.format.whole_from(world.spark, table, 0, 2)
+    assert whole in (0, 2)
+    assert [world.format.read(world.spark, table, version).count() for version in range(whole, 3)][-1] == 5
     for after, upto, expected in (
         ({("s.a",): 0, ("s.b",): 0}, 2, [("s.a", 2), ("s.a", 3)]),
         ({("s.a",): 1, ("s.b",): -1}, 2, [("s.a", 3), ("s.b", 1)]),

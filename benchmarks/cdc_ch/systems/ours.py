@@ -5,6 +5,7 @@ refresh by ``stages.gold``.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -109,12 +110,13 @@ class _Ours(engine.OnSpark):
         at.bronze.append(whole.sortWithinPartitions(*_PLACE), at.lake.bronze(SOURCE), None)
 
     def _refined(self, at: Refinement) -> Mapping[str, float]:
-        """A tick; seconds by table."""
-        accounts = silver.refine(self._spark, at)
-        for account in accounts:
+        """All that is new; seconds by table."""
+        seconds = Counter[str]()
+        for account in silver.refined(self._spark, at):
             if account.error is not None:
                 raise account.error
-        return {account.table.rpartition(".")[2]: account.seconds for account in accounts}
+            seconds[account.table.rpartition(".")[2]] += account.seconds
+        return seconds
 
 
 class _Refine(_Ours):
