@@ -49,7 +49,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 _SOME = ("SOME_RECORDS", "COMPILED_RECORDS")
 _MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS", "FEW_KEYS")
-WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES", "MOST_RECORDS")}
+WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES")}
 """What of `replicator.stages.tuning` is nothing, so that all work goes the way of larger work."""
 
 
