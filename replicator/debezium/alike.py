@@ -54,11 +54,14 @@ EXAMPLE = ("key_names", "row_names", "value", "key")
 
 @dataclass(frozen=True)
 class Known:
-    """A template of records of a topic, with what was said of its example."""
+    """A template of records of a topic, with what was said of its example. ``whole``: of records that match more is to
+    be read than their image.
+    """
 
     topic: str
     template: Template
     facts: Mapping[str, Any]
+    whole: bool = False
 
 
 def known(described: Mapping[str, Any], placeholder: Placeholder) -> list[Known]:
@@ -138,17 +141,20 @@ def _size(example: Mapping[str, Any]) -> int:
 def read(records: DataFrame, templates: Sequence[Known], binlog: str) -> DataFrame:
     """The columns of ``envelope.read``; ``form`` is NULL of a record that no template matches, and the others
     say nothing then. Of one that matches ``value`` is what is yet to be read of it (``Template.image``): the rest of
-    an envelope, most of its text, would only take memory (decision 0059). The names of its columns are NULL, and
-    ``told`` is TRUE: ``Templates.example`` has them.
+    an envelope, most of its text, would only take memory (decision 0059), unless the template is ``whole``. The names
+    of its columns are NULL, and ``told`` is TRUE: ``Templates.example`` has them.
     """
     captured = frozenset[str]().union(*(each.template.captured for each in templates))
     parts = {name: _part(slot) for slot, name in enumerate(CAPTURED, 1) if name in captured}
     parts |= {"sequence": parts["flushed"]} if "flushed" in parts else {}
     told = records.withColumn(_PARTS, _matched(records, templates))
     facts = _facts(templates)[_part(0).cast("int")]
-    left = F.coalesce(_part(IMAGE), "value").alias("value")
+    left = F.coalesce(_part(IMAGE), "value")
+    whole = [number for number, each in enumerate(templates) if each.whole]
+    if whole:
+        left = F.when(_part(0).cast("int").isin(*whole), F.col("value")).otherwise(left)
     taken = told.select(
-        *[left if name == "value" else name for name in records.columns],
+        *[left.alias(name) if name == "value" else name for name in records.columns],
         facts.alias(_FACTS),
         _origin(parts).alias(_SOURCE),
         _numbers(parts).alias(_NUMBERS),

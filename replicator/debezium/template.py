@@ -58,7 +58,7 @@ class Template:
     """How records are written: the steps of key and value. ``constants`` are the fields of ``source`` that all share,
     ``captured`` those of CAPTURED that a match may tell. What is left of a value once these are told is its row,
     between the two texts of ``image``: an envelope with nothing else, without its schema block. Rows have no value that
-    begins with a mark.
+    begins with a mark. ``forgets_before``: what a row was before an update does not stay either.
 
     Raises ValueError for what cannot be sent to the JVM: JSON may name half a surrogate pair.
     """
@@ -69,6 +69,7 @@ class Template:
     captured: frozenset[str] = frozenset()
     image: tuple[str, str] = ("", "")
     marks: tuple[str, ...] = ()
+    forgets_before: bool = False
 
     def __post_init__(self) -> None:
         for text in (*self.key, *self.value, *self.constants.values()):
@@ -123,7 +124,8 @@ class _Writer:
     def template(self, value: str, key: str, *, wrapped: bool, key_wrapped: bool) -> Template:
         of_key, of_value = _wrapped(key, key_wrapped, _key), _wrapped(value, wrapped, self._envelope)
         image = (f'{{"payload":{{"{self._row_is}":', "}}") if wrapped else (f'{{"{self._row_is}":', "}")
-        return Template(of_key, of_value, self._constants, frozenset(self._captures), image, self._marks)
+        captures, forgets_before = frozenset(self._captures), self._row_is == "after"
+        return Template(of_key, of_value, self._constants, captures, image, self._marks, forgets_before)
 
     def _envelope(self, text: str) -> Steps:
         fields = slices(text, ())

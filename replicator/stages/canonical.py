@@ -236,7 +236,7 @@ def _batches(
     if feed.every_change:
         if stood.upto != newest:
             reached = offer.reached.setdefault(feed.name, Reached())
-            at = replace(offer.refinements[str(feed.source)], reached=reached)
+            at = replace(offer.refinements[str(feed.source)], reached=reached, befores=True)
             yield newest, every_change.batch(session, at, feed, stood.upto, newest)
         return
     upto = stood.upto

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, Row
@@ -14,6 +15,7 @@ from pyspark.sql import functions as F
 from replicator import gateway
 from replicator.debezium import alike, envelope
 from replicator.debezium.alike import Known
+from replicator.spec import Declaration
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import changes
@@ -43,7 +45,22 @@ def described(at: Refinement, records: DataFrame, topics: Collection[str]) -> It
 def _templates(at: Refinement, topics: Collection[str]) -> list[Known]:
     """Those of tables that ask of a record only what a template tells: not where its change happened."""
     known = at.templates.of(topics)
-    return [each for each in known if not at.source.declaration(each.facts["table"] or "").append_only]
+    return [_as_asked(at, each) for each in known if not _declared(at, each).append_only]
+
+
+def _as_asked(at: Refinement, known: Known) -> Known:
+    """A template of a table of which what a row was before an update is asked, too, leaves its records whole: where the
+    declared key is more than the key of the records it tells which row moved.
+    """
+    if not known.template.forgets_before:
+        return known
+    own = at.templates.example(known.topic, known.facts["form"])["key_names"] or ()
+    is_wider = not {*map(str.casefold, _declared(at, known).keys)}.issubset(map(str.casefold, own))
+    return replace(known, whole=is_wider or at.befores)
+
+
+def _declared(at: Refinement, known: Known) -> Declaration:
+    return at.source.declaration(known.facts["table"] or "")
 
 
 def exampled(at: Refinement, groups: Iterable[Row]) -> list[Row]:

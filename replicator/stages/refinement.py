@@ -19,7 +19,7 @@ class Refinement:
 
     Of a batch that is not large so many ``tables_at_once`` are worked on. ``reached`` is what the process remembers of
     the order so far, ``templates`` of how records are written. Who writes what tables share (dead letters, routes)
-    takes his ``turn``.
+    takes his ``turn``. ``befores``: of each update it is asked, too, what its row was before.
     """
 
     source: SourceSpec
@@ -29,6 +29,7 @@ class Refinement:
     lake: Lake
     dead_letter_share: float = 0.01
     tables_at_once: int = 3
+    befores: bool = False
     reached: Reached = field(default_factory=Reached, compare=False, repr=False)
     templates: Templates = field(default_factory=Templates, compare=False, repr=False)
     turn: Lock = field(default_factory=Lock, compare=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import pytest
@@ -50,8 +51,9 @@ class World:
     declared: tuple[Declaration, ...] = ()
     key: tuple[str, ...] = ("id",)
 
-    @property
+    @cached_property
     def source(self) -> Refinement:
+        """As a driver has it that goes on: it knows how records are written."""
         return Refinement(
             SourceSpec("s", "s[.].*", tables=self.declared), self.tables, self.tables, self.control, self.lake, 1.0
         )

@@ -50,7 +50,7 @@ class History:
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset - (10 if "oldkey" in moved else 0)
         source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
-        source |= {"txId": tx, "lsn": lsn, "sequence": json.dumps([str(tx * 500), str(lsn)])}
+        source |= {"txId": tx, "lsn": lsn, "sequence": f'["{tx * 500}","{lsn}"]'}
         value = {"before": self._own(before), "after": self._own(after), "source": source, "op": op}
         headers = tuple(
             (f"__debezium.{name}", json.dumps(self._own({"id": other})).encode()) for name, other in moved.items()

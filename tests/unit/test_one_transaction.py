@@ -32,7 +32,11 @@ TOPIC = "p.public.t"
 def change(offset: int, op: str, key: int, value: int, tx: int, commit: int | None, lsn: int) -> Record:
     """One record of PostgreSQL; ``commit`` is what the connector last saw committed, None if it saw nothing."""
     source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
-    source |= {"txId": tx, "lsn": lsn, "sequence": json.dumps([None if commit is None else str(commit), str(lsn)])}
+    source |= {
+        "txId": tx,
+        "lsn": lsn,
+        "sequence": json.dumps([None if commit is None else str(commit), str(lsn)], separators=(",", ":")),
+    }
     after = {"id": key, "v": value}
     return record(TOPIC, offset, {"id": key}, {"before": None, "after": after, "source": source, "op": op})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ def told(offset: int, op: str, after: dict[str, Any], kind: dict[str, Any]) -> R
     schema = {"type": "struct", "name": "p.public.t.Envelope", "fields": [image, {"type": "string", "field": "op"}]}
     lsn = 100 * (offset + 1)
     source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
-    source |= {"txId": lsn, "lsn": lsn, "sequence": json.dumps([str(lsn - 1), str(lsn)])}
+    source |= {"txId": lsn, "lsn": lsn, "sequence": f'["{lsn - 1}","{lsn}"]'}
     of_key = {"type": "struct", "fields": [{"field": "id", "type": "int32", "optional": False}]}
     value = {"schema": schema, "payload": {"after": after, "source": source, "op": op}}
     return record("p.public.t", offset, {"schema": of_key, "payload": {"id": after["id"]}}, value)

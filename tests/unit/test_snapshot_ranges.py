@@ -48,7 +48,7 @@ def postgresql(offset: int, op: str, key: int, value: int, pos: int, *, tx: int 
 
 def commit(number: int | None, own: int) -> str:
     """``source.sequence``."""
-    return json.dumps([None if number is None else str(number), str(own)])
+    return json.dumps([None if number is None else str(number), str(own)], separators=(",", ":"))
 
 
 RANGES = {

@@ -48,7 +48,7 @@ class History:
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset
         source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": lsn}
-        source |= {"txId": tx, "lsn": lsn, "sequence": json.dumps([str(100_000 * self.number + tx * 500), str(lsn)])}
+        source |= {"txId": tx, "lsn": lsn, "sequence": f'["{100_000 * self.number + tx * 500}","{lsn}"]'}
         old, new = (None if row is None else self._own(row) for row in (before, after))
         key = {"id": (new or old or {})["id"]} if self.keyed else None
         value = {"before": old, "after": new, "source": source, "op": op}
