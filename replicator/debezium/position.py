@@ -201,6 +201,15 @@ def is_copy(one: Column, other: Column) -> Column:
     return (place(one) == place(other)) & ~is_by_offset(other)
 
 
+def own(seq_text: Column, transaction: Column) -> Column:
+    """What a change of PostgreSQL keeps although the major part before it was lifted to that of its transaction when it
+    was sent again (Q12): its transaction and its own LSN. NULL where the source tells no such transaction.
+    """
+    lsn = minor(F.substring(seq_text, len(FIRST_EPOCH) + 1, POSITION))
+    is_told = (transaction != major(seq_text)) & (lsn != "0" * (POSITION - MAJOR)) & ~is_by_offset(seq_text)
+    return F.when(is_told, F.concat_ws("/", F.substring(seq_text, 1, len(FIRST_EPOCH)), transaction, lsn))
+
+
 def is_by_offset(seq_text: Column) -> Column:
     """Whether nothing but the offset orders the change (Q8)."""
     return F.substring(seq_text, len(FIRST_EPOCH) + 1, len(LOWEST)) == LOWEST

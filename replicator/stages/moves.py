@@ -142,7 +142,9 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     """Without what a row of silver is, or was before: a redelivery."""
     there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_there"))
     joined = changes.join(there, list(past.keys), how="left")
-    newer = (F.col("_seq") > F.col("_there")) & ~position.is_copy(F.col("_seq"), F.col("_there"))
+    own = position.own(F.col("_seq"), F.col("_tx"))
+    is_again = F.coalesce(own == position.own(F.col("_there"), F.col("_tx")), F.lit(False))
+    newer = (F.col("_seq") > F.col("_there")) & ~is_again & ~position.is_copy(F.col("_seq"), F.col("_there"))
     return joined.where(F.coalesce(newer, F.lit(True))).drop("_there")
 
 

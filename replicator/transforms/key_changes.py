@@ -143,6 +143,7 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
         F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
         F.when(F.col("_deleted"), F.col("_was.image")).otherwise(known).alias("image"),
         F.coalesce("_was.whole", F.lit(False)).alias("whole"),
+        position.own(F.col("_seq"), F.col("_tx")).alias("own"),
     )
     events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(as_one(keys))
     by_key = events.agg(F.collect_list(event).alias("_events"))

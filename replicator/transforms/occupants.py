@@ -6,7 +6,7 @@ key does not say of which of them it speaks. Pure Python over the events of one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ class Event(NamedTuple):
 
     ``kind``: INSERT adds a row, WRITE says what a row is now, DELETE takes one away. ``image`` is what the row became,
     of a DELETE what it was: its values as a text, None where they are not all known. ``whole``: the image of a DELETE
-    can be nothing but the whole row (E9).
+    can be nothing but the whole row (E9). ``own`` is what a record of PostgreSQL has wherever it stands when it is sent
+    again (``position.own``), None where its place tells that.
     """
 
     seq: str
@@ -28,6 +29,7 @@ class Event(NamedTuple):
     kind: str
     image: str | None
     whole: bool
+    own: str | None = None
 
 
 def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[str, str]:
@@ -36,10 +38,13 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     SWAP: another row holds the key, and it is the one that was written last. AMBIGUOUS: another row may hold it, and
     which one the records do not tell. ``held`` are the images of the rows that held the key before all events.
     """
+    events, firsts = sorted(events, key=lambda event: event.seq), dict[tuple[str | None, str], str]()
+    for event in events:
+        firsts.setdefault((event.own, event.kind), event.seq)
     rows, found = list(held), dict[str, str]()
     shown = rows[-1] if rows else None
     transaction: str | None = None
-    for _, sent in groupby(sorted(events, key=lambda event: event.seq), _change):
+    for _, sent in groupby(sorted(events, key=lambda event: _first(event, firsts)), _change):
         again = list(sent)
         event = next((each for each in again if each.image is not None), again[0])
         if event.transaction is None or event.transaction != transaction:
@@ -56,7 +61,12 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
 
 def _change(event: Event) -> tuple[str, str]:
     """What is the same when a record occurs twice, or the source sent a change once more."""
-    return event.place or event.seq, event.kind
+    return event.own or event.place or event.seq, event.kind
+
+
+def _first(event: Event, firsts: Mapping[tuple[str | None, str], str]) -> str:
+    """Where a change stood when it was sent first."""
+    return event.seq if event.own is None else firsts[event.own, event.kind]
 
 
 def _taken(rows: list[str | None], event: Event, shown: str | None) -> str | None:

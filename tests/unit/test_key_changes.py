@@ -38,19 +38,21 @@ Image = dict[str, Any]
 @dataclass
 class History:
     """Events of one PostgreSQL table (id, a, b) as Debezium writes them, at growing LSNs, in a partition of their
-    own.
+    own. ``is_first``: the connector has seen no commit yet.
     """
 
     number: int = 0
     records: list[Record] = field(default_factory=list)
     tx: int = 1
+    is_first: bool = False
 
     def add(self, op: str, key: int, before: Image | None = None, after: Image | None = None, **moved: int) -> None:
         """One record; ``newkey`` and ``oldkey`` are the headers of a key change, at the LSN of the record before."""
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset - (10 if "oldkey" in moved else 0)
         source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
-        source |= {"txId": tx, "lsn": lsn, "sequence": f'["{tx * 500}","{lsn}"]'}
+        commit = "null" if self.is_first else f'"{tx * 500}"'
+        source |= {"txId": tx, "lsn": lsn, "sequence": f'[{commit},"{lsn}"]'}
         value = {"before": self._own(before), "after": self._own(after), "source": source, "op": op}
         headers = tuple(
             (f"__debezium.{name}", json.dumps(self._own({"id": other})).encode()) for name, other in moved.items()
@@ -210,6 +212,14 @@ def sent_again(events: History) -> None:
     events.records += [replace(each, offset=each.offset + len(tail)) for each in tail]
 
 
+def sent_again_from_the_start(events: History) -> None:
+    """Q12, C5: a copy whose transaction has lifted it elsewhere is no further row of its key."""
+    events.is_first = True
+    events.add("c", 1, None, row(1, 10, "large"))
+    events.move(1, 2, (10, UNSENT))
+    events.records += [replace(each, offset=each.offset + 3) for each in events.records]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a history ends in, in each way that it is cut."""
@@ -231,6 +241,7 @@ OUTCOMES: dict[Callable[[History], None], Outcome] = {
     moved_twice_without_images: Outcome(((),), {3: (10, "one")}),
     swapped_without_images: Outcome(((),), TWO, reasons=("key_swap_ambiguous",)),
     sent_again: Outcome(((), (7,)), {3: (10, "large")}),
+    sent_again_from_the_start: Outcome(((), (1,), (3,)), {2: (10, "large")}),
 }
 RUNS = [(write, cuts) for write, outcome in OUTCOMES.items() for cuts in outcome.cuts]
 
