@@ -114,7 +114,7 @@ def promised(spark: SparkSession, offer: Offer, feed: Feed) -> dict[str, Any]:
         version = kept.version(spark, table)
         if version is None:
             raise TableMissing.of(table)
-        with committed.first(tuning.session_for(spark, 0), kept, table, feed, version) as batch:
+        with committed.first(tuning.session_for(spark, 0), kept, table, feed, version, version) as batch:
             return event_schema(feed, *batch.kinds)
 
 
@@ -242,9 +242,9 @@ def _batches(
     upto = stood.upto
     if upto is None:
         upto = newest if stood.begun is None else stood.begun
-        yield upto, committed.first(session, kept, table, feed, upto)
+        yield upto, committed.first(session, kept, table, feed, upto, newest)
     for version in range(upto + 1, newest + 1):
-        yield version, committed.later(session, kept, table, feed, version)
+        yield version, committed.later(session, kept, table, feed, version, newest)
 
 
 def _send(offer: Offer, feed: Feed, batch: Batch) -> int:

@@ -36,17 +36,21 @@ class Batch:
 
 
 @contextmanager
-def first(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int) -> Iterator[Batch]:
-    """All rows of the version at which a feed begins."""
-    stored = kept.read(session, table, version)
+def first(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[Batch]:
+    """All rows of the version at which a feed begins, with the columns of the newest one."""
+    stored = _as_now(session, kept, table, version, newest)
     images = events.images(stored, _keys(stored, table), feed)
     yield _batch(session, kept, table, feed, version, events.begun(images))
 
 
 @contextmanager
-def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int) -> Iterator[Batch]:
-    """What a commit changed. Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table
-    another key.
+def later(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[Batch]:
+    """What a commit changed, with the columns of the newest one: what a feed that lags is told to send, that table has.
+    Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table another key.
     """
     if not all(is_kept(session, kept, table, each) for each in (version - 1, version)):
         raise ChangesLost(
@@ -54,7 +58,7 @@ def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
             where=table.location,
             mend=MEND.format(feed.name),
         )
-    after = kept.read(session, table, version)
+    after = _as_now(session, kept, table, version, newest)
     table = replace(table, keys=_keys(after, table))
     stored = kept.read(session, table, version - 1)
     if (own_key(stored.schema) or table.keys) != table.keys:
@@ -68,6 +72,13 @@ def later(session: SparkSession, kept: TableFormat, table: Table, feed: Feed, ve
     with tuning.kept(changed) as keys:
         sides = (side.join(keys, list(table.keys), how="left_semi") for side in (before, after))
         yield _changes(session, kept, table, feed, version, *sides)
+
+
+def _as_now(session: SparkSession, kept: TableFormat, table: Table, version: int, newest: int) -> DataFrame:
+    """The rows of a version with the columns of the newest one, unless that has another key."""
+    rows = kept.read(session, table, version)
+    now = rows if version == newest else kept.read(session, table, newest)
+    return rows if now is rows or _keys(rows, table) != _keys(now, table) else events.aligned(rows, now)
 
 
 def is_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:

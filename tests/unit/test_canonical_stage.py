@@ -383,6 +383,33 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
     assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
 
 
+def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark) -> None:
+    """A feed that lags when its table gains a column, and takes it up as another version: in the commits before, the
+    column was NULL.
+    """
+
+    class Gaining(MemoryFormat):
+        def read(self, spark: Any, table: Any, version: int | None = None) -> DataFrame:
+            rows = super().read(spark, table, version)
+            return rows if version in (None, 2) else rows.drop("credit")
+
+        def changed_keys(self, spark: Any, table: Any, after: int, upto: int) -> None:  # as where columns change
+            return None
+
+    known = (("id", "id"), ("name", "name"))
+    world = World(spark, replace(OF_GOLD, select=known), tables=Gaining())
+    world.put((1, "Ann", None, "upsert"))
+    world.deliver()
+    world.put((1, "Bea", None, "upsert"))
+    world.put((1, "Bea", Decimal("2.50"), "upsert"))
+    world.feed = replace(world.feed, version=2, select=(*known, ("credit", "credit")))
+    assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
+    assert [brief(event, "name", "credit") for event in world.told[1:]] == [
+        ("update", 1, ("Ann", None), ("Bea", None)),
+        ("update", 1, ("Bea", None), ("Bea", "2.50")),
+    ]
+
+
 def test_a_row_that_is_what_it_was_is_another_event(spark) -> None:
     """Also at the same place of the source, where a table was made again in another way and back: who drops an id that
     he has must not miss the last of them.
