@@ -45,6 +45,14 @@ def unanswered(bootstrap_servers: str) -> Unreachable:
     return Unreachable("Kafka does not answer", where=bootstrap_servers, mend=MEND)
 
 
+def topic_id(described: Any) -> str | None:
+    """The id of a topic as the admin client describes it (J5). Brokers before 2.8 give none, which the client tells as
+    an id of zeros: those who are updated give the topic one, and it is the same topic.
+    """
+    told = described.topicId()
+    return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
+
+
 def missing(topic: str, known: Any, bootstrap_servers: str) -> Unreachable:
     """Said of a topic that a cluster does not have among those that are ``known``."""
     mend = "Create it, or start what writes it, then run again."

@@ -331,6 +331,11 @@ class Sink(Protocol):
 class Outlet(Protocol):
     """A cluster that takes events for others: at least once, those of one key in their order."""
 
+    def identity(self, topic: str) -> str | None:
+        """An id that changes when the topic is dropped and made again, and that no other cluster's has; None where this
+        one gives none. Raises Unreachable as :meth:`send`.
+        """
+
     def send(self, events: DataFrame, topic: str) -> None:
         """All events, which have ``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
         STRING``: those of one key in the order of ``place``. A null value is a tombstone.

@@ -6,9 +6,10 @@ idempotence so that a retry of the client's neither doubles nor reorders them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -39,13 +40,18 @@ class KafkaOutlet:
     bootstrap_servers: str
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def identity(self, topic: str) -> str | None:
+        """As Kafka gives it."""
+        jvm = gateway.of(self.spark)
+        with self._having(topic) as admin:
+            wanted = jvm.java.util.ArrayList()
+            wanted.add(topic)
+            return brokers.topic_id(admin.describeTopics(wanted).allTopicNames().get()[topic])
+
     def send(self, events: DataFrame, topic: str) -> None:
         """A job that writes; the topic is looked for first, since a producer might make it."""
-        brokers.must_listen(self.bootstrap_servers)
-        with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
-            known = admin.listTopics().names().get()
-            if not known.contains(topic):
-                raise brokers.missing(topic, known, self.bootstrap_servers)
+        with self._having(topic):
+            pass
         client = {f"kafka.{name}": value for name, value in self.options.items()}
         in_order = events.repartition("key").sortWithinPartitions("key", "place").select("key", "value", "headers")
         writer = in_order.write.format("kafka").options(**client, **_PINNED)
@@ -57,3 +63,13 @@ class KafkaOutlet:
             what = f"topic {topic} did not take the events: {gateway.shortened(error)}"
             mend = "Check the topic's settings (max.message.bytes) and what this client may write."
             raise TargetRefused(what, where=self.bootstrap_servers, mend=mend) from error
+
+    @contextmanager
+    def _having(self, topic: str) -> Iterator[Any]:
+        """An admin client of the cluster, which has the topic. Raises Unreachable."""
+        brokers.must_listen(self.bootstrap_servers)
+        with brokers.admin(gateway.of(self.spark), self.bootstrap_servers, self.options) as admin:
+            known = admin.listTopics().names().get()
+            if not known.contains(topic):
+                raise brokers.missing(topic, known, self.bootstrap_servers)
+            yield admin

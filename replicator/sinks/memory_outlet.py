@@ -24,6 +24,12 @@ class MemoryOutlet:
     def __init__(self, *topics: str) -> None:
         self.topics: dict[str, list[Sent]] = {topic: [] for topic in topics}
 
+    def identity(self, topic: str) -> str:
+        """That of the list which holds its events."""
+        if topic not in self.topics:
+            raise missing(topic, self.topics, "memory of this process")
+        return str(id(self.topics[topic]))
+
     def send(self, events: DataFrame, topic: str) -> None:
         """Append them all."""
         if topic not in self.topics:

@@ -70,7 +70,7 @@ class KafkaSource:
     def topic_ids(self, spark: SparkSession) -> Mapping[str, str | None]:
         """Kafka's id of each matching topic."""
         with self._admin(spark) as admin:
-            return {name: topic_id(described) for name, described in self._describe(spark, admin).items()}
+            return {name: brokers.topic_id(described) for name, described in self._describe(spark, admin).items()}
 
     def end_offsets(self, spark: SparkSession) -> Mapping[tuple[str, int], int]:
         """The offset after the last record, per (topic, partition)."""
@@ -195,14 +195,6 @@ class KafkaSource:
 
     def _admin(self, spark: SparkSession) -> AbstractContextManager[Any]:
         return brokers.admin(gateway.of(spark), self.bootstrap_servers, self.options)
-
-
-def topic_id(described: Any) -> str | None:
-    """The id of a topic as the admin client describes it (J5). Brokers before 2.8 give none, which the client tells as
-    an id of zeros: those who are updated give the topic one, and it is the same topic.
-    """
-    told = described.topicId()
-    return None if told.getMostSignificantBits() == told.getLeastSignificantBits() == 0 else str(told)
 
 
 def _records(kafka: DataFrame) -> DataFrame:

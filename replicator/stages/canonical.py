@@ -70,18 +70,20 @@ class Delivered:
 @dataclass(frozen=True)
 class Standing:
     """The control row of a feed: which table (its id), and up to which of its versions all is sent; None while the rows
-    that were there at the version ``begun`` are on their way. ``rules``: what made the events of those rows.
+    that were there at the version ``begun`` are on their way. ``rules``: what made the events of those rows; ``into``:
+    the id of the topic that has them.
     """
 
     input: str
     upto: int | None = None
     begun: int | None = None
     rules: Mapping[str, Any] | None = None
+    into: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any] | None) -> Standing | None:
         """Of what the control row holds."""
-        return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"))
+        return None if row is None else cls(row["input"], row["upto"], row["begun"], row.get("rules"), row.get("into"))
 
 
 @dataclass(frozen=True)
@@ -174,11 +176,11 @@ def _sent(spark: SparkSession, offer: Offer, feed: Feed) -> Iterator[tuple[int, 
         stood = Standing(identity, begun=newest)
         control.put(path, vars(stood))
         failpoints.hit("canonical.begun")
-    session = tuning.session_for(spark, kept.size(spark, table), exact_names=feed.every_change)
+    session, into = tuning.session_for(spark, kept.size(spark, table), exact_names=feed.every_change), stood.into
     for version, batch in _batches(session, offer, feed, stood, newest):
         with batch as made:
-            count = 0 if made is None else _send(offer, feed, made)
-        control.put(path, vars(Standing(identity, version, rules=rules)))
+            count, into = (0, into) if made is None else _send(offer, feed, made, into)
+        control.put(path, vars(Standing(identity, version, rules=rules, into=into)))
         yield count, () if made is None else made.warnings
 
 
@@ -247,8 +249,8 @@ def _batches(
         yield version, committed.later(session, kept, table, feed, version, newest)
 
 
-def _send(offer: Offer, feed: Feed, batch: Batch) -> int:
-    """Effects 2 and 3; the events that were sent."""
+def _send(offer: Offer, feed: Feed, batch: Batch, into: str | None) -> tuple[int, str | None]:
+    """Effects 2 and 3; how many events were sent, and into which topic."""
     control, path = offer.at.control, offer.at.lake.event_schema(feed.name, feed.version)
     schema, written = event_schema(feed, *batch.kinds), control.get(path)
     if written is None:
@@ -262,10 +264,20 @@ def _send(offer: Offer, feed: Feed, batch: Batch) -> int:
     with tuning.kept(batch.rows) as rows:
         count = rows.where(F.col("value").isNotNull()).count()
         if count:
+            into = _same_topic(offer, feed, into)
             offer.fence.check()  # who was shut out would send what is older behind what is newer
             offer.outlets[feed.name].send(rows, feed.topic)
             failpoints.hit("canonical.sent")
-    return count
+    return count, into
+
+
+def _same_topic(offer: Offer, feed: Feed, into: str | None) -> str | None:
+    """The id of the feed's topic. Raises ChangesLost where that is not the one which has the events before."""
+    now = offer.outlets[feed.name].identity(feed.topic)
+    if None not in (into, now) and now != into:
+        what = f"the topic {feed.topic} is not the one that events were sent to, and has none of these rows"
+        raise ChangesLost(what, where=f"feed {feed.name}", mend=committed.MEND.format(feed.name))
+    return now
 
 
 def _members(schema: Mapping[str, Any]) -> Any:

@@ -67,6 +67,9 @@ def test_events_come_whole_and_those_of_a_key_in_their_order(spark, place: Place
 def test_a_topic_that_is_not_there_is_named_and_not_made(spark, place: Place) -> None:
     """Exit code 3: it may come. The nearest name helps."""
     place.outlet.send(made(spark, [], EVENTS), place.topic)
+    assert place.outlet.identity(place.topic) == place.outlet.identity(place.topic) is not None
+    with pytest.raises(Unreachable, match="no topic"):
+        place.outlet.identity(f"{place.topic}x")
     for _ in range(2):
         with pytest.raises(Unreachable, match=f"no topic '{place.topic}x'; did you mean '{place.topic}'") as caught:
             place.outlet.send(made(spark, [event("a", "1", 0)], EVENTS), f"{place.topic}x")

@@ -351,7 +351,8 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
 def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
     """Another `where` begins the feed anew, since nobody was told which rows came and went by it; so does another
     topic, which has none of the rows, and another key of the model; and another `select`, or it is another version.
-    Without news as well, and from a standing that did not say them yet.
+    Without news as well, and from a standing that did not say them yet. A topic that was dropped and made again is
+    noticed with the next event.
     """
     world = World(spark, replace(OF_GOLD, where="id < 9"))
     world.put((1, "Ann", None, "upsert"), (12, "Bob", None, "upsert"))
@@ -368,7 +369,15 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
     world.feed = replace(told, topic="cdm.others", version=2)
     assert isinstance(error := stopped(world), ChangesLost)
     assert f"the topic {TOPIC}" in str(error)
-    world.feed, world.key = told, ("id", "name")
+    world.feed = told
+    sent, world.outlet.topics[TOPIC] = world.sent, []
+    assert world.deliver() == []
+    world.put((1, "Ann", Decimal("7.00"), "upsert"))
+    assert isinstance(error := stopped(world), ChangesLost)
+    assert "not the one that events were sent to" in str(error)
+    world.outlet.topics[TOPIC] = sent
+    assert [(each.events, each.error) for each in world.deliver()] == [(1, None)]
+    world.key = ("id", "name")
     assert isinstance(error := stopped(world), ChangesLost)
     assert "the key id" in str(error)
     world.key = ("id",)

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import gateway
+from replicator.brokers import topic_id
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.sources.kafka import KafkaSource, topic_id
+from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_held import Taken
 from tests.builders import made
