@@ -179,8 +179,9 @@ def looks(of: Survey) -> Iterator[Look]:
             yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
             yield Look("silver", f"{source}/{name}", partial(_not_older, of, at, name))
         yield Look("waiting", source, partial(_waiting, at))
+    silent = set[str]()
     for model in of.models:
-        yield Look("gold", model.name, partial(_gold, of, model))
+        yield Look("gold", model.name, partial(_gold, of, model, silent))
     configured = {model.name for model in of.models}
     for name in map(names.decode, of.tables(of.lake.gold_root())):
         if name not in configured:
@@ -273,14 +274,15 @@ def _behind(of: Survey, at: _Source, name: str, table: Table) -> int | None:
     return None if added is None else held + added
 
 
-def _gold(of: Survey, model: Model) -> list[Standing]:
+def _gold(of: Survey, model: Model, silent: set[str]) -> list[Standing]:
+    """A model, and its target, which is added to those that are ``silent`` where it does not answer."""
     table = of.lake.gold(model.name, model.key)
     try:
         found = _model(of, table, _unread_commits(of, model))
     except TableMissing:
         return [Standing("gold", model.name, None, "not built yet")]
     if model.target is not None:
-        found.append(_published(of, model, of.version(table)))
+        found.append(_published(of, model, of.version(table), silent))
     return found
 
 
@@ -308,13 +310,17 @@ def _unread_commits(of: Survey, model: Model) -> int | None:
     return unread
 
 
-def _published(of: Survey, model: Model, version: int | None) -> Standing:
+def _published(of: Survey, model: Model, version: int | None, silent: set[str]) -> Standing:
     target = model.target
     where = "" if target is None else f"{target.schema}.{target.table}"
+    away = Standing("publish", where, None, "out of reach")
+    if target is not None and target.connection in silent:
+        return away
     try:
         ledger = None if target is None else of.sinks[target.connection].progress(model)
     except Unreachable:
-        return Standing("publish", where, None, "out of reach")
+        silent.update(() if target is None else [target.connection])
+        return away
     except LoginRefused:
         return Standing("publish", where, None, "lets nobody in")
     if ledger is None:

@@ -18,11 +18,11 @@ import pytest
 
 from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
-from replicator.errors import BronzeReplaced, ReplicatorError
+from replicator.errors import BronzeReplaced, ReplicatorError, Unreachable
 from replicator.lake import Lake
 from replicator.operate.direct import DirectSurvey, standings
-from replicator.operate.standing import Standing
-from replicator.spec import SourceSpec
+from replicator.operate.standing import Standing, looks
+from replicator.spec import Model, SourceSpec, Target
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 23, tzinfo=timezone.utc)
@@ -111,6 +111,25 @@ def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path) -> None:
     """Nobody can say how far bronze is behind, then."""
     spec = SourceSpec("s", "s.*", bootstrap_servers="127.0.0.1:1", options={"security.protocol": "PLAINTEXT"})
     assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
+
+
+def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
+    """Not for each of its models: a target has its own patience."""
+    asked = []
+
+    class Silent:
+        def progress(self, model: Model) -> None:
+            asked.append(model.name)
+            raise Unreachable("Postgres does not answer")
+
+    models = [Model(n, "", {}, ("id",), (), target=Target("warehouse", "star", n)) for n in ("one", "two", "three")]
+    sinks: Any = {"warehouse": Silent()}
+    at = replace(written(tmp_path), models=models, sinks=sinks)
+    for model in models:
+        deltalake.write_deltalake(at.lake.gold(model.name).location, SILVER)
+    found = [each for look in looks(at) for each in look.take() if each.layer == "publish"]
+    assert [each.position for each in found] == ["out of reach"] * 3
+    assert asked == ["one"]
 
 
 def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
