@@ -255,10 +255,11 @@ def _refuse(model: Model, broken: int) -> None:
 
 def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
     """What the table needs to have the model's columns. Raises SchemaRefused for what it lost."""
-    evolution = transform.growth(dict(stored.dtypes), dict(fresh.dtypes))
+    before, now = dict(stored.dtypes), dict(fresh.dtypes)
+    evolution = transform.growth(before, now)
     if evolution is None:
         raise SchemaRefused(
-            "the model dropped a column, or gave one another type",
+            f"the model's table cannot follow its columns: {', '.join(transform.lost(before, now))}",
             where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )

@@ -105,17 +105,24 @@ def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
 
 def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution | None:
     """What a model's table lacks to take its rows, by Spark's types per column: columns to add and to widen. None where
-    a column was dropped, or has a type now that does not hold the values of before.
+    something is :func:`lost`.
     """
-    if any(column not in fresh for column in stored):
+    if lost(stored, fresh):
         return None
     widened = {column: kind for column, kind in stored.items() if fresh[column] != kind}
-    for column, kind in widened.items():
-        wider = widen(kind, fresh[column])
-        if wider is None or normal(wider) != normal(fresh[column]):
-            return None
     added = tuple((column, kind) for column, kind in fresh.items() if column not in stored)
     return Evolution(added, tuple((column, fresh[column]) for column in widened))
+
+
+def lost(stored: Mapping[str, str], fresh: Mapping[str, str]) -> list[str]:
+    """What is to be said of each column that was dropped, or has a type now that does not hold the values of before."""
+    found = [f"{column} is gone" for column in stored if column not in fresh]
+    for column, kind in stored.items():
+        now = fresh.get(column, kind)
+        wider = widen(kind, now)
+        if now != kind and (wider is None or normal(wider) != normal(now)):
+            found.append(f"{column} is {now}, no longer {kind}")
+    return found
 
 
 def unknown(rows: DataFrame, member: Mapping[str, object]) -> DataFrame:

@@ -422,9 +422,11 @@ def test_what_a_table_cannot_follow_is_refused(shop) -> None:
         [built] = shop.refresh(model)
         return built.error
 
-    for sql in (SQL.replace(", d.pieces", ""), SQL.replace("d.pieces", "cast(d.pieces AS string) AS pieces")):
+    other = SQL.replace("d.pieces", "cast(d.pieces AS string) AS pieces")
+    for sql, told in ((SQL.replace(", d.pieces", ""), "pieces is gone"), (other, "pieces is string, no longer int")):
         refused = error(replace(FACT, sql=sql))
         assert isinstance(refused, SchemaRefused)
+        assert told in str(refused)
         assert "`replicator rebuild fact`" in str(refused)
     collapsed = "SELECT max(d.id) AS id, d.product, max(p.name) AS name, max(d.pieces) AS pieces FROM {lines} d JOIN "
     collapsed += "{products} p ON p.code = d.product GROUP BY d.product"
