@@ -52,7 +52,8 @@ class KafkaSource:
         """A stream with the columns of ``Source.read``."""
         limit = {} if self.max_offsets is None else {"maxOffsetsPerTrigger": str(self.max_offsets)}
         reader = spark.readStream.format("kafka").options(**self._client(), **limit, **_PINNED)
-        return _records(reader.option("subscribePattern", self.topics).load())
+        whole = f"^(?:{self.topics})$"  # Spark looks for the expression anywhere in a name
+        return _records(reader.option("subscribePattern", whole).load())
 
     def present(self, spark: SparkSession) -> DataFrame:
         """The same columns, bounded: the records that are there now, without those of transactions that are open,

@@ -113,15 +113,21 @@ def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> 
 def test_a_new_project_runs_as_it_is(
     spark, broker: str, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`init` and the address of Kafka are all that the tables of a connector need."""
+    """`init` and the address of Kafka are all that the tables of a connector need; those of one whose name only ends
+    so are not read.
+    """
     prefix = (conf / "prefix").read_text()
     project = tmp_path / "project"
     said("init", str(project), "--source", prefix)
     monkeypatch.setenv("KAFKA_BOOTSTRAP", broker)
     monkeypatch.chdir(project)
     produce(broker, f"{prefix}.{TOPIC}", [('{"id":2}', change("c", {"id": 2, "total": "BOI="}, pos=16))])
+    create(broker, other := f"x{prefix}.{TOPIC}")
+    produce(broker, other, [('{"id":3}', change("c", {"id": 3, "total": "BOI="}, pos=16))])
     said("run")
     assert said("sql", "SELECT * FROM orders", "--format", "csv").splitlines() == ["id,total", "2,12.50"]
+    kept = spark.read.format("delta").load(f"lake/bronze/{prefix}")
+    assert {row["topic"] for row in kept.collect()} == {f"{prefix}.{TOPIC}"}
 
 
 def test_topics_end_where_both_clients_say(spark, broker: str, conf: Path) -> None:
