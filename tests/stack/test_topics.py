@@ -126,7 +126,7 @@ def test_a_new_project_runs_as_it_is(
     produce(broker, other, [('{"id":3}', change("c", {"id": 3, "total": "BOI="}, pos=16))])
     said("run")
     assert said("sql", "SELECT * FROM orders", "--format", "csv").splitlines() == ["id,total", "2,12.50"]
-    kept = spark.read.format("delta").load(f"lake/bronze/{prefix}")
+    kept = spark.read.format("delta").load(f"{project}/lake/bronze/{prefix}")
     assert {row["topic"] for row in kept.collect()} == {f"{prefix}.{TOPIC}"}
 
 
