@@ -280,8 +280,8 @@ def without_moves(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> int:
 def test_a_row_that_moves_takes_few_jobs(
     exact: Any, tmp_path: Path, without_moves: int, write: Callable[[History], None], cut: int, more: int
 ) -> None:
-    """Decision 0081: what is asked of moved rows costs a few jobs more than a batch without them; one of these describes
-    records that are written like none before.
+    """Decision 0081: what is asked of moved rows costs a few jobs more than a batch without them; one of these
+    describes records that are written like none before.
     """
     write(events := History())
     assert jobs(exact, tmp_path, events, cut) - without_moves == more
