@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from replicator.lake import Lake
     from replicator.operate.waiting import Waiting
     from replicator.protocols import Facts, Sink
-    from replicator.spec import Model, Progress, Table
+    from replicator.spec import Model, Progress, Table, Target
     from replicator.stages.gaps import Gap
 
 
@@ -282,7 +282,7 @@ def _gold(of: Survey, model: Model, silent: set[str]) -> list[Standing]:
     except TableMissing:
         return [Standing("gold", model.name, None, "not built yet")]
     if model.target is not None:
-        found.append(_published(of, model, of.version(table), silent))
+        found.append(_published(of, model, model.target, of.version(table), silent))
     return found
 
 
@@ -310,16 +310,15 @@ def _unread_commits(of: Survey, model: Model) -> int | None:
     return unread
 
 
-def _published(of: Survey, model: Model, version: int | None, silent: set[str]) -> Standing:
-    target = model.target
-    where = "" if target is None else f"{target.schema}.{target.table}"
+def _published(of: Survey, model: Model, target: Target, version: int | None, silent: set[str]) -> Standing:
+    where = f"{target.schema}.{target.table}"
     away = Standing("publish", where, None, "out of reach")
-    if target is not None and target.connection in silent:
+    if target.connection in silent:
         return away
     try:
-        ledger = None if target is None else of.sinks[target.connection].progress(model)
+        ledger = of.sinks[target.connection].progress(model)
     except Unreachable:
-        silent.update(() if target is None else [target.connection])
+        silent.add(target.connection)
         return away
     except LoginRefused:
         return Standing("publish", where, None, "lets nobody in")

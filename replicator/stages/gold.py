@@ -256,16 +256,16 @@ def _refuse(model: Model, broken: int) -> None:
 def _growth(model: Model, work: Work, stored: DataFrame, fresh: DataFrame) -> Evolution:
     """What the table needs to have the model's columns. Raises SchemaRefused for what it lost."""
     before, now = dict(stored.dtypes), dict(fresh.dtypes)
-    evolution = transform.growth(before, now)
-    if evolution is None:
+    lost = transform.lost(before, now)
+    if lost:
         raise SchemaRefused(
-            f"the model's table cannot follow its columns: {', '.join(transform.lost(before, now))}",
+            f"the model's table cannot follow its columns: {', '.join(lost)}",
             where=model.name,
             mend=f"`replicator rebuild {model.name}` builds it anew.",
         )
     if work.rekeyed and _has_key(model, stored):
         _refuse_twins(model, stored)
-    return evolution
+    return transform.growth(before, now)
 
 
 def _has_key(model: Model, stored: DataFrame) -> bool:

@@ -103,15 +103,12 @@ def keys(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     return counted.select(count.alias("count"), ((count > 1) | incomplete).alias("broken"))
 
 
-def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution | None:
-    """What a model's table lacks to take its rows, by Spark's types per column: columns to add and to widen. None where
-    something is :func:`lost`.
+def growth(stored: Mapping[str, str], fresh: Mapping[str, str]) -> Evolution:
+    """What a model's table, of which nothing is :func:`lost`, lacks to take its rows, by Spark's types per column:
+    columns to add and to widen.
     """
-    if lost(stored, fresh):
-        return None
-    widened = {column: kind for column, kind in stored.items() if fresh[column] != kind}
     added = tuple((column, kind) for column, kind in fresh.items() if column not in stored)
-    return Evolution(added, tuple((column, fresh[column]) for column in widened))
+    return Evolution(added, tuple((column, fresh[column]) for column, kind in stored.items() if fresh[column] != kind))
 
 
 def lost(stored: Mapping[str, str], fresh: Mapping[str, str]) -> list[str]:
