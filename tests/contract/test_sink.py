@@ -1,4 +1,4 @@
-"""The promises of ``Sink`` (replicator/protocols.py), for every implementation, then those of Postgres alone."""
+"""The promises of ``Sink`` (replicator/protocols/), for every implementation, then those of Postgres alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The promises of ``TableFormat`` (replicator/protocols.py), for every implementation.
+"""The promises of ``TableFormat`` (replicator/protocols/), for every implementation.
 
 Commits are dear, so that a history of many keys is written once per implementation, one key for each case.
 """

@@ -1,0 +1,28 @@
+"""Three small promises: where records come from, how a table is kept, how rows are served.
+
+Their docstrings are the contract; ``tests/contract`` holds every implementation to them, the in-memory
+ones included.
+"""
+
+from replicator.protocols.control import Control, Facts
+from replicator.protocols.fence import UNFENCED, Fence, Unfenced
+from replicator.protocols.sources import Broker, Held, Landing, Listing, Source
+from replicator.protocols.tables import TableFormat
+from replicator.protocols.targets import Difference, Outlet, Sink
+
+__all__ = [
+    "UNFENCED",
+    "Broker",
+    "Control",
+    "Difference",
+    "Facts",
+    "Fence",
+    "Held",
+    "Landing",
+    "Listing",
+    "Outlet",
+    "Sink",
+    "Source",
+    "TableFormat",
+    "Unfenced",
+]

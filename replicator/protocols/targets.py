@@ -1,0 +1,83 @@
+"""How rows are served, and events handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from replicator.spec import Applied, Model, Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one target must change to equal its model at ``progress``.
+
+    ``rows`` holds the model's columns and ``_op`` (``upsert`` or ``delete``; of a delete only the key counts), one
+    row per key. ``complete`` says that ``rows`` are the whole model: keys that are not in it must go. Else they are
+    what changed ``since`` a progress that the ledger had (None: whatever it has of the same input).
+    """
+
+    model: Model
+    rows: DataFrame
+    progress: Progress
+    complete: bool = False
+    since: Progress | None = None
+
+    def has_footing(self, recorded: Progress | None) -> bool:
+        """Whether they make a target equal to the model whose ledger has this recorded."""
+        if recorded is None or self.complete:
+            return self.complete
+        return recorded.input == self.progress.input and (self.since is None or recorded.covers(self.since))
+
+
+class Sink(Protocol):
+    """How rows are served.
+
+    The class of a kind of target has ``at(*, host, port, database, user, password, sslmode, options)``: the sink of an
+    entry of ``targets``, not reached yet. It raises ConfigError for what the kind does not take.
+    """
+
+    def answers(self) -> str:
+        """In a few words what answers there and where. Raises Unreachable, and ConfigError where a right is lacking
+        that every publication needs.
+        """
+
+    def progress(self, model: Model) -> Progress | None:
+        """What the target's own ledger records for this model; None if nothing was ever published, or if the target
+        lacks a column of the model or kept its values rounded so far: the whole model must come then.
+        """
+
+    def publish(self, differences: Sequence[Difference]) -> dict[str, Applied]:
+        """All differences in one transaction with their ledger rows: readers see all of it or nothing.
+
+        Models that others reference come first for upserts and last for deletes. A difference whose progress
+        is already in the ledger is skipped, unless :meth:`progress` says None. After a lost answer to COMMIT the
+        ledger decides. Creates the schema and tables that are missing, adds columns and widens types, in the
+        transaction of the rows that have them. Returns what was written, per model name. Raises Unreachable when
+        a retry can help, TargetRefused (naming the model) when it cannot, or not with these rows (TargetMoved).
+
+        With a fence: its token is in the same transaction. StaleWriter where a later writer of the same lake has
+        published there, LeaseLost where the lease is gone; nothing of the batch is visible then.
+        """
+
+
+class Outlet(Protocol):
+    """A cluster that takes events for others: at least once, those of one key in their order."""
+
+    def identity(self, topic: str) -> str | None:
+        """An id that changes when the topic is dropped and made again, and that no other cluster's has; None where this
+        one gives none. Raises Unreachable as :meth:`send`.
+        """
+
+    def send(self, events: DataFrame, topic: str) -> None:
+        """All events, which have ``key STRING, value STRING, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, place
+        STRING``: those of one key in the order of ``place``. A null value is a tombstone.
+
+        Comes back when every one is kept by as many brokers as the topic asks for; a second call begins after that.
+        Where it raises, any of them may be there: sending all again is the way on. Raises Unreachable when Kafka does
+        not answer or has no such topic, TargetRefused when it will never take one of them.
+        """
