@@ -20,7 +20,7 @@ from replicator.connectorkeys import ConnectorKeys
 from replicator.debezium.logical import Modes
 from replicator.sourcekeys import DeclareKeys, SourceKeys
 from replicator.spec import Connector, Declaration, SourceSpec
-from replicator.spec.sources import PLACEHOLDER
+from replicator.spec.connectors import PLACEHOLDER
 from replicator.strict import check
 from replicator.yamlfile import Document, Problems, files, needed, read
 

@@ -14,7 +14,7 @@ from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.debezium.logical import Modes
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, Login, Mask
-from replicator.spec.sources import BINARY, DECIMALS, PLACEHOLDER, TIMES
+from replicator.spec.connectors import BINARY, DECIMALS, PLACEHOLDER, TIMES
 from replicator.strict import Strict
 from replicator.tablekeys import ColumnName, Pattern, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
 

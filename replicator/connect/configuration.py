@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator.spec.sources import DECIMALS
+from replicator.spec.connectors import DECIMALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

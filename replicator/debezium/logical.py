@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.spec.sources import BINARY, DECIMALS, TIMES
+from replicator.spec.connectors import BINARY, DECIMALS, TIMES
 
 MAX_PRECISION = 38
 """Digits that Spark's DECIMAL can hold."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator.spec.sources import PLACEHOLDER
+from replicator.spec.connectors import PLACEHOLDER
 
 _URL_SAFE = str.maketrans("+/", "-_")
 

@@ -1,22 +1,9 @@
 """The nouns of the product as frozen values. Standard library only: everything may import them."""
 
+from replicator.spec.connectors import Connector, Login
+from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
 from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target, waiting
-from replicator.spec.sources import (
-    AGGREGATE_ID,
-    BY_POSITION,
-    BY_TIME,
-    CHANGE,
-    EVENT_ID,
-    Column,
-    Connector,
-    Declaration,
-    Login,
-    Mask,
-    Outbox,
-    Reading,
-    SourceSpec,
-    Transform,
-)
+from replicator.spec.sources import BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
 from replicator.spec.tables import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table, Token
 
 __all__ = [

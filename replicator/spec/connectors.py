@@ -1,0 +1,84 @@
+"""Where a source is captured: the database, its Debezium connector, and the settings by which that writes values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PLACEHOLDER = "__debezium_unavailable_value"
+"""What connectors write for a value that was not sent, unless told otherwise (debezium.md E1)."""
+
+DECIMALS, BINARY, TIMES = "decimal.handling.mode", "binary.handling.mode", "time.precision.mode"
+"""The connector's settings by which it writes values of some types (types.md section 2)."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """Where a source itself can be asked: ``kind`` is ``postgresql``, ``mariadb``, ``mysql``, ``sqlserver`` or
+    ``oracle``; ``sslmode`` libpq's.
+
+    The password is in no text form of this value.
+    """
+
+    kind: str
+    host: str
+    port: int
+    user: str
+    password: str = field(default="", repr=False)
+    dbname: str = ""
+    sslmode: str = "verify-full"
+
+
+@dataclass(frozen=True)
+class Connector:
+    """The Debezium connector that a source's file describes.
+
+    ``kind`` is one of ``Login``'s; ``prefix`` the ``topic.prefix``. ``password`` is a reference that Kafka Connect
+    resolves. ``tables`` and ``except_tables`` are regular expressions of ``<database or schema>.<table>``, columns of
+    those with ``.<column>``; none: all. ``form`` is ``envelope``, ``flattened`` (``deletes`` says how deletes come) or
+    ``outbox``. ``schemas``: every record carries its schema. ``heartbeat``: seconds, 0 for none. ``slot`` and
+    ``publication`` are PostgreSQL's, ``server_id`` MySQL's and MariaDB's. ``bootstrap_servers`` are Kafka's as Connect
+    reaches them. ``signals`` is the ``signal.data.collection``, ``signal_topic`` and ``notifications`` are topics that
+    it reads signals from and writes notifications to. ``config`` holds further keys, which win.
+    """
+
+    name: str
+    kind: str
+    prefix: str
+    host: str
+    port: int
+    user: str
+    password: str
+    databases: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    except_tables: tuple[str, ...] = ()
+    column_list: tuple[str, ...] = ()
+    except_column_list: tuple[str, ...] = ()
+    form: str = "envelope"
+    deletes: str = "rewrite-with-tombstone"
+    schemas: bool = True
+    snapshot: str = "initial"
+    heartbeat: int = 10
+    slot: str = ""
+    publication: str = ""
+    server_id: int | None = None
+    bootstrap_servers: str = ""
+    signals: str = ""
+    signal_topic: str = ""
+    notifications: str = ""
+    placeholder: str = ""
+    transactions: bool = False
+    config: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def modes(self) -> Mapping[str, str]:
+        """The settings by which it writes decimals, bytes, dates and times, by key (types.md Y13): exact decimals, as
+        texts where records carry no schema (debezium-measured.md Z1.1), else what is Debezium's default.
+        """
+        in_binlog = self.kind in ("mysql", "mariadb")
+        made = {
+            DECIMALS: "precise" if self.schemas else "string",
+            BINARY: "bytes",
+            TIMES: "adaptive_time_microseconds" if in_binlog else "adaptive",
+        }
+        return {key: self.config.get(key, usual).strip().lower() for key, usual in made.items()}
