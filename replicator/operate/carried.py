@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from replicator import names
-from replicator.operate.standing import Survey
 from replicator.operate.status import SparkSurvey, Surroundings
+from replicator.operate.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.stages import routing
 from replicator.stages.refinement import Refinement

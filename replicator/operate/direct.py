@@ -20,8 +20,9 @@ from replicator.catalog.tables import Listing
 from replicator.errors import ReplicatorError, TableMissing, Unreachable
 from replicator.lake import Lake
 from replicator.offsets import Place
-from replicator.operate import standing
-from replicator.operate.standing import Standing, Tally
+from replicator.operate import layers
+from replicator.operate.standing import Standing
+from replicator.operate.survey import Tally
 from replicator.protocols import Facts, Sink
 from replicator.spec import Model, Progress, SourceSpec, Table
 from replicator.transforms import registers
@@ -203,9 +204,9 @@ class DirectSurvey:
 
 
 def standings(of: DirectSurvey) -> list[Standing]:
-    """``standing.standings``, of several tables at a time: an object store answers many questions as soon as one."""
+    """``layers.standings``, of several tables at a time: an object store answers many questions as soon as one."""
     with ThreadPoolExecutor(_TABLES) as pool:
-        return [each for found in pool.map(lambda look: look.take(), standing.looks(of)) for each in found]
+        return [each for found in pool.map(lambda look: look.take(), layers.looks(of)) for each in found]
 
 
 def _apart(parts: Iterable[DataFile], is_told: Callable[[DataFile], bool]) -> tuple[list[DataFile], list[DataFile]]:

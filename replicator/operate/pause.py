@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.operate import carried
-from replicator.operate.standing import Survey
+from replicator.operate.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.stages import pauses
 from replicator.stages.refinement import Refinement

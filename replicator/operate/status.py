@@ -11,9 +11,10 @@ from pyspark.sql import functions as F
 from replicator.errors import BronzeReplaced, Unreachable
 from replicator.formats import control
 from replicator.lake import Lake
-from replicator.operate import standing
+from replicator.operate import layers
 from replicator.operate.attempts import Attempts
-from replicator.operate.standing import Standing, Tally
+from replicator.operate.standing import Standing
+from replicator.operate.survey import Tally
 from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
@@ -39,12 +40,12 @@ class Surroundings:
 
 def standings(spark: SparkSession, at: Surroundings) -> list[Standing]:
     """Every table of the lake and every target, in the order of the layers."""
-    return standing.standings(SparkSurvey(spark, at))
+    return layers.standings(SparkSurvey(spark, at))
 
 
 def tried(spark: SparkSession, at: Surroundings, attempts: Attempts) -> list[Standing]:
     """The same of those that can be read; ``attempts`` has the others."""
-    looks = standing.looks(SparkSurvey(spark, at))
+    looks = layers.looks(SparkSurvey(spark, at))
     found = [attempts.try_(f"{look.layer} {look.table}", look.take) for look in looks]
     return [each for some in found for each in some or ()]
 

@@ -21,7 +21,8 @@ from replicator.catalog.stored import StoredFacts
 from replicator.errors import BronzeReplaced, ReplicatorError, Unreachable
 from replicator.lake import Lake
 from replicator.operate.direct import DirectSurvey, standings
-from replicator.operate.standing import Standing, looks
+from replicator.operate.layers import looks
+from replicator.operate.standing import Standing
 from replicator.spec import Model, SourceSpec, Target
 
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,198 @@
+"""Where everything stands, layer by layer and table by table: what the facts of a survey say of each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from replicator import names
+from replicator.errors import BronzeReplaced, TableMissing
+from replicator.operate.served import Served
+from replicator.operate.standing import Standing
+from replicator.stages import gaps, pauses
+
+if TYPE_CHECKING:
+    from replicator.operate.survey import Survey, Tally
+    from replicator.operate.waiting import Waiting
+    from replicator.spec import Model, Table
+    from replicator.stages.gaps import Gap
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table that was not looked at yet: ``take`` gives its standings, with those of what belongs to it (a history, a
+    target), and raises what is wrong with it.
+    """
+
+    layer: str
+    table: str
+    take: Callable[[], list[Standing]]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A source whose tables are looked at: ``upto`` is the identity and the newest version of its bronze, which is
+    ``older`` than what a table has read.
+    """
+
+    name: str
+    upto: Callable[[], tuple[str, int | None]]
+    waits: Callable[[], Waiting | None]
+    older: list[str] = field(default_factory=list)
+
+
+def standings(of: Survey) -> list[Standing]:
+    """Every table of the lake and every target, in the order of the layers."""
+    return [standing for look in looks(of) for standing in look.take()]
+
+
+def looks(of: Survey) -> Iterator[Look]:
+    """What :func:`standings` looks at, table by table, for those who go on where one is broken."""
+    taken = list(map(names.decode, of.tables(of.lake.bronze_root())))
+    for source in sorted({*taken, *map(names.decode, of.folders(of.lake.silver_root()))}):
+        if source in taken:
+            yield Look("bronze", source, partial(_bronze, of, source))
+            yield Look("gap", source, partial(_gaps, of, source))
+        at = _Source(source, cache(partial(_upto, of, source)), cache(partial(of.waiting, source)))
+        for name in map(names.decode_table, of.tables(of.lake.silver_root(source))):
+            yield Look("silver", f"{source}/{name}", partial(_silver, of, at, name))
+            yield Look("silver", f"{source}/{name}", partial(_not_older, of, at, name))
+        yield Look("waiting", source, partial(_waiting, at))
+    served = Served(of.sinks)
+    for model in of.models:
+        yield Look("gold", model.name, partial(_gold, of, model, served))
+    configured = {model.name for model in of.models}
+    for name in map(names.decode, of.tables(of.lake.gold_root())):
+        if name not in configured:
+            yield Look("gold", name, partial(_model, of, of.lake.gold(name)))
+
+
+def _bronze(of: Survey, source: str) -> list[Standing]:
+    table = of.lake.bronze(source)
+    lag, found = of.ahead(source), of.records(table)
+    seconds = None if lag is None else 0.0
+    if lag:
+        seconds = None if found.newest_ms is None else _age(found.newest_ms)
+    return [
+        Standing("bronze", source, found.rows, f"version {of.version(table)}", lag, seconds, newest_ms=found.newest_ms)
+    ]
+
+
+def _not_older(of: Survey, at: _Source, name: str) -> list[Standing]:
+    """Nothing; raises BronzeReplaced, once for a source, where a table has read versions that bronze does not have
+    (F-C6).
+    """
+    identity, upto = at.upto()
+    progress = of.progress(of.lake.silver(at.name, name), identity)
+    if progress is not None and upto is not None and progress.version > upto and not at.older:
+        at.older.append(name)
+        raise BronzeReplaced.under_silver(at.name, progress.version, upto)
+    return []
+
+
+def _gaps(of: Survey, source: str) -> list[Standing]:
+    """Of a source what is not in bronze, and was not made up for by a new snapshot."""
+    return [_gap(each) for each in gaps.still_open(of.facts, of.lake, source)]
+
+
+def _gap(gap: Gap) -> Standing:
+    seconds = max(0.0, _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000)))
+    told = f"offsets {gap.first} to {gap.last} were passed over at {gap.since} by {gap.by}"
+    return Standing("gap", f"{gap.topic}/{gap.partition}", gap.last - gap.first + 1, told, lag_seconds=seconds)
+
+
+def _upto(of: Survey, source: str) -> tuple[str, int | None]:
+    """The identity and the newest version of a source's bronze."""
+    bronze = of.lake.bronze(source)
+    return of.identity(bronze) or "", of.version(bronze)
+
+
+def _waiting(at: _Source) -> list[Standing]:
+    """A source of which something waits."""
+    waits = at.waits()
+    if waits is None:
+        return []
+    age = None if waits.since_ms is None else max(0.0, _age(waits.since_ms))
+    return [Standing("waiting", at.name, sum(waits.records.values()), waits.reason, waits.transactions, age)]
+
+
+def _silver(of: Survey, at: _Source, name: str) -> list[Standing]:
+    table, past = of.lake.silver(at.name, name), of.lake.history(at.name, name)
+    found = [_standing("silver", table, of.rows(table), _behind(of, at, name, table))]
+    if of.version(past) is not None:
+        found.append(_standing("history", past, of.intervals(past), _behind(of, at, name, past)))
+    is_paused = name in pauses.load(of.facts, of.lake, at.name)
+    return [replace(each, paused=is_paused) for each in found]
+
+
+def _standing(layer: str, table: Table, tally: Tally, behind: int | None) -> Standing:
+    """One table of silver, or a history: its rows that users see, and how far it is behind bronze."""
+    late = 0.0 if tally.newest_ms is None else _age(tally.newest_ms)
+    seconds = None if behind is None else late if behind else 0.0
+    found = Standing(layer, table.name, tally.rows, tally.seq, behind, seconds, newest_ms=tally.newest_ms)
+    return replace(found, deleted=tally.hidden, unknown=tally.unknown) if layer == "silver" else found
+
+
+def _behind(of: Survey, at: _Source, name: str, table: Table) -> int | None:
+    """Bronze rows of the table's topics that its progress, or that of its history, does not cover, or that wait."""
+    identity, newest = at.upto()
+    progress = of.progress(table, identity)
+    if progress is None or newest is None:
+        return None
+    waits = at.waits()
+    if progress.version >= newest and waits is None:
+        return 0
+    routes = of.facts.get(of.lake.routes(at.name))
+    if routes is None:
+        return None
+    topics = [topic for topic, tables in routes["tables"].items() if name in tables]
+    held = 0 if waits is None else sum(waits.records.get(topic, 0) for topic in topics)
+    if progress.version >= newest:
+        return held
+    added = of.added(at.name, dict.fromkeys(topics, progress.version), newest, waits)
+    return None if added is None else held + added
+
+
+def _gold(of: Survey, model: Model, served: Served) -> list[Standing]:
+    """A model, and its target."""
+    table = of.lake.gold(model.name, model.key)
+    try:
+        found = _model(of, table, _unread_commits(of, model))
+    except TableMissing:
+        return [Standing("gold", model.name, None, "not built yet")]
+    if model.target is not None:
+        found.append(served.standing(model, model.target, of.version(table)))
+    return found
+
+
+def _model(of: Survey, table: Table, behind: int | None = None) -> list[Standing]:
+    found = of.model(table)
+    position = f"version {of.version(table)}"
+    return [Standing("gold", table.name, found.rows, position, behind, newest_ms=found.newest_ms)]
+
+
+def _unread_commits(of: Survey, model: Model) -> int | None:
+    """Commits of a model's inputs that its newest refresh did not read."""
+    progress = of.progress(of.lake.gold(model.name), model.name)
+    kept = None if progress is None else of.facts.get(of.lake.inputs(model.name, progress.version))
+    if kept is None:
+        return None
+    unread = 0
+    for placeholder, given in model.inputs.items():
+        source, slash, name = given.partition("/")
+        table = of.lake.source_table(source, name) if slash else of.lake.gold(given)
+        identity, version, *_ = kept["inputs"].get(placeholder, (None, 0))
+        newest = of.version(table)
+        if newest is None or identity != of.identity(table):
+            return None
+        unread += newest - version
+    return unread
+
+
+def _age(milliseconds: int) -> float:
+    """Seconds since then."""
+    return time.time() - milliseconds / 1000
