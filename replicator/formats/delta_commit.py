@@ -2,7 +2,8 @@
 
 A writer's ``txnAppId`` does the same, but first has Delta add up the whole log for the progress so far, by a Spark job
 that costs four times what a small append does (docs/decisions/0009). Our callers know the progress
-(``delta_log.State``). Delta still finds a writer that came between: the transaction is told that it read this progress.
+(``delta_state.State``). Delta still finds a writer that came between: the transaction is told that it read this
+progress.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from replicator import gateway, names
 from replicator.formats import control, delta_files
-from replicator.formats.delta_log import Commit, Log
+from replicator.formats.delta_log import Log
+from replicator.formats.delta_state import Commit
 from replicator.spec import Table
 
 _KIND, _NOW = "_change_type", ("insert", "update_postimage")

@@ -1,14 +1,12 @@
-"""Delta's transaction log as values: what commits added, and what a table is made of, read by the driver alone, without
-a Spark job.
-"""
+"""Delta's transaction log, read by the driver alone, without a Spark job."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway, restores, sparkline
 from replicator.formats import control, delta_files, delta_restored
+from replicator.formats.delta_state import KNOWN, AddedFile, Commit, State
 from replicator.hadoop import is_absent
 
 _FEW_COMMITS = 10
@@ -23,102 +22,6 @@ _FEW_COMMITS = 10
 
 _COMMIT = re.compile(r"[0-9]{20}[.](json|checkpoint[.].*)")
 """The name of a commit, or of what commits before it add up to."""
-
-_KNOWN = 256
-"""Of a table with more files the driver does not keep account."""
-
-
-@dataclass(frozen=True)
-class AddedFile:
-    """A data file of one commit: absolute path, partition values, bytes, and Delta's own ``action``.
-
-    Where ``is_new`` is false its rows were in other files before (OPTIMIZE).
-    """
-
-    version: int
-    path: str
-    partition: tuple[str, ...]
-    size: int
-    is_new: bool
-    action: Any = field(repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        """What its path ends in."""
-        return self.path.rpartition("/")[2]
-
-    @property
-    def has_vector(self) -> bool:
-        """Whether a deletion vector hides rows of it."""
-        return self.action.deletionVector() is not None
-
-    @cached_property
-    def stats(self) -> str:
-        """What the log tells of its rows, as JSON; '' for nothing."""
-        return str(self.action.stats() or "")
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether the log tells how many rows it has."""
-        return '"numRecords"' in self.stats
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has, hidden ones included; 0 where the log does not tell."""
-        return int(json.loads(self.stats or "{}").get("numRecords", 0))
-
-    @property
-    def marked(self) -> int:
-        """How many of them a deletion vector hides."""
-        return int(self.action.deletionVector().cardinality()) if self.has_vector else 0
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit: its files, paths that it ``removed``, paths whose rows are what it ``changed``, its operation's
-    metrics (only whole numbers), the ``txn`` actions by app id, by how many bytes the table grew, whether it
-    ``replaces`` rows under other columns, and the version that it ``restores``. None where the log alone does not say.
-    """
-
-    version: int
-    files: tuple[AddedFile, ...]
-    removed: frozenset[str]
-    changed: tuple[str, ...] | None
-    metrics: dict[str, int]
-    transactions: dict[str, int]
-    growth: int | None
-    replaces: bool = False
-    restores: int | None = None
-
-
-@dataclass(frozen=True)
-class State:
-    """What the log of the table ``identity`` adds up to at ``version``: live bytes, the ``txn`` per app id, and the
-    live files by path; None where they are many. ``is_restored``: Delta itself says otherwise how far the inputs are,
-    since a RESTORE took the rows back and no commit has told their progress yet.
-    """
-
-    identity: str
-    version: int
-    size: int
-    transactions: Mapping[str, int]
-    files: Mapping[str, AddedFile] | None
-    is_restored: bool = False
-
-    def after(self, commit: Commit, back: Mapping[str, int] | None = None) -> State | None:
-        """The state that a commit makes of this one, which took the progress ``back`` to this; None if it cannot be
-        told.
-        """
-        if commit.growth is None:
-            return None
-        transactions = {**(self.transactions if back is None else back), **commit.transactions}
-        files = self.files
-        if files is not None:
-            kept = {path: file for path, file in files.items() if path not in commit.removed}
-            files = kept | {file.path: file for file in commit.files}
-        size = self.size + commit.growth
-        is_restored = not commit.transactions and (self.is_restored or back is not None)
-        return State(self.identity, commit.version, size, transactions, _if_known(files), is_restored)
 
 
 class Log:
@@ -216,7 +119,7 @@ class Log:
         transactions = {str(app): int(done) for app, done in told}
         back = delta_restored.progress(spark, self._log(spark), self._location, version, transactions)
         files = None
-        if int(snapshot.numOfFiles()) <= _KNOWN:
+        if int(snapshot.numOfFiles()) <= KNOWN:
             live = [self._file(spark, version, action) for action in snapshot.allFiles().collect()]
             files = {file.path: file for file in live}
         found = State(identity, version, int(snapshot.sizeInBytes()), transactions, files)
@@ -243,39 +146,24 @@ class Log:
             yield self._commit(spark, version, actions)
 
     def _commit(self, spark: SparkSession, version: int, actions: Any) -> Commit:
-        files: list[AddedFile] = []
-        metrics: dict[str, int] = {}
-        transactions: dict[str, int] = {}
-        restores: int | None = None
-        removed: dict[str, int | None] = {}
-        changes_rows = changes_columns = False
-        images: list[str] = []
-        for action in gateway.each(actions):
-            kind = action.getClass().getSimpleName()
-            if kind == "AddFile":
-                files.append(self._file(spark, version, action))
-            elif kind == "RemoveFile":
-                size = int(action.size().get()) if action.size().isDefined() else None
-                removed[self._absolute(spark, action.path())] = size
-                changes_rows = changes_rows or bool(action.dataChange())
-            elif kind == "AddCDCFile":
-                images.append(self._absolute(spark, action.path()))
-            elif kind == "Metadata":
-                self._partition_by = None
-                changes_columns = True
-            elif kind == "SetTransaction":
-                transactions[str(action.appId())] = int(action.version())
-            elif kind == "CommitInfo":
-                restores = _restored(action)
-                if action.operationMetrics().isDefined():
-                    metrics = _whole_numbers(action.operationMetrics().get())
-        gone = [size for size in removed.values() if size is not None]
-        growth = sum(file.size for file in files) - sum(gone) if len(gone) == len(removed) else None
+        told = _by_kind(actions)
+        if told["Metadata"]:
+            self._partition_by = None
+        files = tuple(self._file(spark, version, action) for action in told["AddFile"])
+        removed = {self._absolute(spark, action.path()): _size(action) for action in told["RemoveFile"]}
+        images = tuple(self._absolute(spark, action.path()) for action in told["AddCDCFile"])
+        changes_rows = any(action.dataChange() for action in told["RemoveFile"])
         appended = None if changes_rows else tuple(file.path for file in files if file.is_new)
-        changed = tuple(images) or appended
-        replaces = changes_columns and changes_rows
         return Commit(
-            version, tuple(files), frozenset(removed), changed, metrics, transactions, growth, replaces, restores
+            version,
+            files,
+            frozenset(removed),
+            images or appended,
+            _metrics(told["CommitInfo"]),
+            {str(action.appId()): int(action.version()) for action in told["SetTransaction"]},
+            _growth(files, removed.values()),
+            replaces=bool(told["Metadata"]) and changes_rows,
+            restores=next((_restored(info) for info in told["CommitInfo"]), None),
         )
 
     def _file(self, spark: SparkSession, version: int, action: Any) -> AddedFile:
@@ -336,10 +224,6 @@ def partitions(snapshot: Any) -> tuple[str, ...]:
     return tuple(str(column) for column in gateway.each(snapshot.metadata().partitionColumns()))
 
 
-def _if_known(files: Mapping[str, AddedFile] | None) -> Mapping[str, AddedFile] | None:
-    return files if files is not None and len(files) <= _KNOWN else None
-
-
 def _restored(info: Any) -> int | None:
     """The version to which a commit took the table back."""
     if str(info.operation()) != restores.OPERATION:
@@ -348,6 +232,27 @@ def _restored(info: Any) -> int | None:
     return restores.version({str(name): text for name, text in told})
 
 
-def _whole_numbers(metrics: Any) -> dict[str, int]:
-    told = (gateway.pair(each) for each in gateway.each(metrics))
+def _by_kind(actions: Any) -> Mapping[str, Sequence[Any]]:
+    """The actions of a commit by the name of their class; none of a kind that it lacks."""
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for action in gateway.each(actions):
+        found[action.getClass().getSimpleName()].append(action)
+    return found
+
+
+def _size(removed: Any) -> int | None:
+    """Bytes of a file that was removed, where its action tells them."""
+    return int(removed.size().get()) if removed.size().isDefined() else None
+
+
+def _growth(files: Iterable[AddedFile], removed: Iterable[int | None]) -> int | None:
+    """By how many bytes a table grew; None where nobody says how large a removed file was."""
+    gone = [*removed]
+    return None if None in gone else sum(file.size for file in files) - sum(size or 0 for size in gone)
+
+
+def _metrics(infos: Sequence[Any]) -> dict[str, int]:
+    """What the operation counted, as far as it is whole numbers."""
+    counted = [info.operationMetrics().get() for info in infos if info.operationMetrics().isDefined()]
+    told = (gateway.pair(each) for metrics in counted for each in gateway.each(metrics))
     return {str(name): int(text) for name, text in told if str(text).isdigit()}

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ByteType, DataType, DecimalType, IntegerType, LongType, ShortType, StringType, StructType
 
 from replicator import key_spans, names
-from replicator.formats.delta_log import AddedFile
+from replicator.formats.delta_state import AddedFile
 from replicator.transforms import spans
 
 NEAR_KEYS = 200_000

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from replicator import gateway, moments, names
 from replicator.formats import delta_log
-from replicator.formats.delta_log import State
+from replicator.formats.delta_state import State
 
 Files = Sequence[tuple[str, int]]
 """Paths below a table's location, with when each was changed, in epoch milliseconds (``control.files``)."""

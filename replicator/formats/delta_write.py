@@ -28,8 +28,9 @@ from replicator.formats import (
     delta_token,
     refusals,
 )
-from replicator.formats.delta_log import AddedFile, Log, partitions
+from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import Merging
+from replicator.formats.delta_state import AddedFile
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 
