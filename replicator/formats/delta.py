@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import failpoints, gateway, names
+from replicator import failpoints, gateway
 from replicator.errors import TableMissing
 from replicator.formats import (
     control,
+    delta_appended,
     delta_commit,
+    delta_evolve,
     delta_feed,
     delta_files,
     delta_log,
     delta_marks,
     delta_past,
-    delta_token,
     delta_upkeep,
     delta_write,
 )
@@ -36,7 +36,7 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
 from replicator.transforms.comparable import differ
-from replicator.transforms.reshape import OURS, reshaped
+from replicator.transforms.reshape import reshaped
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}
@@ -127,36 +127,17 @@ class DeltaFormat:
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From the log's ``add`` actions."""
-        commits = self._log(table).commits(spark, after, upto)
-        if commits is None:
-            return None
-        files = (file for commit in commits for file in commit.files if file.is_new)
-        return [Arrival(file.partition, file.version, file.size) for file in files]
+        return delta_appended.arrivals(spark, self._log(table), after, upto)
 
     def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:
-        """By the log's ``remove`` actions: whether upkeep has deleted their files is not looked at."""
-        commits = self._log(table).commits(spark, after, upto)
-        if commits is None:
-            return upto
-        return max((commit.version for commit in commits if commit.removed), default=after)
+        """By the log's ``remove`` actions."""
+        return delta_appended.whole_from(spark, self._log(table), after, upto)
 
     def added(
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
-        """The files of those commits, read as they are: appended tables have no deletion vectors. None where some were
-        written together with others and are removed.
-        """
-        commits = self._log(table).commits(spark, min(after.values()), upto)
-        if commits is None:
-            return None
-        files = [f.path for c in commits for f in c.files if f.is_new and f.version > after.get(f.partition, upto)]
-        schema = delta_files.schema(self._snapshot(spark, table))
-        if not files:
-            return gateway.frame(spark, (), schema)
-        try:
-            return delta_files.read(spark, table.location, files, schema)
-        except PySparkException:
-            return None
+        """The files of those commits; None also where some were written together with others and are removed."""
+        return delta_appended.added(spark, table, self._log(table), after, upto)
 
     def changed_rows(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """From the change feed's files of a single commit: those of several may have a key more than once."""
@@ -242,21 +223,11 @@ class DeltaFormat:
         """
         rows = self.read(spark, table)
         wanted = reshaped(rows, evolution)
-        self._allowing(spark, table, wanted.schema, self._snapshot(spark, table))
-        if any(kind != dict(wanted.dtypes)[column] for column, kind in rows.dtypes):
-            parts = partitions(self._snapshot(spark, table))
-            wanted = wanted if parts else delta_write.by_key(wanted, table)
-            writer = wanted.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
-            with delta_token.committing(spark, self._fence, table.location):
-                writer.partitionBy(*parts).save(table.location)
-            return
-        last = [column for column in rows.columns if column not in OURS][-1]
-        for column, kind in evolution.added:
-            if column not in rows.columns:
-                added = f"ADD COLUMN {names.spark(column)} {kind} AFTER {names.spark(last)}"
-                with delta_token.committing(spark, self._fence, table.location):
-                    spark.sql(f"ALTER TABLE delta.{names.spark(table.location)} {added}")
-                last = column
+        snapshot = self._allowing(spark, table, wanted.schema, self._snapshot(spark, table))
+        if delta_evolve.changes_values(rows, wanted):
+            delta_evolve.rewrite(wanted, table, partitions(snapshot), self._fence)
+        else:
+            delta_evolve.add(spark, table, rows.columns, evolution, self._fence)
 
     def progress(self, spark: SparkSession, table: Table, input: str) -> Progress | None:  # noqa: A002
         """The ``txn`` action of this input, as the rows have it: it goes back with them (RESTORE)."""
@@ -276,22 +247,14 @@ class DeltaFormat:
         if snapshot is None:
             raise TableMissing.of(table)
         before = control.usage(spark, table.location)
+        in_order = delta_write.is_in_order(snapshot)
         with self._turns.of(table):
-            state = log.state(spark)
-            if delta_write.is_in_order(snapshot):
-                with delta_token.committing(spark, self._fence, table.location):
-                    delta_upkeep.optimize_in_order(spark, table.location, state)
-            elif delta_upkeep.may_shrink(state):
-                with delta_token.committing(spark, self._fence, table.location):
-                    delta_upkeep.optimize(spark, table.location)
+            delta_upkeep.shrink(spark, table.location, log.state(spark), self._fence, in_order=in_order)
         failpoints.hit("delta.optimized")
         self._fence.check()
         with self._turns.of(table):
             state = log.state(spark)
-        files = control.files(spark, table.location)
-        if delta_upkeep.may_hold_waste(files, table.location, state, keep_hours):
-            delta_upkeep.vacuum(spark, table.location, keep_hours)
-        delta_upkeep.forget(spark, files, snapshot, keep_hours)
+        delta_upkeep.clear(spark, table.location, snapshot, state, keep_hours)
         return Maintained(*before, *control.usage(spark, table.location))
 
     def _few(self, spark: SparkSession, table: Table, snapshot: Any) -> DataFrame | None:

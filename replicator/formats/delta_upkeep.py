@@ -18,8 +18,9 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from replicator import gateway, moments, names
-from replicator.formats import delta_log
+from replicator.formats import control, delta_log, delta_token
 from replicator.formats.delta_state import State
+from replicator.protocols import Fence
 
 Files = Sequence[tuple[str, int]]
 """Paths below a table's location, with when each was changed, in epoch milliseconds (``control.files``)."""
@@ -91,6 +92,24 @@ def may_hold_waste(files: Files, location: str, state: State | None, keep_hours:
     before = (time.time() - keep_hours * 3600) * 1000
     old = (path for path, changed in files if changed <= before)
     return any(f"{location}/{path}" not in state.files for path in old if not path.startswith(_LOG))
+
+
+def shrink(spark: SparkSession, location: str, state: State | None, fence: Fence, *, in_order: bool) -> None:
+    """Put small files together, and take marked rows out of files, where a table in this state may have any."""
+    if in_order:
+        with delta_token.committing(spark, fence, location):
+            optimize_in_order(spark, location, state)
+    elif may_shrink(state):
+        with delta_token.committing(spark, fence, location):
+            optimize(spark, location)
+
+
+def clear(spark: SparkSession, location: str, snapshot: Any, state: State | None, keep_hours: int) -> None:
+    """Remove what no version younger than this needs, files and log."""
+    files = control.files(spark, location)
+    if may_hold_waste(files, location, state, keep_hours):
+        vacuum(spark, location, keep_hours)
+    forget(spark, files, snapshot, keep_hours)
 
 
 def optimize(spark: SparkSession, location: str) -> None:
