@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import rules
+from replicator.columnkeys import ColumnName
 from replicator.rules import Check, Relationship, Rule
 from replicator.strict import Strict
-from replicator.tablekeys import ColumnName
 from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, field_validator, model_validator
 
 from replicator import conditions, kafka_options
+from replicator.columnkeys import single_names
 from replicator.spec import Feed, Model, SourceSpec
 from replicator.strict import Strict, Text, check
-from replicator.tablekeys import single_names
 from replicator.topicnames import reads
 from replicator.yamlfile import Problems, files, nearest, needed
 

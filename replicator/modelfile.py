@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from replicator import names
 from replicator.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
+from replicator.columnkeys import listed, single_names
 from replicator.errors import ConfigError
 from replicator.lake import HISTORY
 from replicator.lineage import refresh_of, wrong_lineage
@@ -22,7 +23,6 @@ from replicator.memberkeys import MemberValues, refuse_wrong_member
 from replicator.servedtypes import PostgresName, PostgresType
 from replicator.spec import Model, ModelColumn, SourceSpec, Target
 from replicator.strict import Strict, check
-from replicator.tablekeys import listed, single_names
 from replicator.topicnames import reads
 from replicator.yamlfile import Document, KeyPath, Problems, files, nearest, needed
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import tablekeys, topicnames
+from replicator import shapekeys, tablekeys, topicnames
 from replicator.connectorkeys import ConnectorKeys
 from replicator.debezium.logical import Modes
 from replicator.sourcekeys import DeclareKeys, SourceKeys
@@ -84,7 +84,7 @@ def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]
         options={**options, **keys.options},
         sequence_by=keys.sequence_by,
         default=Declaration(
-            "", outbox=tablekeys.outbox(keys, (), ()), deletes=keys.deletes, compacted_topic=bool(keys.compacted_topic)
+            "", outbox=shapekeys.outbox(keys, (), ()), deletes=keys.deletes, compacted_topic=bool(keys.compacted_topic)
         ),
         signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
         latin1_bytes=keys.avro_bytes == "latin1",

@@ -10,13 +10,15 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 
 from replicator import conditions, kafka_options, tablekeys
+from replicator.columnkeys import ColumnName, single_names
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
 from replicator.debezium.logical import Modes
 from replicator.errors import ConfigError
+from replicator.shapekeys import ShapeKeys
 from replicator.spec import Declaration, Login, Mask
 from replicator.spec.connectors import BINARY, DECIMALS, PLACEHOLDER, TIMES
 from replicator.strict import Strict
-from replicator.tablekeys import ColumnName, Pattern, SequenceBy, ShapeKeys, TableKeys, TableName, single_names
+from replicator.tablekeys import Pattern, SequenceBy, TableKeys, TableName
 
 _NULL_DELETES = ("tombstone", "delete-to-tombstone")
 _SHORTEST_KEY = 16

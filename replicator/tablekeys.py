@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from replicator import conditions, names
+from replicator import conditions
+from replicator.columnkeys import ColumnKeys, ColumnName, Columns, single_names
 from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved, spark_type
 from replicator.duration import OptionalDuration
-from replicator.errors import ConfigError
-from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
-from replicator.strict import Strict, several
+from replicator.shapekeys import ShapeKeys, outbox
+from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Transform
+from replicator.strict import several
 from replicator.transformkeys import TransformKeys
 from replicator.yamlfile import nearest
-
-
-def _logical(text: str) -> str:
-    try:
-        parse_logical(text)
-    except ConfigError as error:
-        raise ValueError(f"{error.what}. {error.mend or ''}".rstrip(" .")) from error
-    return text
 
 
 def _pattern(text: str) -> str:
@@ -41,108 +34,11 @@ def _two_parts(name: str) -> str:
     return name
 
 
-def listed(value: Any) -> Any:
-    """Columns in either notation as a list: ``{id: int}``, ``{id: {type: int}}`` or ``[{name: id, type: int}]``."""
-    if not isinstance(value, dict):
-        return value
-    return [{"name": n, **t} if isinstance(t, dict) else {"name": n, "type": t} for n, t in value.items()]
-
-
-def single_names(found: list[str], what: str) -> None:
-    """Raise ValueError when a name is there twice, or again in another case."""
-    twice = next((name for name in found if found.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{what} has {twice!r} twice")
-    try:
-        names.refuse_case_twins(found, what)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-
-
-Logical = Annotated[str, AfterValidator(_logical)]
 TableName = Annotated[str, AfterValidator(_two_parts)]
-ColumnName = Annotated[str, Field(min_length=1)]
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Format = Literal["delta", "hudi"]
 Formats = Annotated[tuple[Format, ...], BeforeValidator(several, json_schema_input_type=Format | tuple[Format, ...])]
 SequenceBy = Literal["position", "source.ts_ms"]
-
-
-class NamedColumnKeys(Strict):
-    """A declared column below its name; ``type`` is a logical type in its short form (types.md Y13); ``generated``: the
-    database computes it, and PostgreSQL's stream never has it (debezium.md E8).
-    """
-
-    type: Logical
-    unsigned: bool = False
-    generated: bool = False
-
-
-class ColumnKeys(NamedColumnKeys):
-    """One of a list of declared columns."""
-
-    name: ColumnName
-
-
-Columns = Annotated[
-    tuple[ColumnKeys, ...],
-    BeforeValidator(
-        listed, json_schema_input_type=dict[ColumnName, Logical | NamedColumnKeys] | tuple[ColumnKeys, ...]
-    ),
-]
-
-
-OutboxMode = Literal["router", "log", "current"]
-
-
-class OutboxKeys(Strict):
-    """Where events come from that stand in an outbox table (debezium.md section I); a word alone is the ``mode``."""
-
-    mode: OutboxMode
-    empty_payload: Literal["ignore", "delete"] = "ignore"
-    topic: Annotated[str, Field(min_length=1)] | None = None
-
-    @model_validator(mode="after")
-    def _of_router(self) -> OutboxKeys:
-        if self.mode != "router" and (self.topic is not None or self.empty_payload != "ignore"):
-            raise ValueError("topic and empty_payload belong to mode router")
-        return self
-
-
-def _as_block(value: Any) -> Any:
-    return {"mode": value} if isinstance(value, str) else value
-
-
-OutboxBlock = Annotated[
-    OutboxKeys | None, BeforeValidator(_as_block, json_schema_input_type=OutboxMode | OutboxKeys | None)
-]
-
-
-class ShapeKeys(Strict):
-    """How the records of a table, or of all of a source, are to be read where that is not as they look. ``outbox``:
-    they are events. ``deletes`` is the connector's ``delete.tombstone.handling.mode``; ``drop`` needs
-    ``accept_lost_deletes``. ``compacted_topic``: of a key older records may be missing.
-    """
-
-    outbox: OutboxBlock = None
-    deletes: Literal["drop", "tombstone", "rewrite", "rewrite-with-tombstone", "delete-to-tombstone"] | None = None
-    accept_lost_deletes: bool = False
-    compacted_topic: bool | None = None
-
-    def over(self, source: ShapeKeys) -> ShapeKeys:
-        """These, and for what they leave open those of the source."""
-        own = {name: getattr(self, name) for name in ShapeKeys.model_fields}
-        merged = {name: getattr(source, name) if told is None else told for name, told in own.items()}
-        return ShapeKeys.model_construct(**merged)  # each was checked where it stands
-
-    @model_validator(mode="after")
-    def _told(self) -> ShapeKeys:
-        if self.deletes == "drop" and not self.accept_lost_deletes:
-            raise ValueError(
-                "with deletes: drop no delete ever arrives and its row stays for good: choose another "
-                "delete.tombstone.handling.mode in the connector, or say accept_lost_deletes: true"
-            )
-        return self
 
 
 class TableKeys(ShapeKeys):
@@ -182,7 +78,7 @@ class TableKeys(ShapeKeys):
     @property
     def whole(self) -> tuple[ColumnKeys, ...]:
         """The declared columns where these are all that there may be; else none."""
-        return () if all(_is_beside_a_schema(column) for column in self.columns) else self.columns
+        return () if all(column.is_beside_a_schema for column in self.columns) else self.columns
 
     @model_validator(mode="after")
     def _sharded(self) -> TableKeys:
@@ -231,7 +127,7 @@ class TableKeys(ShapeKeys):
 
     @model_validator(mode="after")
     def _events(self) -> TableKeys:
-        if self.outbox is None or not _is_router(self):
+        if self.outbox is None or not self.is_router:
             return self
         if self.keys not in ((), (EVENT_ID,), (AGGREGATE_ID,)):
             raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
@@ -255,16 +151,11 @@ class TableKeys(ShapeKeys):
         single_names([column.name for column in self.columns], "the list of columns")
         declared = [column.name for column in self.whole]
         single_names(list(self.keys), "the list of keys")
-        has_own = _is_router(self)
+        has_own = self.is_router
         unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
         if unknown is not None:
             raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
         return self
-
-
-def _is_beside_a_schema(column: ColumnKeys) -> bool:
-    """Whether it says no more than a schema block leaves out."""
-    return column.generated or column.unsigned or parse_logical(column.type).unsigned
 
 
 def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
@@ -296,7 +187,7 @@ def streamed(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
     """The declared columns that a record of a table of this shape may have, with their Spark types, where they are all
     of them; what the outbox router sends is not declared.
     """
-    if _is_router(shape):
+    if shape.is_router:
         return {}
     own = {column.name: parse_logical(column.type) for column in table.whole if not column.generated}
     return {name: spark_type(logical) for name, logical in own.items()}
@@ -320,7 +211,7 @@ def declaration(
     what the event router sends is none of the connector's columns.
     """
     shape = table if source is None else table.over(source)
-    has_own = _is_router(shape)
+    has_own = shape.is_router
     columns = tuple(
         Column(each.name, each.type if has_own else resolved(each.type, modes), each.unsigned, each.generated)
         for each in table.columns
@@ -349,26 +240,8 @@ def declaration(
     )
 
 
-def _is_router(shape: ShapeKeys) -> bool:
-    """Whether its records are what the outbox event router sends."""
-    return shape.outbox is not None and shape.outbox.mode == "router"
-
-
 def _transform(table: TableKeys) -> Transform | None:
     if table.transform is None and table.shard_column is None and table.apply_as_deletes is None:
         return None
     told = Transform() if table.transform is None else table.transform.transform()
     return replace(told, shard=table.shard_column or "", as_deletes=table.apply_as_deletes or "")
-
-
-def outbox(told: ShapeKeys, keys: tuple[str, ...], columns: tuple[ColumnKeys, ...]) -> Outbox | None:
-    """The outbox that a table's entry declares, whose keys and columns are these; None if it is none."""
-    if told.outbox is None:
-        return None
-    return Outbox(
-        told.outbox.mode,
-        key=AGGREGATE_ID if AGGREGATE_ID in keys else EVENT_ID,
-        null_deletes=told.outbox.empty_payload == "delete",
-        binary=any(column.name == "payload" and column.type == "bytes" for column in columns),
-        topic=told.outbox.topic,
-    )
