@@ -28,7 +28,7 @@ from replicator.transforms import changes
 from replicator.transforms.layout import key_of
 from replicator.transforms.letters import COLUMNS, PLACE
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.transformed import shard_of
+from replicator.transforms.steps import shard_of
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""

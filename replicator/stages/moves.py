@@ -20,7 +20,7 @@ from replicator.stages.truncates import Truncated
 from replicator.transforms import key_changes, occupants, tally, truncate
 from replicator.transforms.key_changes import Known
 from replicator.transforms.letters import letter
-from replicator.transforms.transformed import PASSES
+from replicator.transforms.steps import PASSES
 
 _CHAIN = 10
 """How many keys a row is followed back through, beyond the batch."""

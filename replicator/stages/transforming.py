@@ -15,12 +15,12 @@ from replicator.spec import SourceSpec, Table, Transform
 from replicator.stages import origins
 from replicator.stages.schema_change import SchemaChange
 from replicator.stages.share import Share
-from replicator.transforms import evolve, transformed
+from replicator.transforms import evolve, fitting, transformed
 from replicator.transforms.as_deletes import NoCondition
 from replicator.transforms.evolve import Plan
+from replicator.transforms.fitting import Making, Unfit
 from replicator.transforms.layout import Layout, kin
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.transformed import Making, Unfit
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def fitted(
     """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
     function = origins.function(told.function, table.name) if told.function else None
     try:
-        return transformed.fitted(told, function, source.hash_key, name, decoded, keys)
+        return fitting.fitted(told, function, source.hash_key, name, decoded, keys)
     except NoCondition as error:
         raise TableStopped(
             f"its `apply_as_deletes` is no condition on each of its rows: {error}",

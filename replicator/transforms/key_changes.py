@@ -20,7 +20,7 @@ from replicator.debezium import position
 from replicator.transforms import decode, fold, merge, occupants, truncate
 from replicator.transforms.moved_keys import MOVE_COLUMNS
 from replicator.transforms.shown import JSON
-from replicator.transforms.transformed import PASSES
+from replicator.transforms.steps import PASSES
 
 
 def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
 from replicator.spec import Transform
 from replicator.stages import origins, silver
-from replicator.transforms import as_deletes, fold, merge, registers, transformed
+from replicator.transforms import as_deletes, fitting, fold, merge, registers, transformed
 from replicator.transforms.as_deletes import NoCondition
 from tests.builders import UNSENT, Record, made
 from tests.unit.test_transforms import _CHANGES, KEY, NAME, TOPIC, World
@@ -132,7 +132,7 @@ def test_the_merge_laws_hold_for_deletes_by_a_condition(exact: SparkSession) -> 
     held = None
     for batch in batches:
         rows = made(exact, batch, _CHANGES)
-        making = transformed.fitted(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
+        making = fitting.fitted(Transform(as_deletes="name = 'gone'"), None, KEY, NAME, rows, ("id",))
         fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
         folded = fold.fold(fresh, making.keys_there, partial=True)
         held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_of_each_row_is_no_condition(exact: SparkSession, c
     """Of each change alone, true or false, by the source's columns, of whichever type they have been."""
     rows = made(exact, [], _CHANGES.replace("total INT", "email__v2 INT, total INT"))
     with pytest.raises(NoCondition) as caught:
-        transformed.fitted(Transform(as_deletes=condition), None, KEY, NAME, rows, ("id",))
+        fitting.fitted(Transform(as_deletes=condition), None, KEY, NAME, rows, ("id",))
     assert sentence in str(caught.value)
     columns = ("id", "name", "email", "email__v2", "total")
     for told in ("coalesce(email, email__v2) = 'x'", "email = 'x'"):

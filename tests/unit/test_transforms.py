@@ -31,8 +31,8 @@ from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Tra
 from replicator.stages import masking, origins, silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.transforms import casts, fold, hashed, merge, transformed
-from replicator.transforms.transformed import Unfit
+from replicator.transforms import casts, fitting, fold, hashed, merge, transformed
+from replicator.transforms.fitting import Unfit
 from tests import user_functions
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
@@ -294,7 +294,7 @@ def test_what_is_not_done_row_by_row_does_not_fit(exact: SparkSession, told: Tra
     """Of each change alone, or the order and the batching of changes would show in the table."""
     function = getattr(user_functions, told.function.partition(":")[2]) if told.function else None
     with pytest.raises(Unfit) as caught:
-        transformed.fitted(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
+        fitting.fitted(told, function, KEY, NAME, made(exact, [], _CHANGES), ("id",))
     assert sentence in str(caught.value)
 
 
@@ -366,7 +366,7 @@ def test_the_merge_laws_hold_behind_a_transform(exact: SparkSession) -> None:
     held = None
     for batch in batches:
         rows = made(exact, batch, _CHANGES)
-        making = transformed.fitted(told, None, KEY, NAME, rows, ("id",))
+        making = fitting.fitted(told, None, KEY, NAME, rows, ("id",))
         fresh = transformed.filtered(transformed.made(rows, making)).drop("_reject", "_at")
         folded = fold.fold(fresh, making.keys_there, partial=False)
         held = folded if held is None else merge.join_rows(held, folded.select(held.columns), making.keys_there)

@@ -12,7 +12,7 @@ from replicator.errors import TableStopped
 from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.spec import Declaration, Transform
 from replicator.transforms import versions
-from replicator.transforms.transformed import Unfit, fitted
+from replicator.transforms.fitting import Unfit, fitted
 from tests.builders import made
 from tests.unit.test_schema_change import World, change
 from tests.unit.test_transforms import _CHANGES, KEY, NAME

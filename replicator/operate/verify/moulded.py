@@ -15,8 +15,8 @@ from replicator.spec import Transform
 from replicator.stages import transforming
 from replicator.stages.refinement import Refinement
 from replicator.transforms import letters, transformed
+from replicator.transforms.fitting import Making
 from replicator.transforms.layout import key_of, stored_name
-from replicator.transforms.transformed import Making
 
 _LETTER = ", ".join(f"{name}: {kind}" for name, kind in letters.COLUMNS.items() if name != "first_seen")
 _PLACE = ", ".join(f"{name}: {letters.COLUMNS[name]}" for name in letters.ADDRESS)
