@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from uuid import uuid4
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, gateway, moments, names
 from replicator.errors import SchemaRefused, StaleWriter, TableMissing
-from replicator.formats import control, hudi_options, hudi_rows, hudi_upkeep, refusals
+from replicator.formats import control, hudi_feed, hudi_options, hudi_rows, hudi_upkeep, refusals
 from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
 from replicator.protocols import UNFENCED, Fence
@@ -41,7 +41,7 @@ class HudiFormat:
         commits = self._commits(spark, table)
         if not commits:
             raise TableMissing.of(table)
-        commit = commits[-1] if version is None else self._at(table, version)
+        commit = commits[-1] if version is None else self._timelines[table.location].at(version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
         reader = spark.read.format("hudi").options(**hudi_options.READ)
@@ -73,7 +73,7 @@ class HudiFormat:
 
     def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
         """The instant that Hudi names the commit by."""
-        commit = self._at(table, version) if self._commits(spark, table) else None
+        commit = self._timelines[table.location].at(version) if self._commits(spark, table) else None
         return None if commit is None else commit.begun
 
     def kept(self, spark: SparkSession, table: Table) -> Kept:
@@ -96,10 +96,8 @@ class HudiFormat:
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From what the commits say that they wrote."""
         self._commits(spark, table)
-        commits = self._between(table, after, upto)
-        if commits is None:
-            return None
-        return [Arrival(part, each.note.version, size) for each in commits for part, size in each.wrote.items()]
+        fresh = self._timelines[table.location].between(after, upto)
+        return None if fresh is None else hudi_feed.arrivals(fresh)
 
     def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
         """Never known: each commit writes files anew."""
@@ -110,32 +108,21 @@ class HudiFormat:
     ) -> DataFrame | None:
         """By Hudi's incremental query."""
         commits = self._commits(spark, table)
-        lowest = min(after.values())
-        fresh = self._between(table, lowest, upto)
-        if fresh is None:
-            return None
-        rows = self._incremental(spark, table, commits, fresh)
-        wanted = F.lit(False)
-        for part, version in after.items():
-            same = F.lit(True)
-            for column, value in zip(table.partition_by, part, strict=True):
-                same = same & (F.col(names.spark(column)) == value)
-            begun = [each.begun for each in fresh if each.note.version > version]
-            wanted = wanted | (same & F.col("_hoodie_commit_time").isin(*begun))
-        return hudi_rows.shaped(rows.where(wanted), commits[-1])
+        fresh = self._timelines[table.location].between(min(after.values()), upto)
+        return None if fresh is None else hudi_feed.added(spark, table, commits, fresh, after)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """By Hudi's incremental query; keys that are gone are those that only the older version has. None where that
         version is gone, or all rows were written anew in between.
         """
-        commits = self._commits(spark, table)
-        fresh = self._between(table, after, upto)
+        commits, timeline = self._commits(spark, table), self._timelines[table.location]
+        fresh = timeline.between(after, upto)
         if fresh is None or any(each.note.rewritten for each in fresh):
             return None
         keys = [F.col(names.spark(key)) for key in table.keys]
-        changed = self._incremental(spark, table, commits, fresh).select(*keys)
+        changed = hudi_feed.written(spark, table, commits, fresh).select(*keys)
         if any(each.note.deleted for each in fresh):
-            if self._at(table, after) is None:
+            if timeline.at(after) is None:
                 return None
             gone = self.read(spark, table, after).select(*keys).exceptAll(self.read(spark, table, upto).select(*keys))
             changed = changed.unionByName(gone)
@@ -249,30 +236,9 @@ class HudiFormat:
     def _commits(self, spark: SparkSession, table: Table) -> Sequence[Commit]:
         return self._timelines.setdefault(table.location, Timeline(table.location)).commits(spark)
 
-    def _at(self, table: Table, version: int) -> Commit | None:
-        """The commit of a version whose files are still there."""
-        return next((each for each in self._timelines[table.location].retained if each.note.version == version), None)
-
-    def _between(self, table: Table, after: int, upto: int) -> list[Commit] | None:
-        """The commits of (after, upto]; None when some of them are gone."""
-        found = [each for each in self._timelines[table.location].retained if after < each.note.version <= upto]
-        return found if len(found) == upto - after else None
-
     def _of_keys(self, spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         keys = rows.select(*map(names.spark, table.keys))
         return self.read(spark, table).join(keys, list(table.keys), how="left_semi")
-
-    def _incremental(
-        self, spark: SparkSession, table: Table, commits: Sequence[Commit], fresh: Sequence[Commit]
-    ) -> DataFrame:
-        """What these commits wrote, with Hudi's columns."""
-        if not fresh:
-            return spark.read.format("hudi").load(table.location).limit(0)
-        at = commits.index(fresh[0])
-        begin = commits[at - 1].begun if at else "000"
-        reader = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
-        reader = reader.option("hoodie.datasource.read.begin.instanttime", begin)
-        return reader.option("hoodie.datasource.read.end.instanttime", fresh[-1].begun).load(table.location)
 
     def _put(self, rows: DataFrame, table: Table, progress: Progress, commits: Sequence[Commit]) -> Applied:
         """Rows with their ``_action``: ``insert``, ``update``, ``delete``; NULL: nothing."""
@@ -297,32 +263,26 @@ class HudiFormat:
         """One commit. Raises StaleWriter when another writer came between, TableStopped where the table is not ours or
         cannot keep the rows.
         """
+        spark, timeline = rows.sparkSession, self._timelines[table.location]
         last = commits[-1].note if commits else _first(table)
-        moved = {} if progress is None else {progress.input: progress.version}
-        note = replace(
-            last,
-            version=last.version + 1,
-            progress={**last.progress, **moved},
-            columns=rows.drop(_GONE).schema.json(),
-            deleted=deleted,
-            rewritten=operation == hudi_options.OVERWRITE,
-        )
-        if list(self._commits(rows.sparkSession, table)[-1:]) != list(commits[-1:]):
+        is_overwrite = operation == hudi_options.OVERWRITE
+        note = last.following(rows.drop(_GONE).schema, progress, deleted=deleted, rewritten=is_overwrite)
+        if list(self._commits(spark, table)[-1:]) != list(commits[-1:]):
             raise StaleWriter("another writer has changed the table meanwhile", where=table.name)
-        self._timelines[table.location].refuse()
-        refusals.in_hudi(rows.schema, note.partition_by, table.name)
-        refusals.keys_in_hudi(rows, note.keys, table.name)
-        refusals.keys_in_parts(rows, note.keys, note.partition_by, table.name)
-        options = hudi_options.write(table.location, note, operation) | {KEY: note.text()}
+        timeline.refuse()
+        _refuse(rows, note, table.name)
         if commits:
-            self._timelines[table.location].order_by_commit(rows.sparkSession)
-        failpoints.hit("hudi.commit_noted")
-        if self._fence.token is not None:
-            options[TOKEN] = json.dumps(asdict(self._fence.token))
-        self._fence.check()
-        rows.write.format("hudi").options(**options).mode("append").save(table.location)
-        failpoints.hit("hudi.committed")
+            timeline.order_by_commit(spark)
+        self._commit(rows, table.location, hudi_options.write(table.location, note, operation) | {KEY: note.text()})
         return note
+
+    def _commit(self, rows: DataFrame, location: str, options: Mapping[str, str]) -> None:
+        """What Hudi is told in these options, and the token of the writer."""
+        failpoints.hit("hudi.commit_noted")
+        token = {} if self._fence.token is None else {TOKEN: json.dumps(asdict(self._fence.token))}
+        self._fence.check()
+        rows.write.format("hudi").options(**options, **token).mode("append").save(location)
+        failpoints.hit("hudi.committed")
 
 
 def _first(table: Table) -> Note:
@@ -333,3 +293,10 @@ def _first(table: Table) -> Note:
 
 def _covers(commits: Sequence[Commit], progress: Progress) -> bool:
     return bool(commits) and commits[-1].note.progress.get(progress.input, -1) >= progress.version
+
+
+def _refuse(rows: DataFrame, note: Note, table: str) -> None:
+    """Raise TableStopped where a table in Hudi cannot keep these rows."""
+    refusals.in_hudi(rows.schema, note.partition_by, table)
+    refusals.keys_in_hudi(rows, note.keys, table)
+    refusals.keys_in_parts(rows, note.keys, note.partition_by, table)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from replicator import gateway
 from replicator.errors import TableStopped
 from replicator.formats import control, hudi_order
-from replicator.spec import Kept
+from replicator.spec import Kept, Progress
 
 KEY = "replicator.commit"
 """Of the metadata of a commit of ours."""
@@ -63,6 +63,17 @@ class Note:
         """
         return StructType.fromJson(_with_nulls(json.loads(self.columns)))
 
+    def following(self, rows: StructType, progress: Progress | None, *, deleted: int, rewritten: bool) -> Note:
+        """What the next commit says, which writes rows of these columns and has come to this progress, if to any."""
+        return replace(
+            self,
+            version=self.version + 1,
+            progress={**self.progress, **({} if progress is None else {progress.input: progress.version})},
+            columns=rows.json(),
+            deleted=deleted,
+            rewritten=rewritten,
+        )
+
     def text(self) -> str:
         """For the commit's metadata."""
         return json.dumps(asdict(self), separators=(",", ":"))
@@ -91,6 +102,15 @@ class Timeline:
     def retained(self) -> Sequence[Commit]:
         """Those of what :meth:`commits` found last whose versions can be read."""
         return [commit for commit in list(self._known.values())[-RETAINED:] if commit is not None]
+
+    def at(self, version: int) -> Commit | None:
+        """The one of these that made this version."""
+        return next((each for each in self.retained if each.note.version == version), None)
+
+    def between(self, after: int, upto: int) -> list[Commit] | None:
+        """Those of (after, upto]; None when some of them are gone."""
+        found = [each for each in self.retained if after < each.note.version <= upto]
+        return found if len(found) == upto - after else None
 
     def refuse(self) -> None:
         """Raise TableStopped where no commit of ours should come behind those that :meth:`commits` saw last: somebody
