@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from psycopg2 import sql
@@ -45,6 +45,15 @@ def target_of(model: Model) -> Target:
     if any(column.name.casefold() == _OPERATION for column in model.columns):
         raise ConfigError(f"no column can be called {_OPERATION}: rows travel with one of that name", where=model.name)
     return model.target
+
+
+def by_schema(models: Iterable[Model]) -> Mapping[str, dict[str, Model]]:
+    """Models by target schema and table, schemas in order of name."""
+    found: dict[str, dict[str, Model]] = {}
+    for model in sorted(models, key=lambda each: target_of(each).schema):
+        target = target_of(model)
+        found.setdefault(target.schema, {})[target.table] = model
+    return found
 
 
 def create_schema(cursor: Cursor, schema: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,13 @@ import psycopg2
 from psycopg2 import errors
 
 from replicator import failpoints
-from replicator.errors import ConfigError, StaleWriter, TargetMoved, TargetRefused, Unreachable
+from replicator.errors import ConfigError, TargetMoved, TargetRefused, Unreachable
 from replicator.protocols import UNFENCED, Difference, Fence
 from replicator.sinks.order import referenced_first
-from replicator.sinks.postgres import blame, ddl, evolve, ledger, rights, wakeful
+from replicator.sinks.postgres import alone, ddl, ledger, rights, wakeful
 from replicator.sinks.postgres.connection import PostgresConnection
 from replicator.sinks.postgres.retry import Backoff, translated, verdict
+from replicator.sinks.postgres.transaction import Transaction
 from replicator.sinks.refusals import Refusals
 from replicator.spec import Applied, Model, Progress
 
@@ -25,16 +26,6 @@ if TYPE_CHECKING:
 
     from replicator.sinks.postgres.look import PostgresLook
     from replicator.sinks.postgres.staging import Staged
-
-
-# in the midst of COPY a session is at work for the server, however long it waits for who sleeps there
-_END_SLEEPER = (
-    "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "
-    "WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND a.datid = l.database "
-    "AND (l.classid::bigint << 32) | l.objid::bigint = hashtextextended(%(key)s, 0) "
-    "AND a.datname = current_database() AND a.usename = current_user AND a.state = 'active' "
-    "AND a.wait_event = 'ClientRead' AND a.query_start < clock_timestamp() - make_interval(secs => %(limit)s)"
-)
 
 
 class PostgresSink:
@@ -119,7 +110,7 @@ class PostgresSink:
             session.autocommit = True
             with self._translated("the batch"), session.cursor() as cursor:
                 wakeful.expire(cursor, self._connection.idle_limit)
-                _lock(cursor, _schemas(each.model for each in ordered), self._connection.idle_seconds)
+                alone.lock(cursor, ddl.by_schema(each.model for each in ordered), self._connection.idle_seconds)
             applied: dict[str, Applied] = {}
             staged: list[Staged] = []
             for number, difference in enumerate(ordered):
@@ -179,7 +170,7 @@ class PostgresSink:
             if not going:
                 return {}
             try:
-                applied = self._write(session, going)
+                applied = Transaction(session, self._connection.where, self._fence).write(going)
                 failpoints.hit("publish.before_commit")
                 self._commit(session, going)
                 failpoints.hit("publish.committed")
@@ -187,70 +178,6 @@ class PostgresSink:
                 refusals.note(self._with_column(session, error, going))
             else:
                 return applied
-
-    def _write(self, session: Session, going: Sequence[Staged]) -> dict[str, Applied]:
-        """Everything of the transaction but its COMMIT. Rolled back when it raises TargetRefused."""
-        deleted: dict[str, int] = {}
-        upserted: dict[str, tuple[int, int]] = {}
-        try:
-            with self._translated("the batch"), session.cursor() as cursor:
-                self._let_in(cursor, going)
-                cursor.execute("SET CONSTRAINTS ALL DEFERRED")
-                fresh = _lock_ledger(cursor, going)
-                new = {each.model: self._evolve(cursor, each) for each in fresh}
-                for each in reversed(fresh):
-                    with self._translated(each.model):
-                        deleted[each.model] = each.delete(cursor)
-                for each in fresh:
-                    with self._translated(each.model):
-                        upserted[each.model] = each.upsert(cursor)
-                self._settle(cursor, fresh, new)
-        except TargetRefused:
-            session.rollback()
-            raise
-        return {
-            each.model: Applied(
-                *upserted.get(each.model, (0, 0)), deleted.get(each.model, 0), each.difference.progress.version
-            )
-            for each in going
-        }
-
-    def _let_in(self, cursor: Cursor, going: Sequence[Staged]) -> None:
-        """Note the token, and hold its row until the transaction ends. Raises LeaseLost, StaleWriter."""
-        self._fence.check()
-        token = self._fence.token
-        if token is None:
-            return
-        for schema in _schemas(each.difference.model for each in going):
-            if not ledger.let_in(cursor, schema, token):
-                raise StaleWriter(
-                    f"a later writer of this lake than number {token.number} has published to schema {schema}",
-                    where=self._connection.where,
-                    mend="Nothing was written: run again. Of a lake that was set back to an older copy of itself, "
-                    "remove _replicator/leases/token.json first.",
-                )
-
-    def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
-        """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
-        with self._translated(staged.model):
-            return ddl.evolve_target(cursor, staged.difference.model)
-
-    def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
-        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
-        ledger.
-        """
-        try:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        except psycopg2.Error as error:
-            targets = {each.model: ddl.target_of(each.difference.model) for each in written}
-            places: dict[blame.Place, str] = {(to.schema, to.table): name for name, to in targets.items()}
-            with self._translated(blame.model(cursor, error.diag, places) or "the batch"):
-                raise
-        for each in written:
-            target = ddl.target_of(each.difference.model)
-            with self._translated(each.model):
-                evolve.tighten(cursor, target, new[each.model])
-                ledger.write(cursor, target, each.difference.model, each.difference.progress)
 
     def _commit(self, session: Session, going: Sequence[Staged]) -> None:
         self._fence.check()
@@ -270,7 +197,7 @@ class PostgresSink:
         """The ledger rows of these models, but for those whose table is another one, or lags behind its model."""
         recorded: dict[str, Progress] = {}
         with closing(self._connection.open()) as session, self._translated("the ledger"), session.cursor() as cursor:
-            for schema, in_schema in _schemas(models).items():
+            for schema, in_schema in ddl.by_schema(models).items():
                 if ledger.exists(cursor, schema):
                     recorded |= ledger.read(cursor, schema, in_schema)
             lagging = {model.name for model in models if model.name in recorded and ddl.lags(cursor, model)}
@@ -291,39 +218,6 @@ class PostgresSink:
 
     def _translated(self, model: str) -> AbstractContextManager[None]:
         return translated(model, self._connection.where)
-
-
-def _schemas(models: Iterable[Model]) -> Mapping[str, dict[str, Model]]:
-    """Models by target schema and table, schemas in order of name."""
-    by_schema: dict[str, dict[str, Model]] = {}
-    for model in sorted(models, key=lambda each: ddl.target_of(each).schema):
-        target = ddl.target_of(model)
-        by_schema.setdefault(target.schema, {})[target.table] = model
-    return by_schema
-
-
-def _lock(cursor: Cursor, schemas: Iterable[str], limit: float) -> None:
-    """Keep other publishers out of these schemas until this session ends; one that says nothing for ``limit`` seconds
-    (0: for ever) is ended.
-    """
-    for schema in schemas:
-        key = f"replicator publish {schema}"
-        if limit:
-            cursor.execute(_END_SLEEPER, {"key": key, "limit": limit})
-        cursor.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", (key,))
-
-
-def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
-    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet."""
-    recorded: dict[str, Progress] = {}
-    for schema, names in _schemas(each.difference.model for each in staged).items():
-        recorded |= ledger.read(cursor, schema, names, lock=True)
-    return [
-        each
-        for each in staged
-        if not ledger.covers(recorded.get(each.model), each.difference.progress)
-        or ddl.lags(cursor, each.difference.model)
-    ]
 
 
 def _prepare(cursor: Cursor, difference: Difference) -> Progress | None:

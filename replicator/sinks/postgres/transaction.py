@@ -1,0 +1,117 @@
+"""The transaction by which staged rows become what readers see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg2
+
+from replicator.errors import StaleWriter, TargetRefused
+from replicator.protocols import Fence
+from replicator.sinks.postgres import blame, ddl, evolve, ledger
+from replicator.sinks.postgres.retry import translated
+from replicator.spec import Applied, Progress
+
+if TYPE_CHECKING:
+    from psycopg2.extensions import connection as Session
+    from psycopg2.extensions import cursor as Cursor
+
+    from replicator.sinks.postgres.staging import Staged
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """All of it but COMMIT, on the ``session`` that has staged the rows, for a writer who may write as long as its
+    ``fence`` stands; ``where`` the server is.
+    """
+
+    session: Session
+    where: str
+    fence: Fence
+
+    def write(self, going: Sequence[Staged]) -> dict[str, Applied]:
+        """1. the writer's token; 2. the ledger's rows, held; 3. tables that lag behind their models; 4. deletes, of
+        referencing models first; 5. upserts, of referenced models first; 6. what is checked at the end, and the ledger.
+
+        Rolled back when it raises TargetRefused.
+        """
+        deleted: dict[str, int] = {}
+        upserted: dict[str, tuple[int, int]] = {}
+        try:
+            with self._translated("the batch"), self.session.cursor() as cursor:
+                self._let_in(cursor, going)
+                cursor.execute("SET CONSTRAINTS ALL DEFERRED")
+                fresh = _lock_ledger(cursor, going)
+                new = {each.model: self._evolve(cursor, each) for each in fresh}
+                for each in reversed(fresh):
+                    with self._translated(each.model):
+                        deleted[each.model] = each.delete(cursor)
+                for each in fresh:
+                    with self._translated(each.model):
+                        upserted[each.model] = each.upsert(cursor)
+                self._settle(cursor, fresh, new)
+        except TargetRefused:
+            self.session.rollback()
+            raise
+        return {
+            each.model: Applied(
+                *upserted.get(each.model, (0, 0)), deleted.get(each.model, 0), each.difference.progress.version
+            )
+            for each in going
+        }
+
+    def _let_in(self, cursor: Cursor, going: Sequence[Staged]) -> None:
+        """Note the token, and hold its row until the transaction ends. Raises LeaseLost, StaleWriter."""
+        self.fence.check()
+        token = self.fence.token
+        if token is None:
+            return
+        for schema in ddl.by_schema(each.difference.model for each in going):
+            if not ledger.let_in(cursor, schema, token):
+                raise StaleWriter(
+                    f"a later writer of this lake than number {token.number} has published to schema {schema}",
+                    where=self.where,
+                    mend="Nothing was written: run again. Of a lake that was set back to an older copy of itself, "
+                    "remove _replicator/leases/token.json first.",
+                )
+
+    def _evolve(self, cursor: Cursor, staged: Staged) -> tuple[str, ...]:
+        """Its table as the model says, in the transaction of the rows; new columns that may not be NULL."""
+        with self._translated(staged.model):
+            return ddl.evolve_target(cursor, staged.difference.model)
+
+    def _settle(self, cursor: Cursor, written: Sequence[Staged], new: Mapping[str, Sequence[str]]) -> None:
+        """Check deferred constraints here, where they can be told from a lost COMMIT; NOT NULL of new columns;
+        ledger.
+        """
+        try:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        except psycopg2.Error as error:
+            targets = {each.model: ddl.target_of(each.difference.model) for each in written}
+            places: dict[blame.Place, str] = {(to.schema, to.table): name for name, to in targets.items()}
+            with self._translated(blame.model(cursor, error.diag, places) or "the batch"):
+                raise
+        for each in written:
+            target = ddl.target_of(each.difference.model)
+            with self._translated(each.model):
+                evolve.tighten(cursor, target, new[each.model])
+                ledger.write(cursor, target, each.difference.model, each.difference.progress)
+
+    def _translated(self, model: str) -> AbstractContextManager[None]:
+        return translated(model, self.where)
+
+
+def _lock_ledger(cursor: Cursor, staged: Sequence[Staged]) -> list[Staged]:
+    """Hold the ledger rows until the transaction ends; those whose progress, or table, is not there yet."""
+    recorded: dict[str, Progress] = {}
+    for schema, names in ddl.by_schema(each.difference.model for each in staged).items():
+        recorded |= ledger.read(cursor, schema, names, lock=True)
+    return [
+        each
+        for each in staged
+        if not ledger.covers(recorded.get(each.model), each.difference.progress)
+        or ddl.lags(cursor, each.difference.model)
+    ]
