@@ -18,7 +18,8 @@ from replicator.errors import BronzeReplaced, ConfigError
 from replicator.lake import Lake
 from replicator.protocols import Facts, TableFormat
 from replicator.spec import SourceSpec, Table
-from replicator.transforms import changes
+from replicator.transforms import topic_modes
+from replicator.transforms.topic_modes import TopicModes
 
 BEGINNING = -1
 """Before the first version of bronze."""
@@ -254,13 +255,13 @@ def as_routed(
     order of ``source.ts_ms``; topics by offset are ``scattered`` over several partitions.
     """
     enveloped = {*routes.of_mode(ENVELOPE, ENVELOPE_BY_OFFSET), *source.enveloped}
-    return changes.by_mode(
-        records,
+    modes = TopicModes(
         routes.by_offset,
         null_deletes(routes),
         lone_deletes(routes, source),
-        enveloped=sorted(enveloped),
-        marked=_marked(routes, source),
-        by_time=by_time,
-        scattered=scattered,
+        sorted(enveloped),
+        _marked(routes, source),
+        by_time,
+        scattered,
     )
+    return topic_modes.read(records, modes)

@@ -1,4 +1,4 @@
-"""Bronze records as silver takes them: what a range holds, how it is read, its order, what can never be applied
+"""Bronze records as silver takes them: what a range holds, its order, what can never be applied
 (architecture section 6).
 
 ``records`` are bronze rows that ``debezium.envelope.read`` has described; ``decode.decode`` makes changes of them.
@@ -6,16 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import prepared
 from replicator.debezium import depth, headers, position
 from replicator.debezium.alike import EXAMPLE
-from replicator.debezium.envelope import TOMBSTONE
-from replicator.transforms import compaction, reach
+from replicator.transforms import reach
 from replicator.transforms.letters import letter
 
 _KEYS_ERROR = 0.05
@@ -53,62 +50,6 @@ def _survey(records: DataFrame) -> DataFrame:
         F.first(F.when(~F.col("told"), example), ignorenulls=True).alias("_example"),
     )
     return found.select("*", "_example.*").drop("_example")
-
-
-def by_mode(
-    records: DataFrame,
-    by_offset: Sequence[str],
-    null_deletes: Mapping[str, str | None],
-    lone_deletes: Mapping[str, str | None],
-    enveloped: Sequence[str],
-    *,
-    marked: Sequence[str] = (),
-    by_time: Sequence[str] = (),
-    scattered: Sequence[str] = (),
-) -> DataFrame:
-    """Records read as their topic's mode says.
-
-    Topics in ``by_offset`` have no positions (Q8); in ``null_deletes`` a null value is a delete (F2, B6) from the table
-    that the topic carries, or a dead letter where it carries several (None); in ``lone_deletes`` a tombstone that
-    compaction left alone is (B5); in ``enveloped`` topics an object that is no envelope and has no field of Debezium's
-    is ``unknown_shape`` (A1), and in ``marked`` ones any flattened row that does not say whether it is deleted: nulls
-    delete nothing there, and may be all that tells of its delete (B6). Tables ``by_time`` stand in the order of
-    ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time. In ``scattered`` topics, by offset in
-    several partitions, nothing says what a truncate came after (T4).
-    """
-    topic = F.col("topic")
-    lone = F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
-    null = lone | F.col("rule").eqNullSafe(TOMBSTONE)
-    deletes = F.col("key").isNotNull() & ((topic.isin(*null_deletes) & null) | (topic.isin(*lone_deletes) & lone))
-    unmarked = F.col("flat") & ~F.col("rewritten")
-    strange = (topic.isin(*enveloped) & F.col("bare")) | (topic.isin(*marked) & unmarked)
-    stray = strange & F.col("rule").isNull() & F.col("reason").isNull()
-    known = [F.when(topic == name, F.lit(table)) for name, table in {**lone_deletes, **null_deletes}.items()]
-    carried = F.coalesce(*known, F.lit(None).cast("string"))
-    timed = F.coalesce(F.col("table").isin(*by_time) & ~topic.isin(*null_deletes), F.lit(False))
-    without = topic.isin(*by_offset) & ~timed
-    place = (
-        F.when(timed, position.by_time(F.col("source_ts_ms")))
-        .when(without, F.lit(position.LOWEST))
-        .otherwise(F.col("position"))
-    )
-    truncates = F.col("op").eqNullSafe("t") & F.col("rule").isNull() & F.col("reason").isNull()
-    replaced = ("rule", "reason", "op", "table", "position", "is_snapshot", "form")
-    return records.select(
-        *[column for column in records.columns if column not in replaced],
-        F.when(~deletes, F.when(lone, TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
-        F.when(stray, "unknown_shape")
-        .when(truncates & without & topic.isin(*scattered), "truncate_unordered")
-        .when(truncates & place.isNull(), "position_missing")
-        .when(~deletes, F.col("reason"))
-        .when(carried.isNull(), "unknown_table")
-        .alias("reason"),
-        F.when(deletes, "d").otherwise(F.col("op")).alias("op"),
-        F.when(deletes, carried).otherwise(F.col("table")).alias("table"),
-        place.alias("position"),
-        (F.col("is_snapshot") & ~timed & ~without).alias("is_snapshot"),
-        "form",
-    )
 
 
 def ordered(

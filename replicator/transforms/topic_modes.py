@@ -1,0 +1,91 @@
+"""Records read as their topics' modes say, where that is not as they look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator.debezium import position
+from replicator.debezium.envelope import TOMBSTONE
+from replicator.transforms import compaction
+
+
+@dataclass(frozen=True)
+class TopicModes:
+    """What is known of topics, by name.
+
+    Those in ``by_offset`` have no positions (Q8), and in ``scattered`` ones, which have several partitions, nothing
+    says what a truncate came after (T4). In ``null_deletes`` a null value is a delete (F2, B6) from the table that the
+    topic carries, or a dead letter where it carries several (None); in ``lone_deletes`` a tombstone that compaction
+    left alone is (B5). In ``enveloped`` ones an object that is no envelope and has no field of Debezium's is
+    ``unknown_shape`` (A1), and in ``marked`` ones any flattened row that does not say whether it is deleted: nulls
+    delete nothing there, and may be all that tells of its delete (B6). Tables ``by_time`` stand in the order of
+    ``source.ts_ms`` (Q9), unless nulls delete from them: those have no time.
+    """
+
+    by_offset: Sequence[str]
+    null_deletes: Mapping[str, str | None]
+    lone_deletes: Mapping[str, str | None]
+    enveloped: Sequence[str]
+    marked: Sequence[str] = ()
+    by_time: Sequence[str] = ()
+    scattered: Sequence[str] = ()
+
+    def deletes(self) -> Column:
+        """Whether a record without a value is a delete."""
+        topic, lone = F.col("topic"), _is_lone()
+        null = lone | F.col("rule").eqNullSafe(TOMBSTONE)
+        is_told = (topic.isin(*self.null_deletes) & null) | (topic.isin(*self.lone_deletes) & lone)
+        return F.col("key").isNotNull() & is_told
+
+    def carried(self) -> Column:
+        """The table that such a delete is from; NULL where the topic carries several."""
+        told = {**self.lone_deletes, **self.null_deletes}
+        known = [F.when(F.col("topic") == name, F.lit(table)) for name, table in told.items()]
+        return F.coalesce(*known, F.lit(None).cast("string"))
+
+    def is_timed(self) -> Column:
+        """Whether time orders a record, and no position."""
+        in_time = F.col("table").isin(*self.by_time) & ~F.col("topic").isin(*self.null_deletes)
+        return F.coalesce(in_time, F.lit(False))
+
+    def is_strange(self) -> Column:
+        """Whether an object has another shape than the records of its topic."""
+        topic, unmarked = F.col("topic"), F.col("flat") & ~F.col("rewritten")
+        return (topic.isin(*self.enveloped) & F.col("bare")) | (topic.isin(*self.marked) & unmarked)
+
+
+def read(records: DataFrame, modes: TopicModes) -> DataFrame:
+    """Described records with ``rule``, ``reason``, ``op``, ``table``, ``position`` and ``is_snapshot`` as these say."""
+    deletes, carried, timed = modes.deletes(), modes.carried(), modes.is_timed()
+    without = F.col("topic").isin(*modes.by_offset) & ~timed
+    place = (
+        F.when(timed, position.by_time(F.col("source_ts_ms")))
+        .when(without, F.lit(position.LOWEST))
+        .otherwise(F.col("position"))
+    )
+    is_change = F.col("rule").isNull() & F.col("reason").isNull()
+    truncates = F.col("op").eqNullSafe("t") & is_change
+    replaced = ("rule", "reason", "op", "table", "position", "is_snapshot", "form")
+    return records.select(
+        *[column for column in records.columns if column not in replaced],
+        F.when(~deletes, F.when(_is_lone(), TOMBSTONE).otherwise(F.col("rule"))).alias("rule"),
+        F.when(modes.is_strange() & is_change, "unknown_shape")
+        .when(truncates & without & F.col("topic").isin(*modes.scattered), "truncate_unordered")
+        .when(truncates & place.isNull(), "position_missing")
+        .when(~deletes, F.col("reason"))
+        .when(carried.isNull(), "unknown_table")
+        .alias("reason"),
+        F.when(deletes, "d").otherwise(F.col("op")).alias("op"),
+        F.when(deletes, carried).otherwise(F.col("table")).alias("table"),
+        place.alias("position"),
+        (F.col("is_snapshot") & ~timed & ~without).alias("is_snapshot"),
+        "form",
+    )
+
+
+def _is_lone() -> Column:
+    return F.coalesce(F.col("rule") == compaction.LONE, F.lit(False))
