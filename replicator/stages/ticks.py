@@ -73,6 +73,20 @@ class Shared:
     stops: Mapping[str, ConfigError]
 
 
+@dataclass(frozen=True)
+class _Fresh:
+    """What of bronze is new, up to its version ``upto``: the ``news`` of the topics of these ``routes``, of which
+    ``moved`` ones are read once more; how the cut ``stood``, if there is one, and the ``progress`` of silver's tables.
+    """
+
+    upto: int
+    news: News
+    routes: Routes
+    moved: Moved
+    stood: Standing | None
+    progress: Mapping[str, int]
+
+
 @contextmanager
 def unread(spark: SparkSession, at: Refinement, before: Before | None = None) -> Iterator[Tick | None]:
     """What is new in bronze, None if nothing is; of a long backlog the first piece behind what came ``before``, if that
@@ -80,13 +94,27 @@ def unread(spark: SparkSession, at: Refinement, before: Before | None = None) ->
 
     Raises BronzeReplaced (F-C6), also of a bronze that is gone from under silver.
     """
+    fresh = _fresh(spark, at, before)
+    if fresh is None:
+        yield None
+        return
+    watch, records = _read(spark, at, fresh)
+    passage = None
+    if fresh.stood is not None:
+        passage = fresh.stood, _drawn(watch, records, fresh, fresh.stood)
+        watch, records = _unpaused(watch, cut.before(records, passage[1].cut), fresh.routes)
+    with ticking(watch, records, fresh.routes) as tick:
+        yield replace(tick, existing=fresh.progress, cut=passage, moved=fresh.moved, newest=fresh.upto)
+
+
+def _fresh(spark: SparkSession, at: Refinement, before: Before | None) -> _Fresh | None:
+    """As :func:`unread`, by what commits say; where nothing is new, that is settled."""
     bronze = at.lake.bronze(at.source.name)
     upto, identity = at.bronze.version(spark, bronze), at.bronze.identity(spark, bronze)
     if upto is None or identity is None:
         if at.silver.tables(spark, at.lake.silver_root(at.source.name)):
             raise BronzeReplaced.gone(at.source.name, bronze.location)
-        yield None
-        return
+        return None
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).within(upto)
     paused = pauses.load(at.control, at.lake, at.source.name)
     moved = resharding.moved(routes, at.source, paused)
@@ -102,26 +130,31 @@ def unread(spark: SparkSession, at: Refinement, before: Before | None = None) ->
     progress, news = backlog.news(spark, at, routes, upto, seen, came)
     if not news.after and (stood is None or cut.is_settled(at, stood, left)):
         at.reached.settle(identity, upto, topics_of(routes, left), progress)
-        yield None
-        return
+        return None
     if before is not None and stood is None and not moved:
         news = backlog.piece(spark, at, news, max((before.upto, *progress.values())))
+    return _Fresh(upto, news, routes, moved, stood, progress)
+
+
+def _read(spark: SparkSession, at: Refinement, fresh: _Fresh) -> tuple[Watch, DataFrame]:
+    """What is new and what waits, in its epochs, in a session that fits its size."""
+    news, stood = fresh.news, fresh.stood
     spark = tuning.session_for_records(spark, news.size, len(news.after))
     news = news if stood is None else cut.with_waiting(news, stood)
-    records = news.records(spark, at.bronze, bronze)
+    records = news.records(spark, at.bronze, at.lake.bronze(at.source.name))
     if stood is not None and (waiting := cut.waiting(spark, at, stood, news)) is not None:
         records = records.unionByName(waiting)
     likeness.acquaint(at, records, news.after, news.size)
     records = tuning.laid_out(records, news.size)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
-    records = watch.in_epochs(records, news.after)
-    passage = None
-    if stood is not None:
-        begins = is_first and bool(progress)
-        passage = stood, cutting.begun(watch, stood, routes) if begins else cutting.drawn(watch, records, stood, routes)
-        watch, records = _unpaused(watch, cut.before(records, passage[1].cut), routes)
-    with ticking(watch, records, routes) as tick:
-        yield replace(tick, existing=progress, cut=passage, moved=moved, newest=upto)
+    return watch, watch.in_epochs(records, news.after)
+
+
+def _drawn(watch: Watch, records: DataFrame, fresh: _Fresh, stood: Standing) -> Standing:
+    """How the cut stands behind these records."""
+    if stood.version == routing.BEGINNING and fresh.progress:
+        return cutting.begun(watch, stood, fresh.routes)
+    return cutting.drawn(watch, records, stood, fresh.routes)
 
 
 def _unpaused(watch: Watch, records: DataFrame, routes: Routes) -> tuple[Watch, DataFrame]:
@@ -156,23 +189,9 @@ def shared(tick: Tick) -> Shared:
     """Learn the routes, and give each table its share."""
     watch, at, news = tick.watch, tick.watch.at, tick.watch.news
     groups, found = tick.surveyed
-    learned = _learned(tick.routes, groups, news, at.source)
     orders = {group["table"]: at.source.order(group["table"]) for group in groups if group["table"] is not None}
-    by_time = [table for table, order in orders.items() if order == BY_TIME]
-    scattered = _scattered(watch, found, learned)
-    nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
-    is_otherwise = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
-    records = tick.records
-    if is_otherwise or learned.by_offset or at.source.has_compacted_topics:
-        records = routing.as_routed(records, learned, at.source, by_time=by_time, scattered=scattered)
-    if is_otherwise:
-        records = exempt.by_declaration(records, at.source)
-        groups = likeness.exampled(at, changes.survey(records).collect())
-        learned = _learned(learned, groups, news, at.source)
-    by_table: dict[str | None, list[Row]] = defaultdict(list)
-    for group in groups:
-        is_change = group["rule"] is None and group["reason"] is None
-        by_table[group["table"] if is_change else learned.home(group["topic"])].append(group)
+    records, groups, learned = _as_routed(tick, [table for table, order in orders.items() if order == BY_TIME])
+    by_table = _by_table(groups, learned)
     strays = tuple(by_table.pop(None, []))
     tables = sorted((table, own) for table, own in by_table.items() if table is not None and table not in news.paused)
     split = {row["table"] for row in found if row["split"]} if tick.again is None else set()
@@ -204,6 +223,32 @@ def shared(tick: Tick) -> Shared:
 
     shares = tuple(share(table, own) for table, own in tables)
     return Shared(records, learned, shares, strays, orders, _stops(learned, groups, at.source))
+
+
+def _as_routed(tick: Tick, by_time: Sequence[str]) -> tuple[DataFrame, list[Row], Routes]:
+    """The records, each read as its topic is; their groups, and the routes with what these show."""
+    watch, at, records = tick.watch, tick.watch.at, tick.records
+    groups, found = tick.surveyed
+    learned = _learned(tick.routes, groups, watch.news, at.source)
+    nulls_delete = routing.null_deletes(learned) or routing.lone_deletes(learned, at.source)
+    is_otherwise = nulls_delete or by_time or any(map(_may_be_read_otherwise, groups))
+    if is_otherwise or learned.by_offset or at.source.has_compacted_topics:
+        scattered = _scattered(watch, found, learned)
+        records = routing.as_routed(records, learned, at.source, by_time=by_time, scattered=scattered)
+    if is_otherwise:
+        records = exempt.by_declaration(records, at.source)
+        groups = likeness.exampled(at, changes.survey(records).collect())
+        learned = _learned(learned, groups, watch.news, at.source)
+    return records, groups, learned
+
+
+def _by_table(groups: Sequence[Row], routes: Routes) -> dict[str | None, list[Row]]:
+    """Groups by the table that they are of, or that their topic is; None: nobody's."""
+    by_table: dict[str | None, list[Row]] = defaultdict(list)
+    for group in groups:
+        is_change = group["rule"] is None and group["reason"] is None
+        by_table[group["table"] if is_change else routes.home(group["topic"])].append(group)
+    return by_table
 
 
 def _stops(routes: Routes, groups: Sequence[Row], source: SourceSpec) -> dict[str, ConfigError]:
