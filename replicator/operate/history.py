@@ -5,8 +5,8 @@ Only records that may be about the key are decoded: ``operate/key.py`` looks at 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
@@ -19,10 +19,12 @@ from replicator.debezium import terms
 from replicator.errors import ConfigError, TableMissing
 from replicator.operate import dead_letters, key, waiting
 from replicator.operate.retry import placed
+from replicator.spec import Declaration
 from replicator.stages import cut, decoding, epochs, routing, tuning
 from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
 from replicator.stages.rewind import Watch
+from replicator.stages.routing import Routes
 from replicator.stages.share import Share
 from replicator.transforms import changes
 from replicator.transforms.layout import key_of
@@ -106,38 +108,47 @@ def _refuse_lost(spark: SparkSession, sources: Iterable[Refinement], name: str) 
             )
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The row that is asked for: ``wanted`` is its key in the source's words, ``kinds`` are the types of that;
+    ``is_row`` says which row of silver it is, ``shard`` is the column of the key that says of which shard it is, ''
+    for none.
+    """
+
+    wanted: Mapping[str, str]
+    kinds: Mapping[str, str]
+    is_row: Column
+    shard: str
+
+    @property
+    def spoken(self) -> dict[str, str]:
+        """What of the key records have."""
+        return {name: text for name, text in self.wanted.items() if name != self.shard}
+
+    def may_be_in(self, topic: str) -> bool:
+        """Whether records of a topic may be about the row."""
+        return not self.shard or shard_of(topic) == self.wanted[self.shard]
+
+
 def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> History:
     """The history of one row. Raises ConfigError where the key is not the table's."""
     bronze = at.lake.bronze(at.source.name)
     session = tuning.session_for(spark, at.bronze.size(spark, bronze), exact_names=True)
     stored = at.silver.read(session, at.lake.silver(at.source.name, table))
-    keys = {names.decode(name): name for name in key_of(stored.schema)}
-    kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
-    wanted = key.typed(session, key.parse(key_text, list(keys)), kinds)
-    is_row = _is_row({keys[name]: text for name, text in wanted.items()})
+    asked = _asked(session, stored, at.source.declaration(table), key_text)
     upto, identity = at.bronze.version(spark, bronze) or 0, at.bronze.identity(spark, bronze) or ""
     routes = routing.load_routes(at.control, at.lake.routes(at.source.name), identity)
-    declared = at.source.declaration(table)
-    shard = "" if declared.transform is None else declared.transform.shard
-    spoken = {name: text for name, text in wanted.items() if name != shard}
-    topics = [topic for topic in routes.topics(table) if not shard or shard_of(topic) == wanted[shard]]
-    whole = at.bronze.read(session, bronze, upto).where(F.col("topic").isin(*topics))
-    by_time = [table] if at.source.by_time(table) else []
     watch = Watch(session, at, News(upto, {}), epochs.load(at.control, at.lake.epochs(at.source.name)))
-    # of an append-only table no text of a record has the key
-    of_key = whole if declared.append_only else whole.where(key.may_be(spoken, kinds, in_row=bool(declared.keys)))
-    with ExitStack() as kept:
-        described = kept.enter_context(placed(watch, kept.enter_context(watch.any_shape(of_key, topics)), whole))
-        records = kept.enter_context(tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)))
+    with _records(watch, routes, table, asked) as records:
         groups = tuple(g for g in changes.survey(records).collect() if g["table"] == table)
         share = Share(session, at, routes, News(upto, {}), table, groups, [], watch.epochs)
-        seqs, mine = _decoded(share, records, is_row)
+        seqs, mine = _decoded(share, records, asked.is_row)
         every = by_place(records.where(F.col("table").isNull() | (F.col("table") == table)).select(*PLACE, *_TOLD))
         held = _held(at, identity, every)
         waits = waiting.waiting(spark, at) if held else None
         return History(
-            wanted,
-            spoken,
+            asked.wanted,
+            asked.spoken,
             records=every,
             seqs=seqs,
             changes=mine,
@@ -145,12 +156,40 @@ def read(spark: SparkSession, at: Refinement, table: str, key_text: str) -> Hist
             unread=_unread(session, share, records),
             held=held,
             held_back="" if waits is None else waits.reason,
-            stored=_as_texts(stored.where(is_row)).first(),
+            stored=_as_texts(stored.where(asked.is_row)).first(),
             columns={f.name: f.metadata.get("name") or names.decode(f.name) for f in _own(stored)},
             registers=tuple(f.name for f in _own(stored) if "key" not in f.metadata),
             connector=next(filter(None, (terms.connector_of(group["value"]) for group in groups)), None),
             order=at.source.order(table),
         )
+
+
+def _asked(session: SparkSession, stored: DataFrame, declared: Declaration, key_text: str) -> _Asked:
+    """The row of a key as typed. Raises ConfigError where that is none of the table's."""
+    keys = {names.decode(name): name for name in key_of(stored.schema)}
+    kinds = {name: dict(stored.dtypes)[column] for name, column in keys.items()}
+    wanted = key.typed(session, key.parse(key_text, list(keys)), kinds)
+    is_row = _is_row({keys[name]: text for name, text in wanted.items()})
+    return _Asked(wanted, kinds, is_row, "" if declared.transform is None else declared.transform.shard)
+
+
+@contextmanager
+def _records(watch: Watch, routes: Routes, table: str, asked: _Asked) -> Iterator[DataFrame]:
+    """The records that may be about the row, each read as its topic is."""
+    at = watch.at
+    topics = [topic for topic in routes.topics(table) if asked.may_be_in(topic)]
+    whole = at.bronze.read(watch.spark, at.lake.bronze(at.source.name), watch.news.upto)
+    whole = whole.where(F.col("topic").isin(*topics))
+    declared, by_time = at.source.declaration(table), [table] if at.source.by_time(table) else []
+    # of an append-only table no text of a record has the key
+    may_be = None if declared.append_only else key.may_be(asked.spoken, asked.kinds, in_row=bool(declared.keys))
+    of_key = whole if may_be is None else whole.where(may_be)
+    with (
+        watch.any_shape(of_key, topics) as shaped,
+        placed(watch, shaped, whole) as described,
+        tuning.kept(routing.as_routed(described, routes, at.source, by_time=by_time)) as records,
+    ):
+        yield records
 
 
 def by_place(rows: DataFrame) -> dict[Place, Row]:
