@@ -160,20 +160,9 @@ def placeholders(sql: str) -> set[str]:
 
 
 def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model | None:
-    sql_path = path.with_suffix(".sql")
-    try:
-        sql = sql_path.read_text(encoding="utf-8")
-        used = placeholders(sql)
-    except OSError as error:
-        problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)
+    sql = _sql(path, keys, problems)
+    if sql is None:
         return None
-    except ValueError as error:
-        problems.add(f"the placeholders cannot be read: {error}", sql_path)
-        return None
-    for unknown in sorted(used - set(keys.inputs)):
-        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{nearest(unknown, keys.inputs)}", sql_path)
-    for unused in sorted(set(keys.inputs) - used):
-        problems.add(f"the input {unused!r} is never used in {sql_path.name}{nearest(unused, used)}", path)
     columns = tuple(
         ModelColumn(c.name, c.type, c.nullable and c.name not in keys.key, c.description) for c in keys.columns
     )
@@ -195,6 +184,25 @@ def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model 
         keys.unknown_member,
         keys.deletion_vectors,
     )
+
+
+def _sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
+    """The SQL beside a model's file, whose placeholders are its inputs; None where it cannot be read."""
+    sql_path = path.with_suffix(".sql")
+    try:
+        sql = sql_path.read_text(encoding="utf-8")
+        used = placeholders(sql)
+    except OSError as error:
+        problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)
+        return None
+    except ValueError as error:
+        problems.add(f"the placeholders cannot be read: {error}", sql_path)
+        return None
+    for unknown in sorted(used - set(keys.inputs)):
+        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{nearest(unknown, keys.inputs)}", sql_path)
+    for unused in sorted(set(keys.inputs) - used):
+        problems.add(f"the input {unused!r} is never used in {sql_path.name}{nearest(unused, used)}", path)
+    return sql
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -66,11 +66,8 @@ def bump(spark: SparkSession, at: Place, reason: str, told: Mapping[offsets.Plac
     strange = next((place for place in told if place not in ends), None)
     if strange is not None:
         raise ConfigError(f"bronze has no partition {strange[1]} of topic {strange[0]}", where=at.source)
-    routes = routing.load_routes(at.control, at.lake.routes(at.source), identity)
-    by_offset = set(routes.by_offset)
-    of_binlog = set(known.orders.values()) - {BY_TIME}
-    binlog = of_binlog.pop() if of_binlog else "file_pos"
-    records = envelope.read(bronze.where(~F.col("topic").isin(*by_offset)), Reading(binlog=binlog))
+    by_offset = set(routing.load_routes(at.control, at.lake.routes(at.source), identity).by_offset)
+    records = _described(bronze.where(~F.col("topic").isin(*by_offset)), known.orders.values())
     records = records.withColumn("epoch", before.column({topic for topic, _ in ends}))
     new = {place for place in ends if place[0] in by_offset and _is_new(known, *place)}
     with tuning.kept(reach.placed_by_folder(records)) as places:
@@ -152,6 +149,12 @@ def _start(epoch: int, place: offsets.Place, end: int, found: _Found) -> Start:
     if place in found.new:
         return Start(epoch, *place, 0, "partition is new")
     return Start(epoch, *place, end, _AT_THE_END)
+
+
+def _described(records: DataFrame, orders: Iterable[str]) -> DataFrame:
+    """Records as their envelopes say, placed as these orders of their tables have it."""
+    of_binlog = set(orders) - {BY_TIME}
+    return envelope.read(records, Reading(binlog=of_binlog.pop() if of_binlog else "file_pos"))
 
 
 def _falls(places: DataFrame, by_time: Collection[str]) -> dict[offsets.Place, _Fall]:

@@ -31,32 +31,33 @@ def read(
     """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records,
     ``noted`` tells how the table's columns were written so far.
     """
-    examples = [
-        Example(
-            g["form"],
-            g["flat"],
-            g["wrapped"],
-            g["key_wrapped"],
-            g["value"] or "{}",
-            g["key"],
-            tuple(g["key_names"] or ()),
-            tuple(g["row_names"] or ()),
-        )
-        for g in {group["form"]: group for group in groups}.values()
-    ]
+    examples = list(map(_example, {group["form"]: group for group in groups}.values()))
     unknown = undescribed(examples, declaration)
     told = written.of(form(example, declaration, {}) for example in examples if example not in unknown)
     if stored is not None:
         silent = any(lacks_schema(example) for example in examples)
         known = known_types(stored, written.together(noted(), told)) if silent else {}
         return [form(example, declaration, known) for example in examples], set()
-    known, guessed = _types_of_new(told), set[str]()
+    known, beside = _types_of_new(told), {names.decode(name).casefold() for name, _ in told}
+    beside |= {column.name.casefold() for column in declaration.columns}
+    guessed = {name for example in unknown for name in example.row_names if name.casefold() not in beside}
     if unknown:
-        beside = {names.decode(name).casefold() for name, _ in told}
-        beside |= {column.name.casefold() for column in declaration.columns}
-        guessed = {name for example in unknown for name in example.row_names if name.casefold() not in beside}
         known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
     return [form(example, declaration, known) for example in examples], guessed
+
+
+def _example(group: Row) -> Example:
+    """The record that stands for a group."""
+    return Example(
+        group["form"],
+        group["flat"],
+        group["wrapped"],
+        group["key_wrapped"],
+        group["value"] or "{}",
+        group["key"],
+        tuple(group["key_names"] or ()),
+        tuple(group["row_names"] or ()),
+    )
 
 
 def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:

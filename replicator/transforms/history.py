@@ -140,8 +140,27 @@ def _newest(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataF
 
 def _joined(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataFrame:
     """Each register takes the value at its greatest position up to the place; a truncate in between clears it (T2)."""
-    registers = _registers(rows, keys)
-    at = {column: f"@{index}" for index, column in enumerate(registers)}  # no column can have such a name
+    at = {column: f"@{index}" for index, column in enumerate(_registers(rows, keys))}  # no column can have such a name
+    steps = _one_per_place(_so_far(rows, keys, at), keys)
+    steps = steps.withColumn("_cut", _last_before(F.col("_newest"), truncates))
+    positions = {column: F.greatest(F.col(place), F.col("_cut")) for column, place in at.items()}
+    return steps.select(
+        *map(names.spark, keys),
+        *[F.when(F.col(at[c]) == positions[c], F.col(names.spark(c))).alias(c) for c in at],
+        F.col("_newest").alias("_seq"),
+        "_deleted",
+        merge.column_positions(positions, F.col("_newest"), F.col("_deleted")).alias("_column_seq"),
+        "_source_ts_ms",
+        "__START_AT",
+        "_was",
+        "_place",
+    )
+
+
+def _so_far(rows: DataFrame, keys: Sequence[str], at: Mapping[str, str]) -> DataFrame:
+    """Each row with what those of its key up to its place come to: of a register the value at its greatest position,
+    which stands in the column that ``at`` names.
+    """
     default = merge.default_position(F.col("_seq"), F.col("_deleted"))
     placed = rows.select(
         "*", *[F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(place) for c, place in at.items()]
@@ -153,27 +172,14 @@ def _joined(rows: DataFrame, keys: Sequence[str], truncates: Truncates) -> DataF
     def value(column: str) -> Column:
         return F.max_by(names.spark(column), F.struct(at[column], is_stored)).over(so_far).alias(column)
 
-    joined = placed.select(
+    return placed.select(
         *map(names.spark, keys),
-        *map(value, registers),
+        *map(value, at),
         *[F.max(place).over(so_far).alias(place) for place in at.values()],
         "_seq",
         F.max("_seq").over(so_far).alias("_newest"),
         F.max_by("_deleted", "_seq").over(so_far).alias("_deleted"),
         F.max_by("_source_ts_ms", "_seq").over(so_far).alias("_source_ts_ms"),
-        "__START_AT",
-        "_was",
-        "_place",
-    )
-    steps = _one_per_place(joined, keys).withColumn("_cut", _last_before(F.col("_newest"), truncates))
-    positions = {column: F.greatest(F.col(place), F.col("_cut")) for column, place in at.items()}
-    return steps.select(
-        *map(names.spark, keys),
-        *[F.when(F.col(at[c]) == positions[c], F.col(names.spark(c))).alias(c) for c in registers],
-        F.col("_newest").alias("_seq"),
-        "_deleted",
-        merge.column_positions(positions, F.col("_newest"), F.col("_deleted")).alias("_column_seq"),
-        "_source_ts_ms",
         "__START_AT",
         "_was",
         "_place",
