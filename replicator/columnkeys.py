@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from replicator import names
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.short_forms import parse_logical
 from replicator.errors import ConfigError
 from replicator.strict import Strict
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from replicator import shapekeys, tablekeys, topicnames
 from replicator.connectorkeys import ConnectorKeys
-from replicator.debezium.logical import Modes
+from replicator.debezium.modes import Modes
 from replicator.sourcekeys import DeclareKeys, SourceKeys
 from replicator.spec import Connector, Declaration, SourceSpec
 from replicator.spec.connectors import PLACEHOLDER

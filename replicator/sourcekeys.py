@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from replicator import conditions, kafka_options, tablekeys
 from replicator.columnkeys import ColumnName, single_names
 from replicator.connectorkeys import PORTS, ConnectorKeys, Kind
-from replicator.debezium.logical import Modes
+from replicator.debezium.modes import Modes
 from replicator.errors import ConfigError
 from replicator.shapekeys import ShapeKeys
 from replicator.spec import Declaration, Login, Mask

@@ -10,7 +10,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from replicator import conditions
 from replicator.columnkeys import ColumnKeys, ColumnName, Columns, single_names
-from replicator.debezium.logical import DEFAULT_MODES, Modes, parse_logical, resolved, spark_type
+from replicator.debezium.logical import spark_type
+from replicator.debezium.modes import DEFAULT_MODES, Modes
+from replicator.debezium.short_forms import parse_logical, resolved
 from replicator.duration import OptionalDuration
 from replicator.shapekeys import ShapeKeys, outbox
 from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Transform

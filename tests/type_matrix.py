@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from replicator.debezium.connect_schema import logical_of
-from replicator.debezium.logical import Logical, parse_logical, spark_type
+from replicator.debezium.logical import Logical, spark_type
 from replicator.debezium.reasons import REASONS
+from replicator.debezium.short_forms import parse_logical
 from tests import type_vectors
 from tests.type_rows import MATRIX, Sent
 from tests.type_vectors import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.short_forms import parse_logical
 from replicator.errors import ConfigError
 
 _MILLIS = ("timestamp", "micro_timestamp", "nano_timestamp", "iso_timestamp", "structured_timestamp")

@@ -10,8 +10,8 @@ from decimal import Decimal, InvalidOperation
 
 from replicator.debezium import infer
 from replicator.debezium.jsontext import Number
-from replicator.debezium.logical import parse_logical
 from replicator.debezium.readable import readable
+from replicator.debezium.short_forms import parse_logical
 
 _DAY = 86_400
 _SINCE, _UNTIL = 20 * 365 * _DAY, 130 * 365 * _DAY

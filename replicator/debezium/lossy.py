@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.logical import Logical
+from replicator.debezium.short_forms import parse_logical
 from replicator.spec import SourceSpec
 
 _TYPES: Mapping[str, str] = {

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from replicator.debezium.connect_schema import fields_of, row_fields
-from replicator.debezium.logical import Field, Logical, parse_logical, spark_type
+from replicator.debezium.logical import Field, Logical, spark_type
+from replicator.debezium.short_forms import parse_logical
 from replicator.errors import SchemaRefused
 from replicator.spec import CHANGE, Column, Declaration
 

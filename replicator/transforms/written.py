@@ -1,7 +1,7 @@
 """How records write the values of a column, which its type at rest does not tell: a BIGINT may be a number, or a time
 in milliseconds or in nanoseconds; the bytes of a DECIMAL do not have its scale.
 
-Kept by stored name and family of types as short forms (``logical.py``), for records that come without any type
+Kept by stored name and family of types as short forms (``short_forms.py``), for records that come without any type
 (debezium.md A3). What was written in several ways cannot be read in those.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from replicator.debezium.logical import GUESSED_DOUBLE, Logical, parse_logical, spark_type
+from replicator.debezium.logical import GUESSED_DOUBLE, Logical, spark_type
 from replicator.debezium.schema import Form
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.types import TEXTS
 from replicator.errors import ConfigError
 from replicator.transforms.draft import kind_of

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from replicator.debezium.jsontext import dumps
-from replicator.debezium.logical import Field, parse_logical
+from replicator.debezium.logical import Field
 from replicator.debezium.schema import settled
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.spoken import Reader
 from replicator.debezium.spoken import Record as Told
 from replicator.formats.control import MemoryControl

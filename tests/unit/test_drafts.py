@@ -12,7 +12,7 @@ import yaml
 
 from replicator.debezium.guesses import Guess, Values, guess
 from replicator.debezium.jsontext import loads
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.spoken import Record as Told
 from replicator.operate.drafts import as_yaml, drafts
 from tests.builders import UNSENT, Record, envelope, record, wrapped

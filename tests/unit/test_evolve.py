@@ -8,8 +8,9 @@ import itertools
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from replicator.debezium.logical import Field, parse_logical
+from replicator.debezium.logical import Field
 from replicator.debezium.schema import Form
+from replicator.debezium.short_forms import parse_logical
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
 from replicator.stages import forms as forms_of

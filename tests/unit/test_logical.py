@@ -12,7 +12,9 @@ import pytest
 
 from replicator.debezium import lossy
 from replicator.debezium.connect_schema import fields_of, logical_of, row_fields
-from replicator.debezium.logical import Field, Logical, Modes, parse_logical, spark_type
+from replicator.debezium.logical import Field, Logical, spark_type
+from replicator.debezium.modes import Modes
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.widening import common, family, widen
 from replicator.errors import ConfigError
 from replicator.spec import Column, Connector, Declaration, SourceSpec

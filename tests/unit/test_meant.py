@@ -12,7 +12,7 @@ from replicator.databases.meant import meant
 from replicator.debezium.confirming import confirmed
 from replicator.debezium.guesses import Guess, Values
 from replicator.debezium.jsontext import loads
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.short_forms import parse_logical
 from replicator.operate.drafts import drafts
 from replicator.sources import lines
 

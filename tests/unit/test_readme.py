@@ -11,7 +11,7 @@ import pytest
 from infra.local.__main__ import _VERBS as STACK_VERBS
 from replicator import modelfile, settings, sourcefile
 from replicator.cli import verbs
-from replicator.debezium.logical import parse_logical
+from replicator.debezium.short_forms import parse_logical
 from tests import readme
 
 MANUAL = ("README.md", "docs/tables.md", "docs/operate.md")

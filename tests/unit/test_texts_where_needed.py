@@ -7,7 +7,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import texts, types
-from replicator.debezium.logical import Logical, parse_logical
+from replicator.debezium.logical import Logical
+from replicator.debezium.short_forms import parse_logical
 from tests.builders import made
 
 KINDS = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.debezium import connect_schema, logical
-from replicator.debezium.logical import parse_logical, spark_type
+from replicator.debezium import connect_schema, type_words
+from replicator.debezium.logical import spark_type
+from replicator.debezium.short_forms import parse_logical
 from tests import type_matrix
 from tests.type_rows import MATRIX, Row
 from tests.type_vectors import Problem
@@ -32,6 +33,6 @@ def test_every_row_has_a_value_that_is_taken_and_schemas_that_mean_the_same(row:
 def test_every_type_and_every_schema_name_has_a_row() -> None:
     """Section 2: what the decoder knows is in the matrix, or a struct, which has no short form."""
     shown = {parse_logical(row.declared).name for row in ROWS}
-    assert set(logical._PLAIN) - shown == set()
+    assert set(type_words.PLAIN) - shown == set()
     names = {sent.name for row in ROWS for sent in row.sent}
     assert set(connect_schema.BY_NAME) - names == set()

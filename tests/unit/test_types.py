@@ -19,7 +19,9 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import decimals, doubts, quoted, texts
 from replicator.debezium.connect_schema import row_fields
-from replicator.debezium.logical import Logical, Modes, parse_logical, spark_type
+from replicator.debezium.logical import Logical, spark_type
+from replicator.debezium.modes import Modes
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.types import Policies, decode, wire_type
 from replicator.errors import ConfigError
 from tests.builders import made

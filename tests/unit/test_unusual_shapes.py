@@ -11,9 +11,10 @@ import pytest
 from replicator.debezium import cloudevents, mongodb, outbox
 from replicator.debezium.envelope import CLOUDEVENT, MONGODB, UNIONS
 from replicator.debezium.jsontext import dumps, loads
-from replicator.debezium.logical import Field, Logical, parse_logical
+from replicator.debezium.logical import Field, Logical
 from replicator.debezium.outbox import Routed
 from replicator.debezium.shapes import Shapes, of
+from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.unions import Unions
 from replicator.spec import AGGREGATE_ID, Declaration, Outbox, SourceSpec
 
