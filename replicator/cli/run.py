@@ -73,13 +73,16 @@ def run(
 
 
 def _files(given: list[str]) -> list[str]:
-    """Captured files by their absolute names. Raises ConfigError for the name of a stage, which is no file here, and
-    BadRecording for one that is not there: before there is anything of a lake.
+    """Captured files by their absolute names. Raises ConfigError for no name, which would be the folder that one is in,
+    and for that of a stage, which is no file here; BadRecording for one that is not there: before there is anything of
+    a lake.
     """
     from replicator.settingkeys import absolute
     from replicator.sources.lines import refuse_absent
     from replicator.stages.lines import CANONICAL, STAGES
 
+    if not all(given):
+        raise ConfigError("--recorded has a file without a name", mend="Name it; is a variable of the shell not set?")
     stage = next((each for each in given if each in (*STAGES, CANONICAL) and not Path(each).exists()), None)
     if stage is not None:
         raise ConfigError(f"{stage} is a stage, not a file: --recorded runs bronze and silver", mend="Leave it out.")

@@ -27,8 +27,9 @@ def must_be_open() -> None:
 
 @contextmanager
 def that_may_close() -> Iterator[None]:
-    """From the block on writing to a stdout that nobody reads any more raises SystemExit. What is printed in the block
-    is flushed at its end, however that comes: raises OSError where it cannot be written.
+    """From the block on writing to a stdout that nobody reads any more raises SystemExit, and ConfigError what its
+    encoding has no bytes for: another letter would be other data. What is printed in the block is flushed at its end,
+    however that comes: raises OSError where it cannot be written.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _Stdout(sys.stdout)
@@ -48,6 +49,11 @@ class _Stdout(io.TextIOWrapper):
     def write(self, text: str, /) -> int:
         try:
             return super().write(text)
+        except UnicodeEncodeError as error:
+            raise ConfigError(
+                f"stdout is {self.encoding}, which has no {error.object[error.start]!r}",
+                mend="Set PYTHONIOENCODING=utf-8, or LANG to a locale of UTF-8.",
+            ) from error
         except OSError as error:
             self._give_up(error)
             raise

@@ -49,8 +49,9 @@ def test_what_is_no_file_here_may_be_long(tmp_path):
         (["--lake", "lake"], "neither a source nor a model is configured"),
         (["--recorded", "e.jsonl", "--lake", "lake", "--continuous"], "recorded files have an end"),
         (["silver", "--recorded", "e.jsonl", "--lake", "lake"], "silver is a stage, not a file"),
+        (["--recorded", "", "--lake", "lake"], "a file without a name"),
     ],
-    ids=["nothing to do", "no end", "a stage"],
+    ids=["nothing to do", "no end", "a stage", "no name"],
 )
 def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeypatch):
     """A matter of usage (exit code 2), before anything is made."""

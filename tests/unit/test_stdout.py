@@ -55,3 +55,14 @@ def test_a_closed_stdout_is_refused_before_anything_is_done(tmp_path: Path, argu
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, env=LITTLE, cwd=ROOT, check=False)
     told = "error: stdout is closed. Say `> /dev/null` where nobody wants what is printed.\n"
     assert (done.returncode, done.stderr) == (2, told)
+
+
+@pytest.mark.parametrize("written", ["table", "csv", "json"])
+def test_letters_that_stdout_has_no_bytes_for_are_refused(tmp_path: Path, written: str) -> None:
+    """Exit code 2 with the letter and the way out: in its place another one would be other data."""
+    asked = ("sql", "SELECT 'é' AS word", "--engine", "duckdb", "--format", written, "--lake", str(tmp_path))
+    command = [sys.executable, "-m", "replicator", *asked]
+    env = {**LITTLE, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=ROOT, check=False)
+    told = r"error: stdout is ascii, which has no '\xe9'. Set PYTHONIOENCODING=utf-8, or LANG to a locale of UTF-8."
+    assert (done.returncode, done.stderr) == (2, told + "\n")
