@@ -50,7 +50,7 @@ def run_continuously(
         streaming(spark, ingestions, pace, report, others=bool(looks)) as streams,
         Aside[list[Line]]("publish") as aside,
     ):
-        passes = _Passes(spark, pipeline, stages, report, aside, pace)
+        passes = _Passes(spark, pipeline, stages, report, aside, pace, stop)
         with passes.finished():
             while not stop.is_set():
                 streams.look()
@@ -138,6 +138,7 @@ class _Passes:
     report: Report
     aside: Aside[list[Line]]
     pace: Pace
+    stop: Event
     read: list[Any] | None = None
     away: set[tuple[str, str]] = field(default_factory=set)
 
@@ -196,7 +197,7 @@ class _Passes:
         stages = [stage for stage in self.stages if not (is_beside and stage == "publish")]
         try:
             with self.pace.held():
-                refined(spark, pipeline, stages, told)
+                refined(spark, pipeline, stages, told, self.stop.is_set)
             self._published(wait=True)
             with self.pace.held(_GOLD_PATIENCE_SECONDS):
                 built(spark, pipeline, stages, told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -52,21 +52,31 @@ def run_once(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], r
     served(spark, pipeline, stages, report)
 
 
-def refined(spark: SparkSession, pipeline: Pipeline, stages: Collection[str], report: Report) -> None:
-    """Silver of all sources, with their tables in another format, if it is among the stages."""
+def refined(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    stages: Collection[str],
+    report: Report,
+    ends: Callable[[], bool] = lambda: False,
+) -> None:
+    """Silver of all sources, with their tables in another format, if it is among the stages; what is left of a long
+    backlog when the run ``ends`` is the next one's.
+    """
     if "silver" in stages:
         for refinement in pipeline.refinements:
-            error = _refined(spark, refinement, report)
+            error = _refined(spark, refinement, report, ends)
             if error is None and "bronze" not in stages:
                 error = _unread(spark, refinement)
             if error is not None:
                 report(Line("silver", refinement.source.name, error=error))
 
 
-def _refined(spark: SparkSession, refinement: Refinement, report: Report) -> ReplicatorError | None:
+def _refined(
+    spark: SparkSession, refinement: Refinement, report: Report, ends: Callable[[], bool]
+) -> ReplicatorError | None:
     """What kept silver from telling one table of a source from the others."""
     try:
-        for account in silver.refined(spark, refinement):
+        for account in silver.refined(spark, refinement, ends):
             report(lines.of_silver(account))
         for followed in twins.follow(spark, refinement):
             report(lines.of_twin(followed))

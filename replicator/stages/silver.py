@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
 
@@ -50,10 +50,10 @@ def refine(spark: SparkSession, at: Refinement) -> list[Account]:
     return list(refined(spark, at))
 
 
-def refined(spark: SparkSession, at: Refinement) -> Iterator[Account]:
+def refined(spark: SparkSession, at: Refinement, ends: Callable[[], bool] = lambda: False) -> Iterator[Account]:
     """Every table with news goes to bronze's newest version, of a long backlog piece by piece, and loses the rows that
     a snapshot taken again has found gone. One account per piece and table that read something, and per table that was
-    to lose something.
+    to lose something. Where the run ``ends`` between two pieces, the rest is the next one's.
 
     A table that stops has its error in its account, and is left alone by the pieces that follow; the others go on.
     """
@@ -65,6 +65,8 @@ def refined(spark: SparkSession, at: Refinement) -> Iterator[Account]:
             accounts, behind = _ticked(spark, at, before)
         yield from accounts
         before = behind
+        if before is not None and ends():
+            return
     yield from gone.removed(spark, at)
 
 

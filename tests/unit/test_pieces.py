@@ -87,14 +87,16 @@ def sums(accounts: list[Account]) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.spark
 def test_pieces_end_as_one_tick_does(exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit of bronze by itself: the same rows, positions and dead letters, and each record is counted once; what
-    somebody put together since, and what must be whole, is one piece.
+    """Each commit of bronze by itself, also where a run ends between two: the same rows, positions and dead letters,
+    and each record is counted once; what somebody put together since, and what must be whole, is one piece.
     """
     whole, parted = (lake(exact, tmp_path / each) for each in "wp")
     compacted = lake(exact, tmp_path / "c", delta=True)
     once = silver.refine(exact, whole)
     monkeypatch.setattr(tuning, "MOST_RECORDS", 0)
-    pieces = silver.refine(exact, parted)
+    pieces = list(silver.refined(exact, parted, lambda: True))
+    assert {each.table for each in pieces} == {"s/shop.orders"}  # the run ended behind its first piece
+    pieces += silver.refine(exact, parted)
     assert len([each for each in once if each.table == "s/shop.orders"]) == 1
     assert len([each for each in pieces if each.table == "s/shop.orders"]) == 3
     assert [each.applied + each.superseded for each in pieces if each.table == "s/shop.orders"] == [2, 2, 2]
