@@ -100,7 +100,7 @@ def _gaps(of: Survey, source: str) -> list[Standing]:
 
 
 def _gap(gap: Gap) -> Standing:
-    seconds = max(0.0, _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000)))
+    seconds = _age(int(datetime.fromisoformat(gap.since).timestamp() * 1000))
     told = f"offsets {gap.first} to {gap.last} were passed over at {gap.since} by {gap.by}"
     return Standing("gap", f"{gap.topic}/{gap.partition}", gap.last - gap.first + 1, told, lag_seconds=seconds)
 
@@ -116,7 +116,7 @@ def _waiting(at: _Source) -> list[Standing]:
     waits = at.waits()
     if waits is None:
         return []
-    age = None if waits.since_ms is None else max(0.0, _age(waits.since_ms))
+    age = None if waits.since_ms is None else _age(waits.since_ms)
     return [Standing("waiting", at.name, sum(waits.records.values()), waits.reason, waits.transactions, age)]
 
 
@@ -194,5 +194,5 @@ def _unread_commits(of: Survey, model: Model) -> int | None:
 
 
 def _age(milliseconds: int) -> float:
-    """Seconds since then."""
-    return time.time() - milliseconds / 1000
+    """Seconds since then; none where another clock is ahead of this one."""
+    return max(0.0, time.time() - milliseconds / 1000)

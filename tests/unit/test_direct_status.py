@@ -64,9 +64,9 @@ def put(path: str, value: Any) -> None:
     Path(path).write_text(json.dumps(value), encoding="utf-8")
 
 
-def test_rows_positions_and_lags_are_told(tmp_path: Path) -> None:
+def test_rows_positions_and_lags_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of other topics are not what a table lacks, and a file of several partitions is looked into. A value that
-    is older than its row is known, one without a position is not.
+    is older than its row is known, one without a position is not. A source whose clock is ahead has no lag below zero.
     """
     at = written(tmp_path)
     milliseconds = int(AT.timestamp() * 1000)
@@ -78,6 +78,9 @@ def test_rows_positions_and_lags_are_told(tmp_path: Path) -> None:
         deltalake.write_deltalake(at.lake.bronze("s").location, BRONZE, mode="append")
     [late] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
     assert (late.lag_events, (late.lag_seconds or 0) > 0) == (4, True)
+    monkeypatch.setattr("replicator.operate.layers.time.time", lambda: 0.0)
+    [ahead] = [each for each in standings(replace(at, opened={})) if each.layer == "silver"]
+    assert (ahead.lag_events, ahead.lag_seconds) == (4, 0.0)
 
 
 def test_a_log_that_was_cleaned_says_nothing_of_the_lag(tmp_path: Path) -> None:
