@@ -38,14 +38,15 @@ class HudiFormat:
 
     def read(self, spark: SparkSession, table: Table, version: int | None = None) -> DataFrame:
         """All rows, deleted ones included, at a version or now; without Hudi's own columns."""
-        commits = self._commits(spark, table)
-        if not commits:
+        timeline = self._timeline(spark, table)
+        if not timeline.ours:
             raise TableMissing.of(table)
-        commit = commits[-1] if version is None else self._timelines[table.location].at(version)
+        newest = timeline.ours[-1]
+        commit = newest if version is None else timeline.at(version)
         if commit is None:
             raise TableMissing(f"version {version} of table {table.name} is not kept any more", where=table.location)
         reader = spark.read.format("hudi").options(**hudi_options.READ)
-        if commit is not commits[-1]:
+        if commit is not newest:
             reader = reader.option("as.of.instant", commit.begun)
         return hudi_rows.shaped(reader.load(table.location), commit)
 
@@ -56,10 +57,12 @@ class HudiFormat:
 
     def moment(self, spark: SparkSession, table: Table, when: int | datetime) -> Moment:
         """By when commits were completed, of those whose files are kept."""
-        if not self._commits(spark, table):
+        timeline = self._timeline(spark, table)
+        if not timeline.ours:
             raise TableMissing.of(table)
-        kept = [Moment(each.note.version, clock(spark, each.done)) for each in self._timelines[table.location].retained]
-        return moments.chosen(table, kept, when, f"A table in Hudi keeps its last {RETAINED} commits.")
+        kept = [Moment(each.note.version, clock(spark, each.done)) for each in timeline.readable]
+        why = f"A table in Hudi keeps its last {RETAINED} commits, unless somebody else cleans it."
+        return moments.chosen(table, kept, when, why)
 
     def tables(self, spark: SparkSession, folder: str) -> tuple[str, ...]:
         """Sub-folders with a table of Hudi's that has a commit: a writer that died within its first one leaves none."""
@@ -73,17 +76,15 @@ class HudiFormat:
 
     def commit_id(self, spark: SparkSession, table: Table, version: int) -> str | None:
         """The instant that Hudi names the commit by."""
-        commit = self._timelines[table.location].at(version) if self._commits(spark, table) else None
+        commit = self._timeline(spark, table).at(version)
         return None if commit is None else commit.begun
 
     def kept(self, spark: SparkSession, table: Table) -> Kept:
         """From Hudi's properties of the table, and its own list of partitions."""
-        commits = self._commits(spark, table)
-        if not commits:
+        timeline = self._timeline(spark, table)
+        if not timeline.ours:
             raise TableMissing.of(table)
-        return self._timelines[table.location].kept(
-            spark, merge_on_read=commits[-1].note.kind == hudi_options.MERGE_ON_READ
-        )
+        return timeline.kept(spark, merge_on_read=timeline.ours[-1].note.kind == hudi_options.MERGE_ON_READ)
 
     def size(self, spark: SparkSession, table: Table) -> int:
         """Bytes that the commits on the timeline wrote: of a table that is rewritten often more than it holds."""
@@ -95,8 +96,7 @@ class HudiFormat:
 
     def arrivals(self, spark: SparkSession, table: Table, after: int, upto: int) -> list[Arrival] | None:
         """From what the commits say that they wrote."""
-        self._commits(spark, table)
-        fresh = self._timelines[table.location].between(after, upto)
+        fresh = self._timeline(spark, table).between(after, upto)
         return None if fresh is None else hudi_feed.arrivals(fresh)
 
     def whole_from(self, spark: SparkSession, table: Table, after: int, upto: int) -> int:  # noqa: ARG002
@@ -107,20 +107,20 @@ class HudiFormat:
         self, spark: SparkSession, table: Table, after: Mapping[tuple[str, ...], int], upto: int
     ) -> DataFrame | None:
         """By Hudi's incremental query."""
-        commits = self._commits(spark, table)
-        fresh = self._timelines[table.location].between(min(after.values()), upto)
-        return None if fresh is None else hudi_feed.added(spark, table, commits, fresh, after)
+        timeline = self._timeline(spark, table)
+        fresh = timeline.between(min(after.values()), upto)
+        return None if fresh is None else hudi_feed.added(spark, table, timeline, fresh, after)
 
     def changed_keys(self, spark: SparkSession, table: Table, after: int, upto: int) -> DataFrame | None:
         """By Hudi's incremental query; keys that are gone are those that only the older version has. None where that
         version is gone, or all rows were written anew in between.
         """
-        commits, timeline = self._commits(spark, table), self._timelines[table.location]
+        timeline = self._timeline(spark, table)
         fresh = timeline.between(after, upto)
         if fresh is None or any(each.note.rewritten for each in fresh):
             return None
         keys = [F.col(names.spark(key)) for key in table.keys]
-        changed = hudi_feed.written(spark, table, commits, fresh).select(*keys)
+        changed = hudi_feed.written(spark, table, timeline, fresh).select(*keys)
         if any(each.note.deleted for each in fresh):
             if timeline.at(after) is None:
                 return None
@@ -233,8 +233,14 @@ class HudiFormat:
             hudi_upkeep.run(spark, table.location, commits[-1].note.kind)
         return Maintained(*before, *control.usage(spark, table.location))
 
+    def _timeline(self, spark: SparkSession, table: Table) -> Timeline:
+        """As it is now."""
+        timeline = self._timelines.setdefault(table.location, Timeline(table.location))
+        timeline.commits(spark)
+        return timeline
+
     def _commits(self, spark: SparkSession, table: Table) -> Sequence[Commit]:
-        return self._timelines.setdefault(table.location, Timeline(table.location)).commits(spark)
+        return self._timeline(spark, table).ours
 
     def _of_keys(self, spark: SparkSession, table: Table, rows: DataFrame) -> DataFrame:
         keys = rows.select(*map(names.spark, table.keys))

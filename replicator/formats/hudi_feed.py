@@ -1,6 +1,6 @@
 """What commits of a Hudi table wrote: by what they say of themselves, and by Hudi's incremental query.
 
-``fresh`` are commits that follow one another, of all ``commits`` on the timeline.
+``fresh`` are commits of the timeline that follow one another.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.formats import hudi_rows
-from replicator.formats.hudi_timeline import Commit
+from replicator.formats.hudi_timeline import Commit, Timeline
 from replicator.spec import Arrival, Table
 
 
@@ -24,12 +24,12 @@ def arrivals(fresh: Sequence[Commit]) -> list[Arrival]:
 def added(
     spark: SparkSession,
     table: Table,
-    commits: Sequence[Commit],
+    timeline: Timeline,
     fresh: Sequence[Commit],
     after: Mapping[tuple[str, ...], int],
 ) -> DataFrame:
     """Their rows in these partitions, of each behind its own version."""
-    rows = written(spark, table, commits, fresh)
+    rows = written(spark, table, timeline, fresh)
     wanted = F.lit(False)
     for part, version in after.items():
         same = F.lit(True)
@@ -37,15 +37,14 @@ def added(
             same = same & (F.col(names.spark(column)) == value)
         begun = [each.begun for each in fresh if each.note.version > version]
         wanted = wanted | (same & F.col("_hoodie_commit_time").isin(*begun))
-    return hudi_rows.shaped(rows.where(wanted), commits[-1])
+    return hudi_rows.shaped(rows.where(wanted), timeline.ours[-1])
 
 
-def written(spark: SparkSession, table: Table, commits: Sequence[Commit], fresh: Sequence[Commit]) -> DataFrame:
+def written(spark: SparkSession, table: Table, timeline: Timeline, fresh: Sequence[Commit]) -> DataFrame:
     """Their rows, with Hudi's columns."""
     if not fresh:
         return spark.read.format("hudi").load(table.location).limit(0)
-    at = commits.index(fresh[0])
-    begin = commits[at - 1].begun if at else "000"
+    begin, end = timeline.span(fresh[0], fresh[-1])
     reader = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
     reader = reader.option("hoodie.datasource.read.begin.instanttime", begin)
-    return reader.option("hoodie.datasource.read.end.instanttime", fresh[-1].begun).load(table.location)
+    return reader.option("hoodie.datasource.read.end.instanttime", end).load(table.location)

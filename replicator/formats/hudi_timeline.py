@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from enum import Enum
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,8 +30,16 @@ KEY = "replicator.commit"
 TOKEN = "replicator.token"  # noqa: S105 - of a lease
 """There as well: the token of the writer that made it (decision 0026)."""
 
-_COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)")
-"""The name of the file that completes a commit, in tables of version 6."""
+_COMPLETED = re.compile(r"[0-9]+[.](commit|deltacommit|replacecommit)|timeline")
+"""The name of the file that completes a commit, in tables of version 6; a later version, which a table becomes when
+somebody else writes it, has a folder for them.
+"""
+
+_COMPLETION_TIMES = 8
+"""The first version of a table that Hudi asks by the times at which commits were completed."""
+
+_UPKEEP = ("COMPACT", "LOG_COMPACT", "CLUSTER", "ALTER_SCHEMA")
+"""What Hudi calls commits that change no row."""
 
 _NULLS = ("nullable", "containsNull", "valueContainsNull")
 """What Spark's JSON of a schema says of NULL."""
@@ -91,33 +100,76 @@ class Commit:
     wrote: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
+class Other(Enum):
+    """A commit that is not ours: upkeep, which changes no row, or a write of somebody else's."""
+
+    UPKEEP = 1
+    WRITE = 2
+
+
 class Timeline:
     """The timeline of the table at one location. Commits never change, so those read once are kept."""
 
     def __init__(self, location: str) -> None:
         self._location = location
-        self._known: dict[str, Commit | None] = {}
+        self._known: dict[str, Commit | Other] = {}
+        self._clean, self._cleaned, self._by_completion = "", "", False
 
     @property
     def retained(self) -> Sequence[Commit]:
-        """Those of what :meth:`commits` found last whose versions can be read."""
-        return [commit for commit in list(self._known.values())[-RETAINED:] if commit is not None]
+        """Those of what :meth:`commits` found last whose files are all there: the last ``RETAINED``, or fewer where
+        somebody else has cleaned the table.
+        """
+        last = list(self._known.items())[-RETAINED:]
+        return [each for begun, each in last if isinstance(each, Commit) and begun >= self._cleaned]
+
+    @property
+    def ours(self) -> list[Commit]:
+        """Commits of ours that :meth:`commits` found last, the oldest first."""
+        return [each for each in self._known.values() if isinstance(each, Commit)]
+
+    @property
+    def readable(self) -> Sequence[Commit]:
+        """Those whose versions can be read: whose files are all there, and the newest in any case."""
+        kept, newest = [*self.retained], self.ours[-1:]
+        return kept if kept[-1:] == newest else [*kept, *newest]
 
     def at(self, version: int) -> Commit | None:
         """The one of these that made this version."""
-        return next((each for each in self.retained if each.note.version == version), None)
+        return next((each for each in self.readable if each.note.version == version), None)
 
     def between(self, after: int, upto: int) -> list[Commit] | None:
-        """Those of (after, upto]; None when some of them are gone."""
+        """The commits of the versions (after, upto]; None where files of theirs are gone, or somebody else wrote rows
+        in between: what was deleted so, nobody tells.
+        """
         found = [each for each in self.retained if after < each.note.version <= upto]
-        return found if len(found) == upto - after else None
+        if len(found) != upto - after:
+            return None
+        beside: list[Other] = []
+        for each in self._known.values():
+            if isinstance(each, Other):
+                beside.append(each)
+            elif each.note.version > upto:
+                break
+            elif each.note.version <= after:
+                beside = []
+            elif Other.WRITE in beside:
+                return None
+        return found
+
+    def span(self, first: Commit, last: Commit) -> tuple[str, str]:
+        """The times of Hudi's clock behind which ``first`` is the first commit of ours, and up to which is ``last``."""
+        before = [each for each in self.ours if each.begun < first.begun]
+        if self._by_completion:
+            return before[-1].done if before else "000", last.done
+        return before[-1].begun if before else "000", last.begun
 
     def refuse(self) -> None:
         """Raise TableStopped where no commit of ours should come behind those that :meth:`commits` saw last: somebody
         else has written the table; or by this machine's clock, which Hudi names commits by, the newest one is still to
         come, so that one of ours would stand before it and nobody would see it.
         """
-        if self._known and not any(self._known.values()):
+        if self._known and not self.ours:
             raise TableStopped(
                 "a table of Hudi's lies there that somebody else has written, perhaps with other keys",
                 where=self._location,
@@ -144,13 +196,16 @@ class Timeline:
         if not self.exists(spark):
             self._known = {}
             return ()
-        timeline = self._completed(spark)
-        found: dict[str, Commit | None] = {}
+        client = self._client(spark)
+        timeline = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+        found: dict[str, Commit | Other] = {}
         for instant in timeline.getInstants():
             begun = str(instant.requestedTime())
             found[begun] = self._known[begun] if begun in self._known else _commit(timeline, instant)
         self._known = found
-        return [commit for commit in found.values() if commit is not None]
+        self._note_cleaning(client)
+        self._by_completion = int(client.getTableConfig().getTableVersion().versionCode()) >= _COMPLETION_TIMES
+        return self.ours
 
     def order_by_commit(self, spark: SparkSession) -> None:
         """See ``hudi_order``."""
@@ -168,8 +223,14 @@ class Timeline:
         paths = hudi.fs.FSUtils.getAllPartitionPaths(context, client, options)
         return Kept("hudi", version, merge_on_read, tuple(map(str, columns.get())), tuple(sorted(map(str, paths))))
 
-    def _completed(self, spark: SparkSession) -> Any:
-        return self._client(spark).getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+    def _note_cleaning(self, client: Any) -> None:
+        """From which commit on the newest cleaning has left all files."""
+        newest = client.getActiveTimeline().getCleanerTimeline().filterCompletedInstants().lastInstant()
+        if not newest.isPresent() or self._clean == (begun := str(newest.get().requestedTime())):
+            return
+        told = client.getActiveTimeline().readCleanMetadata(newest.get())
+        self._clean = begun
+        self._cleaned = str(told.getEarliestCommitToRetain() or told.getLastCompletedCommitTimestamp() or "")
 
     def _client(self, spark: SparkSession) -> Any:
         jvm = gateway.of(spark)
@@ -179,12 +240,11 @@ class Timeline:
         return builder.setConf(storage).setBasePath(self._location).build()
 
 
-def _commit(timeline: Any, instant: Any) -> Commit | None:
-    """None for a commit that is not ours, such as a compaction."""
+def _commit(timeline: Any, instant: Any) -> Commit | Other:
     metadata = timeline.readCommitMetadata(instant)
     told = metadata.getMetadata(KEY)
     if told is None:
-        return None
+        return Other.UPKEEP if str(metadata.getOperationType()) in _UPKEEP else Other.WRITE
     wrote: dict[tuple[str, ...], int] = {}
     for path, written in dict(metadata.getPartitionToWriteStats()).items():
         size = sum(int(each.getTotalWriteBytes()) for each in written)

@@ -11,7 +11,8 @@ import pytest
 
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
-from replicator.errors import ReplicatorError, SchemaRefused, TableStopped
+from replicator.errors import ReplicatorError, SchemaRefused, TableStopped, VersionMissing
+from replicator.formats import hudi_options
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.hudi import HudiFormat
@@ -83,6 +84,10 @@ def each_of(op: str, offset: int, key: int, customer: str | None, total: str) ->
     """The same change of the table, of its twin, and of the table that is merged on read."""
     return [change(op, offset, key, customer, total, table) for table in (ORDERS, TWIN, ON_READ)]
 
+
+PLAIN = f"id INT, {merge.SYSTEM_DDL}"
+HOODIE = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path",
+          "_hoodie_file_name")  # fmt: skip
 
 STEPS = [
     [*each_of("c", 0, 1, "ALFKI", "EtaH"), *each_of("c", 1, 2, "VINET", "AfQ="), *each_of("c", 2, 3, None, "AfQ=")],
@@ -327,3 +332,48 @@ def test_a_table_of_somebody_else_is_not_written_to(exact, tmp_path: Path) -> No
     with pytest.raises(TableStopped, match="somebody else has written"):
         HudiFormat().apply(ours, table, Progress("bronze", 1))
     assert exact.read.format("hudi").load(table.location).count() == 3
+
+
+def _put(spark: Any, table: Table, version: int, *rows: tuple[int, str]) -> None:
+    """One commit, by a process of its own, that upserts or deletes keys."""
+    told = made(spark, [(key, f"{version:02}", False, None, 1, op) for key, op in rows], f"{PLAIN}, _op STRING")
+    HudiFormat().put(told, table, Progress("model", version))
+
+
+def _keys(spark: Any, table: Table, after: int, upto: int) -> list[int] | None:
+    """What changed in these commits."""
+    found = HudiFormat().changed_keys(spark, table, after, upto)
+    return None if found is None else sorted(row["id"] for row in found.collect())
+
+
+def test_what_somebody_else_cleaned_is_no_version_any_more(exact, tmp_path: Path, monkeypatch) -> None:
+    """Hudi's own cleaning may keep fewer commits than ours: whoever asks for what changed since compares all."""
+    table = Table("t", str(tmp_path / "t"), ("id",))
+    _put(exact, table, 0, (1, "upsert"), (2, "upsert"))
+    _put(exact, table, 1, (1, "delete"))
+    _put(exact, table, 2, (3, "upsert"))
+    monkeypatch.setitem(hudi_options._ALWAYS, "hoodie.clean.commits.retained", "1")
+    HudiFormat().maintain(exact, table, 168)
+    assert _keys(exact, table, 0, 2) is None
+    assert _keys(exact, table, 1, 2) == [3]
+    with pytest.raises(VersionMissing, match=r"The oldest that is left is version 2 .* unless somebody else cleans it"):
+        HudiFormat().moment(exact, table, 1)
+    assert HudiFormat().read(exact, table, 2).count() == 2
+
+
+def test_a_table_that_somebody_else_wrote_by_a_later_hudi_goes_on(exact, tmp_path: Path) -> None:
+    """Their first write makes it one of a later version, with a timeline elsewhere and other times: it is among the
+    tables of its folder, its commits tell their own keys, and of what they deleted nobody is told wrongly.
+    """
+    table = Table("t", str(tmp_path / "t"), ("id",))
+    _put(exact, table, 0, (1, "upsert"), (2, "upsert"))
+    theirs = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    theirs["hoodie.datasource.write.operation"] = "delete"
+    one = exact.read.format("hudi").load(table.location).where("id = 1").drop(*HOODIE)
+    one.write.format("hudi").options(**theirs).mode("append").save(table.location)
+    _put(exact, table, 1, (3, "upsert"))
+    _put(exact, table, 2, (4, "upsert"))
+    assert "hoodie.table.version=6" not in Path(table.location, ".hoodie/hoodie.properties").read_text()
+    assert HudiFormat().tables(exact, str(tmp_path)) == ("t",)
+    assert [_keys(exact, table, *each) for each in ((0, 1), (1, 2))] == [None, [4]]
+    assert sorted(row["id"] for row in HudiFormat().read(exact, table, 1).collect()) == [2, 3]
