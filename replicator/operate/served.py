@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from replicator.errors import LoginRefused, Unreachable
@@ -11,27 +12,49 @@ from replicator.operate.standing import Standing
 
 if TYPE_CHECKING:
     from replicator.protocols import Sink
-    from replicator.spec import Model, Target
+    from replicator.spec import Model, Progress, Target
 
 
-@dataclass(frozen=True)
+@dataclass
+class _Ledgers:
+    """What a target says of its models. Those that are looked at beside the first wait for its answer: a target that is
+    silent is asked once.
+    """
+
+    sink: Sink
+    silent: Unreachable | None = None
+    answers: bool = False
+    first: Lock = field(default_factory=Lock)
+
+    def progress(self, model: Model) -> Progress | None:
+        """Raises Unreachable, LoginRefused."""
+        if self.answers:
+            return self.sink.progress(model)
+        with self.first:
+            if self.silent is not None:
+                raise self.silent
+            try:
+                found = self.sink.progress(model)
+            except Unreachable as error:
+                self.silent = error
+                raise
+            self.answers = True
+            return found
+
+
 class Served:
-    """The targets, by connection. One that is ``silent``, since it did not answer once, is not asked again."""
+    """The targets, by connection."""
 
-    sinks: Mapping[str, Sink]
-    silent: set[str] = field(default_factory=set)
+    def __init__(self, sinks: Mapping[str, Sink]) -> None:
+        self._ledgers = {name: _Ledgers(sink) for name, sink in sinks.items()}
 
     def standing(self, model: Model, target: Target, version: int | None) -> Standing:
         """Where the target of a model stands that has come to this version of gold."""
         where = f"{target.schema}.{target.table}"
-        away = Standing("publish", where, None, "out of reach")
-        if target.connection in self.silent:
-            return away
         try:
-            ledger = self.sinks[target.connection].progress(model)
+            ledger = self._ledgers[target.connection].progress(model)
         except Unreachable:
-            self.silent.add(target.connection)
-            return away
+            return Standing("publish", where, None, "out of reach")
         except LoginRefused:
             return Standing("publish", where, None, "lets nobody in")
         if ledger is None:
