@@ -159,20 +159,25 @@ class Lease:
                     self._renew()
 
     def _renew(self) -> None:
-        """Write the next record. One whose answer was lost is sent again as it is: the store may have it."""
+        """Write the next record. One whose answer was lost is sent again as it is: the store may have it. A store that
+        stays silent is told of once.
+        """
         begun = self._clock.now()
         wanted = self._pending or self._held.next()
         try:
             tag = self._register.replace(wanted.text(), self._tag)
         except ReplicatorError as error:
+            if self._pending is None:
+                LOG.warning("lease_not_renewed stage=%s reason=%s", self._held.stage, error)
             self._pending = wanted
-            LOG.warning("lease_not_renewed stage=%s reason=%s", self._held.stage, error)
             return
-        self._pending = None
+        was_silent, self._pending = self._pending is not None, None
         if tag is None:
             self.is_lost = True
             LOG.warning("lease_lost stage=%s", self._held.stage)
         else:
+            if was_silent:
+                LOG.warning("lease_renewed_again stage=%s", self._held.stage)
             failpoints.hit("lease.renewed")
             self._held, self._tag, self._renewed = wanted, tag, begun
 

@@ -227,8 +227,10 @@ def test_who_is_beaten_to_a_free_lease_is_told_at_once(place: Place) -> None:
     rivals[0].release()
 
 
-def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place) -> None:
-    """Four fifths of the length: then a commit might meet another's. An answer that was lost is found again."""
+def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Four fifths of the length: then a commit might meet another's. An answer that was lost is found again. That it is
+    silent is told when that begins, and when it ends.
+    """
     passed, register = Time(), _Moody(place.at())
     held = take(register, "silver", away(), 30.0, clock=passed.clock())
     register.answers = False
@@ -247,6 +249,8 @@ def test_a_store_that_does_not_answer_is_trusted_for_a_while(place: Place) -> No
     held.check()
     held.release()
     assert said(place).free
+    told = ["lease_not_renewed", "lease_renewed_again"]
+    assert [message.split()[0] for message in caplog.messages] == told * 2
 
 
 def test_a_lease_renews_itself_beside_the_work(place: Place) -> None:
