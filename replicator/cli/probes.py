@@ -151,10 +151,10 @@ def _greet(server: str, *, speak: bool) -> None:
 def _directory(root: Path) -> str:
     existing = next(folder for folder in (root, *root.parents) if folder.exists())
     try:
-        with tempfile.TemporaryFile(dir=existing):
-            pass
+        with tempfile.TemporaryFile(dir=existing, buffering=0) as file:
+            file.write(b"\n")  # a full disk makes files, too
     except OSError as error:
-        mend = "Set lake.root to a directory that this user may write."
+        mend = "Set lake.root to a directory that has room, and that this user may write."
         raise ConfigError(f"The lake cannot be written: {error.strerror}.", where=str(root), mend=mend) from error
     return f"{root} is writable" if existing == root else f"{root} can be made"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -186,6 +187,18 @@ def test_a_spark_home_of_another_spark_gives_way(tmp_path, monkeypatch):
     assert probes.spark().endswith(f"; SPARK_HOME is passed over: no Spark {line.name} is in {other}")
     monkeypatch.setenv("SPARK_HOME", str(same))
     assert "SPARK_HOME" not in probes.spark()
+
+
+def test_a_disk_without_room_is_not_writable(tmp_path):
+    """An empty file says nothing: a full disk makes one, and takes no byte."""
+    assert probes.lake(str(tmp_path), None).endswith("is writable")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(ConfigError, match="The lake cannot be written"):
+            probes.lake(str(tmp_path), None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
