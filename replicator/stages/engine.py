@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
@@ -10,6 +12,8 @@ from replicator.errors import TableStopped, Unreachable
 
 FAILURES = (PySparkException, Py4JJavaError)
 """What they raise."""
+
+_NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What Python raises at a schema block that is none, or is nested too deep."""
@@ -20,9 +24,15 @@ def failure(error: Exception, table: str) -> TableStopped:
     silent = out_of_reach(error, table)
     if silent is not None:
         raise silent from error
-    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table)
+    stopped = TableStopped(f"the engine failed: {gateway.shortened(error)}", where=table, mend=room(str(error)))
     stopped.__cause__ = error
     return stopped
+
+
+def room(told: str) -> str | None:
+    """How to mend a failure of that text, where a disk was full: Java says so in words that name none."""
+    is_full = _NO_ROOM.search(told) is not None
+    return "Make room where the lake and Spark's temporary files are, then run again." if is_full else None
 
 
 def unreadable(error: Exception, table: str) -> TableStopped:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from replicator import gateway
 from replicator.errors import TableStopped, Unreachable
-from replicator.stages import engine
+from replicator.stages import bronze_stream, engine
 
 BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."
 JOB = (
@@ -51,6 +52,14 @@ def test_what_another_try_would_not_cure_stops_its_table(told: str) -> None:
     stopped = engine.failure(RuntimeError(told), "shop/shop.orders")
     assert isinstance(stopped, TableStopped)
     assert stopped.exit_code == 1
+
+
+def test_a_full_disk_is_told_with_how_to_mend_it() -> None:
+    """The first line of Java's error says neither which disk, nor what to do."""
+    full = RuntimeError(f"{JOB} 1.0 (TID 1): java.io.IOException: No space left on device")
+    stopped = engine.failure(full, "shop/shop.orders")
+    failed = bronze_stream.translate(StreamingQueryException("java.io.IOException: No space left on device"), "shop")
+    assert all(str(error.mend).startswith("Make room") for error in (stopped, failed))
 
 
 def test_of_a_trace_of_pythons_the_last_line_tells_what_happened() -> None:
