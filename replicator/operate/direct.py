@@ -17,7 +17,7 @@ from replicator.catalog.reading import reading
 from replicator.catalog.store import SPARK, Store
 from replicator.catalog.stored import StoredFacts
 from replicator.catalog.tables import Listing
-from replicator.errors import ReplicatorError, TableMissing, Unreachable
+from replicator.errors import ReplicatorError, TableMissing
 from replicator.lake import Lake
 from replicator.offsets import Place
 from replicator.operate import layers
@@ -111,17 +111,16 @@ class DirectSurvey:
         return self._newest(table, "updated_at" if is_time else None)
 
     def ahead(self, source: str) -> int | None:
-        """What Kafka's end offsets say; None without a Kafka. Raises ReplicatorError where records lie in objects."""
+        """What Kafka's end offsets say; None without a Kafka. Raises Unreachable, and ReplicatorError where records lie
+        in objects.
+        """
         spec = self.sources.get(source)
         if spec is None or spec.is_nowhere:
             return None
         if spec.objects:
             raise ReplicatorError(f"the records of {source} lie in objects", where=spec.objects, mend=SPARK)
         ends = extras.load("replicator.sources.ends")
-        try:
-            found: Mapping[Place, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
-        except Unreachable:
-            return None
+        found: Mapping[Place, int] = ends.end_offsets(spec.bootstrap_servers, spec.topics, spec.options)
         have = self.reached(self.lake.bronze(source))
         return sum(max(0, end - have.get(place, 0)) for place, end in found.items())
 

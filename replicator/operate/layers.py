@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from replicator import names
-from replicator.errors import BronzeReplaced, TableMissing
+from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.operate.served import Served
 from replicator.operate.standing import Standing
 from replicator.stages import gaps, pauses
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from replicator.operate.waiting import Waiting
     from replicator.spec import Model, Table
     from replicator.stages.gaps import Gap
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,13 +76,22 @@ def looks(of: Survey) -> Iterator[Look]:
 
 def _bronze(of: Survey, source: str) -> list[Standing]:
     table = of.lake.bronze(source)
-    lag, found = of.ahead(source), of.records(table)
+    lag, found = _ahead(of, source), of.records(table)
     seconds = None if lag is None else 0.0
     if lag:
         seconds = None if found.newest_ms is None else _age(found.newest_ms)
     return [
         Standing("bronze", source, found.rows, f"version {of.version(table)}", lag, seconds, newest_ms=found.newest_ms)
     ]
+
+
+def _ahead(of: Survey, source: str) -> int | None:
+    """Where what the records come from is silent nobody can say, and that is told."""
+    try:
+        return of.ahead(source)
+    except Unreachable as error:
+        LOG.warning("source_silent source=%s reason=%s", source, error)
+        return None
 
 
 def _not_older(of: Survey, at: _Source, name: str) -> list[Standing]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.errors import BronzeReplaced, Unreachable
+from replicator.errors import BronzeReplaced
 from replicator.formats import control
 from replicator.lake import Lake
 from replicator.operate import layers
@@ -157,21 +157,18 @@ class SparkSurvey:
         return Tally(row["rows"], row["hidden"], row["seq"] or "", row["newest"], row["unknown"])
 
     def _unlanded(self, intake: Intake) -> int | None:
-        """Objects that bronze lacks; None when nobody can say."""
+        """Objects that bronze lacks; None when nobody can say. Raises Unreachable."""
         try:
             return landing.waiting(self.spark, intake)
-        except (Unreachable, BronzeReplaced):
+        except BronzeReplaced:
             return None
 
     def _behind_kafka(self, source: str) -> int | None:
-        """Records in Kafka that bronze lacks; None when nobody can say."""
+        """Records in Kafka that bronze lacks; None without a Kafka. Raises Unreachable."""
         reader = self.at.readers.get(source)
         if reader is None:
             return None
-        try:
-            ends = reader.end_offsets(self.spark)
-        except Unreachable:
-            return None
+        ends = reader.end_offsets(self.spark)
         rows = self.at.format.read(self.spark, self.at.lake.bronze(source))
         reached = rows.groupBy("topic", "partition").agg(F.max("offset").alias("o")).collect()
         have = {(row["topic"], row["partition"]): row["o"] + 1 for row in reached}

@@ -86,7 +86,9 @@ class Survey(Protocol):
         """The rows of gold; newest by ``updated_at``, if that is a time."""
 
     def ahead(self, source: str) -> int | None:
-        """Records, or objects, of a source that bronze lacks; None when nobody can say."""
+        """Records, or objects, of a source that bronze lacks; None when nobody can say. Raises Unreachable where they
+        come from is silent.
+        """
 
     def waiting(self, source: str) -> Waiting | None:
         """What silver does not show yet, since transactions are not whole."""

@@ -118,10 +118,12 @@ def test_what_only_a_jvm_can_say_of_a_source_is_refused(tmp_path: Path, spec: So
         standings(replace(written(tmp_path), sources={"s": spec}))
 
 
-def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path) -> None:
-    """Nobody can say how far bronze is behind, then."""
+def test_a_kafka_that_is_silent_is_no_reason_for_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody can say how far bronze is behind, then, and why is told."""
     spec = SourceSpec("s", "s.*", bootstrap_servers="127.0.0.1:1", options={"security.protocol": "PLAINTEXT"})
     assert standings(replace(written(tmp_path), sources={"s": spec}))[0].lag_events is None
+    told = "source_silent source=s reason=Kafka does not answer"
+    assert [message.partition(":")[0] for message in caplog.messages] == [told]
 
 
 def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
