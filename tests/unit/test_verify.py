@@ -17,11 +17,12 @@ from replicator.databases import postgresql
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
+from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import verify
 from replicator.operate.rebuild import EQUAL, WRITTEN, How
 from replicator.operate.rebuild_all import rebuild_model
-from replicator.operate.verify import equality
+from replicator.operate.verify import equality, source
 from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks
 from replicator.operate.verify.ranges import Ranges
@@ -31,7 +32,7 @@ from replicator.spec import Login, Model, ModelColumn, Progress, SourceSpec
 from replicator.stages import gold
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
-from tests.builders import made
+from tests.builders import bronze, made, record
 
 pytestmark = pytest.mark.spark
 
@@ -224,6 +225,29 @@ def test_a_model_that_gold_was_not_made_by_is_said(world: World) -> None:
         verify.chosen(world.spark, checks, ["nothing"])
     with pytest.raises(ConfigError, match="There are: silver"):
         verify.chosen(world.spark, checks, against="hudi")
+
+
+def test_a_table_is_behind_by_commits_with_records_of_its_own(exact: Any, tmp_path: Path) -> None:
+    """A table without news is not, however many others got."""
+    tables = MemoryFormat()
+    at = Refinement(SourceSpec("s", ".*"), tables, tables, MemoryControl(), Lake(str(tmp_path)))
+
+    def come(*names: str) -> None:
+        tables.append(
+            bronze(exact, [record(f"s.{name}", 0, {"id": 1}, None) for name in names]), at.lake.bronze("s"), None
+        )
+
+    come("d.busy", "d.idle")
+    identity = tables.identity(exact, at.lake.bronze("s"))
+    assert identity is not None
+    routes = {"bronze": identity, "tables": {f"s.{name}": [name] for name in ("d.busy", "d.idle")}}
+    at.control.put(at.lake.routes("s"), {**routes, "modes": {}, "alone": {}, "partial": []})
+    for name in ("d.busy", "d.idle"):
+        tables.append(exact.range(1), at.lake.silver("s", name), Progress(identity, 0))
+    come("d.busy")
+    come("d.busy", "d.new")
+    come("d.new")
+    assert [source._behind(exact, at, name) for name in ("d.busy", "d.idle")] == [2, 0]
 
 
 def test_several_tables_and_models_are_chosen_by_name(world: World) -> None:

@@ -30,7 +30,7 @@ from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
 from replicator.spec import BY_POSITION, Declaration, Table
-from replicator.stages import epochs, origins, tuning
+from replicator.stages import epochs, origins, routing, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms.layout import key_of, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
@@ -123,8 +123,8 @@ def _compared(spark: SparkSession, told: Verdict, look: Look, *, place: _Place) 
         time.sleep(min(_PAUSE_SECONDS, max(0.0, until - time.monotonic())))
         last = _seen(spark, place, look, _again(last))
     found = replace(last.found, total=first.found.total)
-    told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, behind=_behind(spark, place))
-    told = replace(told, position=last.position)
+    told = replace(told, in_flight=last.in_flight, not_compared=first.unknown, position=last.position)
+    told = replace(told, behind=_behind(spark, place.at, place.name))
     return judged(told, first.pair, found, look)
 
 
@@ -254,9 +254,17 @@ def _late(read: _Read, found: Found) -> Keys:
     return [key_of_row(row, read.pair.keys) for row in late]
 
 
-def _behind(spark: SparkSession, place: _Place) -> int:
-    """Commits of bronze that silver has not read."""
-    at, bronze = place.at, place.at.lake.bronze(place.at.source.name)
+def _behind(spark: SparkSession, at: Refinement, name: str) -> int:
+    """Commits of bronze with records of the table's topics that silver has not read; all since then, where the log has
+    forgotten some.
+    """
+    bronze, table = at.lake.bronze(at.source.name), at.lake.silver(at.source.name, name)
     identity, newest = at.bronze.identity(spark, bronze), at.bronze.version(spark, bronze)
-    progress = None if identity is None else at.silver.progress(spark, place.table, identity)
-    return 0 if progress is None or newest is None else max(0, newest - progress.version)
+    progress = None if identity is None else at.silver.progress(spark, table, identity)
+    if identity is None or newest is None or progress is None or progress.version >= newest:
+        return 0
+    came = at.bronze.arrivals(spark, bronze, progress.version, newest)
+    if came is None:
+        return newest - progress.version
+    topics = routing.load_routes(at.control, at.lake.routes(at.source.name), identity).topics(name)
+    return len({arrival.version for arrival in came if topics.intersection(arrival.partition)})
