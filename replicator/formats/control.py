@@ -42,6 +42,10 @@ class JsonControl:
                 return dict(json.loads(text(self._spark, path)))
             except ValueError as error:
                 raise NoControlRow.at(path) from error
+            except Py4JJavaError as error:
+                if not is_absent(error):
+                    raise
+                return self.get(path)  # it was about to be replaced
         return self._left_beside(path)
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:

@@ -88,3 +88,13 @@ def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
     assert {path for path, _ in on_disk[0]} == {"a b", "_hidden", "k=ü %20/100%", "k=ü %20/deep/+#;", "link/linked"}
     with pytest.raises(Unreachable):
         controls.files(spark, str(tmp_path / "not there"))
+
+
+def test_a_row_that_is_replaced_meanwhile_is_read(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look for a file and its opening a writer may have deleted it, and not yet moved the new one there."""
+    rows, path = JsonControl(spark), str(tmp_path / "row.json")
+    rows.put(path, {"version": 1})
+    Path(path).rename(f"{path}.new")
+    answers, real = iter([True]), controls.exists
+    monkeypatch.setattr(controls, "exists", lambda spark, path: next(answers, None) or real(spark, path))
+    assert rows.get(path) == {"version": 1}
