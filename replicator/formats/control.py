@@ -91,6 +91,8 @@ class JsonControl:
         except ValueError:  # cut off
             return None
         except Py4JJavaError as error:
+            if is_absent(error):
+                return self.get(path)  # it was moved to its place
             if str(error.java_exception.getClass().getName()) == _CUT_OFF:
                 return None
             raise

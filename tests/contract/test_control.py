@@ -90,11 +90,17 @@ def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
         controls.files(spark, str(tmp_path / "not there"))
 
 
-def test_a_row_that_is_replaced_meanwhile_is_read(spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look for a file and its opening a writer may have deleted it, and not yet moved the new one there."""
+@pytest.mark.parametrize("seen", [(True,), (False, True)], ids=["deleted", "moved there"])
+def test_a_row_that_is_replaced_meanwhile_is_read(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: tuple[bool, ...]
+) -> None:
+    """Between the look for a file and its opening a writer may have deleted it and not yet moved the new one there, or
+    have moved that one.
+    """
     rows, path = JsonControl(spark), str(tmp_path / "row.json")
     rows.put(path, {"version": 1})
-    Path(path).rename(f"{path}.new")
-    answers, real = iter([True]), controls.exists
-    monkeypatch.setattr(controls, "exists", lambda spark, path: next(answers, None) or real(spark, path))
+    if seen[0]:
+        Path(path).rename(f"{path}.new")
+    answers, real = iter(seen), controls.exists
+    monkeypatch.setattr(controls, "exists", lambda spark, path: next(answers, real(spark, path)))
     assert rows.get(path) == {"version": 1}
