@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import Feed
-from replicator.stages import arrivals, decoding, epochs, routing, schema_change, ticks
+from replicator.stages import arrivals, decoding, epochs, routing, schema_change, sharing, ticks
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.committed import Batch, kinds
@@ -49,7 +49,7 @@ def batch(session: SparkSession, at: Refinement, feed: Feed, after: int | None, 
     watch = Watch(session, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     records = watch.in_epochs(news.records(session, at.bronze, bronze), news.after)
     with ticks.ticking(watch, records, routes) as tick:
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         share = next((each for each in shared.shares if each.name == feed.source_table and each.rows), None)
         if share is None:
             yield None

@@ -25,6 +25,7 @@ from replicator.stages import (
     rests,
     rewind,
     routing,
+    sharing,
     side_by_side,
     ticks,
     tuning,
@@ -37,8 +38,9 @@ from replicator.stages.resharding import Moved
 from replicator.stages.rewind import Watch
 from replicator.stages.routing import Routes
 from replicator.stages.share import Share
+from replicator.stages.sharing import Shared
 from replicator.stages.silver_table import ReadAnew, apply, foresee
-from replicator.stages.ticks import Shared, Tick
+from replicator.stages.ticks import Tick
 from replicator.transforms import changes, exempt
 from replicator.transforms.evolve import Plan
 
@@ -114,7 +116,7 @@ def preview(spark: SparkSession, at: Refinement, table: str | None = None) -> di
     with ticks.unread(spark, at) as tick:
         if tick is None:
             return {}
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         shares = [share for share in shared.shares if share.rows and table in (None, share.name)]
         return {share.name: shared.stops.get(share.name) or foresee(share, shared.records) for share in shares}
 
@@ -135,7 +137,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
     records = tuning.laid_out(records, news.size)
     watch = Watch(spark, at, news, epochs.load(at.control, at.lake.epochs(at.source.name)))
     with ticks.ticking(watch, watch.in_epochs(records, news.after), routes) as tick:
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         share = next((share for share in shared.shares if share.name == table), None)
         if share is None:
             return None
@@ -149,7 +151,7 @@ def whole(spark: SparkSession, at: Refinement, table: str, upto: int) -> Account
 def _applied(tick: Tick) -> list[Account]:
     """Take the tables, then note what was read."""
     watch, at, found = tick.watch, tick.watch.at, tick.surveyed[1]
-    shared = ticks.shared(tick)
+    shared = sharing.shared(tick)
     failpoints.hit("silver.range_read")
     strays = _strays(watch.spark, at, shared.records, shared.strays, tick.again)
     _keep_routes(at, resharding.both(shared.routes, at.source, tick.moved), tick.routes)

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.stages import bronze, decoding, ordering, schema_change, ticks, tuning
+from replicator.stages import bronze, decoding, ordering, schema_change, sharing, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
@@ -53,7 +53,7 @@ def told(spark: SparkSession, at: Refinement, read: Callable[[SparkSession], Dat
         topics = [row["topic"] for row in rows.select("topic").distinct().collect()]
         watch = Watch(session, at, News(0, dict.fromkeys(topics, BEGINNING)), Epochs())
         with ticks.ticking(watch, watch.in_epochs(rows, topics), Routes("")) as tick:
-            shared = ticks.shared(tick)
+            shared = sharing.shared(tick)
             tables = {share.name: _changes(share, shared.records) for share in shared.shares if share.rows}
             yield Told(tables, _texts(shared.records, hidden=at.source.hides_some))
 

@@ -14,7 +14,7 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table, Transform
-from replicator.stages import decoding, ordering, schema_change, silver, ticks, tuning
+from replicator.stages import decoding, ordering, schema_change, sharing, silver, ticks, tuning
 from replicator.stages import forms as forms_of
 from replicator.stages.refinement import Refinement
 from replicator.transforms import fold
@@ -125,7 +125,7 @@ def test_the_newest_alone_is_parsed_where_it_replaces_the_others(exact: SparkSes
     found: dict[str, int] = {}
     with ticks.unread(exact, at) as tick:
         assert tick is not None
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         for share in shared.shares:
             rows = []
             for every in (False, True):
@@ -151,7 +151,7 @@ def test_changes_in_no_doubt_need_no_reasons(exact: SparkSession, tmp_path: Path
     doubtful = {}
     with ticks.unread(exact, at) as tick:
         assert tick is not None
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         for share in shared.shares:
             rows = share.changes_in(shared.records)
             forms, _ = forms_of.read(share.rows, rows, share.declaration, None)

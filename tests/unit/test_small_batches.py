@@ -14,7 +14,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Column, Declaration, SourceSpec
-from replicator.stages import routing, silver, ticks, tuning
+from replicator.stages import routing, sharing, silver, ticks, tuning
 from replicator.stages.refinement import Refinement
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
@@ -180,7 +180,7 @@ def test_records_that_no_mode_changes_are_taken_as_they_were_described(
     at.bronze.append(bronze(exact, [PLAIN, *others]), at.lake.bronze("s"), None)
     with ticks.unread(exact, at) as tick:
         assert tick is not None
-        shared = ticks.shared(tick)
+        shared = sharing.shared(tick)
         assert (shared.records is tick.records) == is_plain
         read = routing.as_routed(tick.records, shared.routes, source)
         same = read.select(*tick.records.columns).exceptAll(tick.records)
