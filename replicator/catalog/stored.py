@@ -29,11 +29,11 @@ class StoredFacts:
         """The object at its place, else the whole one that lies beside it."""
         text = self._text(path)
         if text is not None:
-            try:
-                return dict(json.loads(text))
-            except ValueError as error:
-                raise NoControlRow.at(path) from error
-        return _whole(self._text(f"{path}{_BESIDE}"))
+            return _row(path, text)
+        found = _whole(self._text(f"{path}{_BESIDE}"))
+        # between the two looks it may have been moved to its place
+        moved = self._text(path) if found is None else None
+        return found if moved is None else _row(path, moved)
 
     def under(self, folder: str) -> tuple[str, ...]:
         """From the names of the files."""
@@ -51,6 +51,13 @@ class StoredFacts:
             return None
         except OSError as error:
             raise unreachable(path, error) from error
+
+
+def _row(path: str, text: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except ValueError as error:
+        raise NoControlRow.at(path) from error
 
 
 def _whole(text: bytes | None) -> dict[str, Any] | None:

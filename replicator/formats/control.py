@@ -46,7 +46,9 @@ class JsonControl:
                 if not is_absent(error):
                     raise
                 return self.get(path)  # it was about to be replaced
-        return self._left_beside(path)
+        found = self._left_beside(path)
+        # between the two looks it may have been moved to its place
+        return self.get(path) if found is None and exists(self._spark, path) else found
 
     def put(self, path: str, value: Mapping[str, Any]) -> None:
         """Write the file beside its place, then move it there: a crash leaves the old object or the whole new one."""

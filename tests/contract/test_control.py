@@ -90,7 +90,9 @@ def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
         controls.files(spark, str(tmp_path / "not there"))
 
 
-@pytest.mark.parametrize("seen", [(True,), (False, True)], ids=["deleted", "moved there"])
+@pytest.mark.parametrize(
+    "seen", [(True,), (False, True), (False, False)], ids=["deleted", "moved there", "moved there between two looks"]
+)
 def test_a_row_that_is_replaced_meanwhile_is_read(
     spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: tuple[bool, ...]
 ) -> None:

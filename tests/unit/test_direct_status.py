@@ -205,6 +205,25 @@ def test_control_rows_are_read_as_their_writer_left_them(tmp_path: Path) -> None
     assert facts.under(f"{tmp_path}/nothing") == ()
 
 
+def test_a_row_that_is_moved_to_its_place_between_two_looks_is_read(tmp_path: Path) -> None:
+    """A writer may have moved it there behind the look for its place and before that beside it."""
+    path = f"{tmp_path}/row.json"
+
+    class Late(Store):
+        """Nothing lies there until both places were looked at."""
+
+        looks = 0
+
+        def path(self, uri: str) -> str:
+            self.looks += 1
+            if self.looks == 3:
+                put(path, {"version": 1})
+            return super().path(uri)
+
+    store = Late(str(tmp_path))
+    assert StoredFacts(store, store.files()).get(path) == {"version": 1}
+
+
 def test_the_command_line_starts_no_jvm(tmp_path: Path) -> None:
     """Neither pyspark nor what else takes its time to load is there when it is over. Rows that lack a value are told of
     beside the data, with what may find it.
