@@ -90,6 +90,6 @@ def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logi
     for example in examples:
         path = form(example, Declaration(""), {}).path
         texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
-        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).distinct().collect())
+        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).collect())
     spelling = by_case(name for name, _ in sorted(found))
     return infer.settle({(spelling[name.casefold()], kind) for name, kind in found})
