@@ -177,7 +177,7 @@ def _gold(of: Survey, model: Model, served: Served) -> list[Standing]:
     except TableMissing:
         return [Standing("gold", model.name, None, "not built yet")]
     if model.target is not None:
-        found.append(served.standing(model, model.target, of.version(table)))
+        found.append(served.standing(model, model.target, of.identity(table), of.version(table)))
     return found
 
 
@@ -188,7 +188,7 @@ def _model(of: Survey, table: Table, behind: int | None = None) -> list[Standing
 
 
 def _unread_commits(of: Survey, model: Model) -> int | None:
-    """Commits of a model's inputs that its newest refresh did not read."""
+    """Commits of a model's inputs that its newest refresh did not read; None where an input is not as it was read."""
     progress = of.progress(of.lake.gold(model.name), model.name)
     kept = None if progress is None else of.facts.get(of.lake.inputs(model.name, progress.version))
     if kept is None:
@@ -199,7 +199,7 @@ def _unread_commits(of: Survey, model: Model) -> int | None:
         table = of.lake.source_table(source, name) if slash else of.lake.gold(given)
         identity, version, *_ = kept["inputs"].get(placeholder, (None, 0))
         newest = of.version(table)
-        if newest is None or identity != of.identity(table):
+        if newest is None or newest < version or identity != of.identity(table):
             return None
         unread += newest - version
     return unread

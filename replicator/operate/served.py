@@ -48,8 +48,10 @@ class Served:
     def __init__(self, sinks: Mapping[str, Sink]) -> None:
         self._ledgers = {name: _Ledgers(sink) for name, sink in sinks.items()}
 
-    def standing(self, model: Model, target: Target, version: int | None) -> Standing:
-        """Where the target of a model stands that has come to this version of gold."""
+    def standing(self, model: Model, target: Target, identity: str | None, version: int | None) -> Standing:
+        """Where the target of a model stands whose gold table is this one, and has come to this version. How far it is
+        behind nobody can say where its rows are of another table, or of a version that is not there (yet again).
+        """
         where = f"{target.schema}.{target.table}"
         try:
             ledger = self._ledgers[target.connection].progress(model)
@@ -58,6 +60,8 @@ class Served:
         except LoginRefused:
             return Standing("publish", where, None, "lets nobody in")
         if ledger is None:
-            return Standing("publish", where, None, "never published")
-        versions_behind = None if version is None else version - ledger.version
+            return Standing("publish", where, None, "to be sent whole")
+        if ledger.input != identity:
+            return Standing("publish", where, None, f"version {ledger.version} of another gold table")
+        versions_behind = None if version is None or version < ledger.version else version - ledger.version
         return Standing("publish", where, None, f"gold version {ledger.version}", versions_behind)

@@ -23,7 +23,7 @@ from replicator.errors import BronzeReplaced, ReplicatorError, Unreachable
 from replicator.lake import Lake
 from replicator.operate.direct import DirectSurvey, standings
 from replicator.operate.standing import Standing
-from replicator.spec import Model, SourceSpec, Target
+from replicator.spec import Model, Progress, SourceSpec, Target
 
 ROOT = Path(__file__).parents[2]
 AT = datetime(2026, 11, 23, tzinfo=timezone.utc)
@@ -144,6 +144,36 @@ def test_a_target_that_is_silent_is_waited_for_once(tmp_path: Path) -> None:
     found = [each for each in standings(at) if each.layer == "publish"]
     assert [each.position for each in found] == ["out of reach"] * 3
     assert len(asked) == 1
+
+
+def test_a_target_that_is_not_behind_its_gold_table_has_no_lag(tmp_path: Path) -> None:
+    """A gold table that was made anew, or copied back, has other versions than the ledger tells of: nobody can say. Nor
+    how far it is behind an input that was. Where the ledger does not count, all is to be sent, published before or not.
+    """
+
+    class Recorded:
+        def progress(self, model: Model) -> Progress | None:
+            version = {"behind": 0, "ahead": 5, "anew": 5, "grown": None}[model.name]
+            if version is None:
+                return None
+            return Progress("another" if model.name == "anew" else str(at.identity(at.lake.gold(model.name))), version)
+
+    inputs, names = {"t": "s/d.t"}, ("behind", "ahead", "anew", "grown")
+    models = [Model(n, "", inputs, ("id",), (), target=Target("warehouse", "star", n)) for n in names]
+    sinks: Any = {"warehouse": Recorded()}
+    at = replace(written(tmp_path), models=models, sinks=sinks)
+    for model in [*models, models[0]]:
+        told = deltalake.CommitProperties(app_transactions=[deltalake.Transaction(model.name, 0)])
+        deltalake.write_deltalake(at.lake.gold(model.name).location, SILVER, mode="append", commit_properties=told)
+        put(at.lake.inputs(model.name, 0), {"inputs": {"t": [at.identity(at.lake.silver("s", "d.t")), 7]}})
+    assert {each.lag_events for each in standings(at) if each.layer == "gold"} == {None}
+    found = {each.table: (each.position, each.lag_events) for each in standings(at) if each.layer == "publish"}
+    assert found == {
+        "star.behind": ("gold version 0", 1),
+        "star.ahead": ("gold version 5", None),
+        "star.anew": ("version 5 of another gold table", None),
+        "star.grown": ("to be sent whole", None),
+    }
 
 
 def test_a_bronze_that_is_older_than_silver_is_told(tmp_path: Path) -> None:
