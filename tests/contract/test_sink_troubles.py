@@ -198,6 +198,26 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     assert western.rows(other) == [(1, "Zoë")]
 
 
+def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(spark, postgres: Served, admin: Served) -> None:
+    """What it does not see it cannot delete, and no server says a word: refused until it may see all rows."""
+    of, role = customers(postgres.schema), postgres.connection.user
+    postgres.sink.publish([difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 1, complete=True)])
+    execute(
+        postgres,
+        "ALTER TABLE $.dim_customers ENABLE ROW LEVEL SECURITY; ALTER TABLE $.dim_customers FORCE ROW LEVEL SECURITY; "
+        "CREATE POLICY readers ON $.dim_customers FOR SELECT USING (true); "
+        "CREATE POLICY writers ON $.dim_customers USING (name <> 'Bob') WITH CHECK (true)",
+    )
+    gone = difference(spark, of, [ann("Bob", op="delete", key=2)], CUSTOMERS, 2)
+    with pytest.raises(TargetRefused, match=f"row level security hides rows .* from {role}") as refused:
+        postgres.sink.publish([gone])
+    execute(postgres, str(refused.value.mend).partition(": ")[2].replace(f'"{postgres.schema}"', "$"))
+    assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 1, 2)}
+    execute(postgres, "CREATE POLICY strict ON $.dim_customers AS RESTRICTIVE FOR DELETE USING (id < 9)")
+    with pytest.raises(TargetRefused, match="row level security hides rows"):
+        postgres.sink.publish([difference(spark, of, [ann("Cid", key=3)], CUSTOMERS, 3)])
+
+
 def test_words_about_a_table_that_a_database_cannot_write_are_said(
     spark, postgres: Served, admin: Served, western: Served
 ) -> None:

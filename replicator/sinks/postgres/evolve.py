@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from psycopg2 import sql
 
+from replicator import names
 from replicator.errors import ConfigError, TargetRefused
 from replicator.sinks.postgres import views
 from replicator.sinks.postgres.present import Held, Present
@@ -45,6 +46,7 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
     place = f"{target.schema}.{target.table}"
     if not present.is_table:
         raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
+    _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
     _refuse_strangers(model, place, present)
     if frozenset(model.key) not in present.unique:
@@ -135,6 +137,19 @@ def _refuse_strangers(model: Model, place: str, present: Present) -> None:
         if name not in own and not held.nullable and not held.filled:
             what = f"column {name} of table {place} may not be NULL, has no default, and model {model.name} lacks it."
             raise TargetRefused(what, where=model.name, mend="Drop it or its NOT NULL, or give it a default.")
+
+
+def _refuse_hidden(model: Model, target: Target, present: Present) -> None:
+    """What a role does not see it cannot delete, and Postgres says nothing of it."""
+    if present.hidden_from is None:
+        return
+    table, role = names.postgres(target.schema, target.table), names.postgres(present.hidden_from)
+    mend = (
+        f"As the owner of the table run: CREATE POLICY replicator ON {table} TO {role} USING (true) WITH CHECK (true); "
+        f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS;"
+    )
+    what = f"row level security hides rows of table {table} from {present.hidden_from}, which could not delete them."
+    raise TargetRefused(what, where=model.name, mend=mend)
 
 
 def _alterations(present: Present, wanted: Changes) -> Iterator[sql.Composed]:

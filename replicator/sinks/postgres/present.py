@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from psycopg2.extensions import cursor as Cursor
 
 # all in one question, since each costs a way to the server and back. Of an index the columns, none when it has
-# expressions or a condition, and whether it is checked at once
+# expressions or a condition, and whether it is checked at once. Rows are hidden from a role unless, for what finds rows
+# to read, change and delete, some policy is without a condition, and none that restricts the others has one
 _RELATION = """
     SELECT c.oid, c.relkind IN ('r', 'p'), pg_has_role(c.relowner, 'USAGE'), obj_description(c.oid, 'pg_class'),
     (
@@ -36,7 +37,15 @@ _RELATION = """
     ), (
         SELECT json_agg(conname ORDER BY conname) FROM pg_constraint
         WHERE contype = 'f' AND NOT condeferrable AND c.oid IN (conrelid, confrelid)
-    )
+    ),
+    CASE WHEN row_security_active(c.oid) AND EXISTS (
+        SELECT FROM unnest(ARRAY['r', 'w', 'd']) AS each(command) WHERE (
+            SELECT bool_or(p.polpermissive AND pg_get_expr(p.polqual, p.polrelid) = 'true') IS NOT TRUE
+                OR bool_or(NOT p.polpermissive AND pg_get_expr(p.polqual, p.polrelid) <> 'true')
+            FROM pg_policy p WHERE p.polrelid = c.oid AND p.polcmd::text IN ('*', each.command)
+            AND EXISTS (SELECT FROM unnest(p.polroles) AS granted(role) WHERE role = 0 OR pg_has_role(role, 'USAGE'))
+        )
+    ) THEN current_user END
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s
 """
 
@@ -59,7 +68,7 @@ class Held:
 class Present:
     """A relation that is there. ``owned``: the session's role may alter it. ``unique``: sets of columns that ON
     CONFLICT can name. ``strict``: unique and foreign keys that are checked row by row, by name, with the columns of a
-    plain unique one.
+    plain unique one. ``hidden_from``: the session's role, where policies may keep rows from it.
     """
 
     oid: int
@@ -69,6 +78,7 @@ class Present:
     columns: Mapping[str, Held]
     unique: tuple[frozenset[str], ...]
     strict: Mapping[str, frozenset[str] | None]
+    hidden_from: str | None = None
 
 
 def look(cursor: Cursor, target: Target) -> Present | None:
@@ -77,9 +87,9 @@ def look(cursor: Cursor, target: Target) -> Present | None:
     found = cursor.fetchone()
     if found is None:
         return None
-    oid, is_table, owned, comment, described, indexed, foreign = found
+    oid, is_table, owned, comment, described, indexed, foreign, hidden_from = found
     columns = {name: Held(*each) for name, *each in described or ()}
     indexes = [(name, at_once, frozenset(keys) if keys else None) for name, at_once, keys in indexed or ()]
     strict = {name: keys for name, at_once, keys in indexes if at_once} | dict.fromkeys(foreign or ())
     unique = tuple(keys for _, at_once, keys in indexes if at_once and keys)
-    return Present(oid, is_table, owned, comment, columns, unique, strict)
+    return Present(oid, is_table, owned, comment, columns, unique, strict, hidden_from)
