@@ -96,7 +96,15 @@ class BadRecording(ConfigError):
 
 
 class VersionMissing(ConfigError):
-    """The version or the time that was asked for is none that the table has, or none that it still has."""
+    """The version or the time that was asked for is none that the table has, or none that it still has: then ``oldest``
+    is the first one behind it that is left, where somebody has looked.
+    """
+
+    def __init__(
+        self, what: str, *, where: str | None = None, mend: str | None = None, oldest: int | None = None
+    ) -> None:
+        super().__init__(what, where=where, mend=mend)
+        self.oldest = oldest
 
 
 class Unreachable(ReplicatorError):

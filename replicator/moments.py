@@ -97,7 +97,7 @@ def gone(table: Table, when: int | datetime, oldest: Moment, why: str) -> Versio
     """The error about a version, or a time, of which the rows are not kept any more."""
     what = f"version {when} of {table.name}" if isinstance(when, int) else f"{table.name} of {clock(when)}"
     mend = f"The oldest that is left is {told(oldest)}. {why}"
-    return VersionMissing(f"{what} is not kept any more", where=table.location, mend=mend)
+    return VersionMissing(f"{what} is not kept any more", where=table.location, mend=mend, oldest=oldest.version)
 
 
 def told(moment: Moment) -> str:

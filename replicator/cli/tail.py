@@ -17,7 +17,7 @@ from rich.text import Text
 from replicator.cli import console, diff, options, topics
 from replicator.debezium.jsontext import dumps
 from replicator.debezium.spoken import Event, Reader, Record, Start
-from replicator.errors import ConfigError
+from replicator.errors import ConfigError, VersionMissing
 from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:
@@ -178,7 +178,9 @@ def _object(event: Event) -> str:
 
 
 def _of_table(context: typer.Context, settings: Settings, name: str, start: Start, *, follow: bool) -> Iterator[_Line]:
-    """The commits of a table of the lake, by version; those that changed no row are left out."""
+    """The commits of a table of the lake, by version; those that changed no row are left out, and those of which not
+    all is kept are passed over, unless one of these is asked for.
+    """
     from replicator import assemble
     from replicator.operate import tail as operation
     from replicator.session import session
@@ -189,7 +191,14 @@ def _of_table(context: typer.Context, settings: Settings, name: str, start: Star
     while True:
         newest = tables_of.version(spark, table) or 0
         while version <= newest:
-            yield from _of_commit(operation.commit(spark, tables_of, table, version), table)
+            try:
+                yield from _of_commit(operation.commit(spark, tables_of, table, version), table)
+            except VersionMissing as error:
+                if error.oldest is None or start.offset is not None:
+                    raise
+                what = f"What versions {version} to {error.oldest} of {table.name} changed cannot be told:"
+                console.narrate(f"{what} there is not all of them any more.", style="yellow")
+                version = error.oldest
             version += 1
         if not follow:
             return

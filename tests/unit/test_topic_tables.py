@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from replicator.cli import app
 from replicator.cli.spark_sql import TopicEngine
 from replicator.errors import ConfigError, VersionMissing
 from replicator.formats.control import MemoryControl
@@ -111,7 +113,9 @@ def test_what_the_source_hides_is_null(spark) -> None:
 
 
 def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> None:
-    """The first one made all rows; later ones show what they changed; nothing of deleted rows is shown as live."""
+    """The first one made all rows; later ones show what they changed; nothing of deleted rows is shown as live. Those
+    that upkeep has left no files of are passed over, unless one of them is asked for.
+    """
     gold, columns = DeltaFormat(), "id INT, name STRING, _op STRING"
     table = Table("people", f"{tmp_path}/gold/people", ("id",))
 
@@ -149,3 +153,14 @@ def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> No
         "table": "people", "version": 1, "timestamp": "", "change": "changed", "key": {"id": 1},
         "before": {"name": "Ann"}, "after": {"name": "Anna"},
     }  # fmt: skip
+    put(3, (3, "Cyd", "upsert"))
+    put(4, (4, "Dan", "upsert"))
+    files = [set(spark.read.format("delta").option("versionAsOf", v).load(table.location).inputFiles()) for v in (1, 2)]
+    for gone in files[0] - files[1]:
+        Path(gone.removeprefix("file:")).unlink()
+    for start in ((), ("--from", "beginning")):
+        told = CliRunner().invoke(app, ["tail", "people", "--conf", str(conf), *start], catch_exceptions=False)
+        assert [line[0] for line in told.stdout.splitlines()] == ["0", "0", "3"]
+        assert "What versions 1 to 2 of people changed cannot be told" in told.stderr
+    with pytest.raises(VersionMissing):
+        said("tail", "people", "--conf", str(conf), "--from", "1")
