@@ -215,13 +215,14 @@ class Timeline:
         """How the table lies there, with the paths of its partitions, sorted."""
         client, hudi = self._client(spark), gateway.of(spark).org.apache.hudi.common
         properties = client.getTableConfig()
-        version, columns = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
-        if not columns.isPresent():
+        version, told = int(properties.getTableVersion().versionCode()), properties.getPartitionFields()
+        columns = tuple(map(str, told.get())) if told.isPresent() else ()
+        if not columns:  # Hudi names the table's own folder, then
             return Kept("hudi", version, merge_on_read)
         context = hudi.engine.HoodieLocalEngineContext(client.getStorageConf())
         options = hudi.config.HoodieMetadataConfig.newBuilder().enable(True).build()
         paths = hudi.fs.FSUtils.getAllPartitionPaths(context, client, options)
-        return Kept("hudi", version, merge_on_read, tuple(map(str, columns.get())), tuple(sorted(map(str, paths))))
+        return Kept("hudi", version, merge_on_read, columns, tuple(sorted(map(str, paths))))
 
     def _note_cleaning(self, client: Any) -> None:
         """From which commit on the newest cleaning has left all files."""

@@ -65,14 +65,19 @@ def test_silver_and_gold_are_registered_with_the_words_of_their_models(
 
 @pytest.mark.hudi
 def test_a_table_in_hudi_is_registered_with_its_partitions(spark, glue, tmp_path: Path) -> None:
-    """From Hudi's own properties and list of partitions: composite paths, escaped values, NULL."""
+    """From Hudi's own properties and list of partitions: composite paths, escaped values, NULL. A table without
+    partitions has none.
+    """
     lake = Lake(str(tmp_path / "lake"))
     place = lake.silver("s", "shop.orders", ("id",))
     table = Table(place.name, place.location, ("id",), ("customer", "id"), merge_on_read=True)
     rows = [(1, "a/b=c", None, "1", False, None), (2, None, None, "2", True, None)]
-    HudiFormat().apply(made(spark, rows, SILVER), table, Progress("b", 1))
+    for each in (table, lake.silver("s", "shop.plain", ("id",))):
+        HudiFormat().apply(made(spark, rows, SILVER), each, Progress("b", 1))
     done = outcomes("--lake", lake.root)
-    assert set(done) == {"lakehouse", "orders__all_rt", "orders__all_ro", "orders"}
+    assert set(done) == {"lakehouse", "orders__all_rt", "orders__all_ro", "orders", "plain__all", "plain"}
+    assert done["plain__all"]["partitions"] == {"added": 0, "changed": 0, "removed": 0}
+    assert "PARTITION" not in said("catalog", "ddl", "plain", "--lake", lake.root)
     for name in ("orders__all_rt", "orders__all_ro"):
         assert done[name]["partitions"] == {"added": 2, "changed": 0, "removed": 0}
         found = glue.get_partitions(DatabaseName="lakehouse", TableName=name)["Partitions"]
