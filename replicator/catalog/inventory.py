@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from replicator import gateway
 from replicator.catalog import places
 from replicator.catalog.entries import Entry, LakeTable, entries, url
 from replicator.catalog.places import Place
@@ -85,6 +89,11 @@ def _told(
         return places.described(spark, tables_of, place, models)
     except (TableMissing, TableStopped) as error:
         return refused(place.known_as, place.title, error)
+    except (PySparkException, Py4JJavaError) as error:
+        if gateway.is_out_of_reach(error):
+            raise
+        why = f"the table cannot be read: {gateway.shortened(error)}"
+        return refused(place.known_as, place.title, TableStopped(why, where=place.title))
 
 
 def _entries(table: LakeTable, database: str) -> list[Entry] | Outcome:

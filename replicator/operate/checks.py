@@ -14,7 +14,7 @@ from replicator.operate import plan
 from replicator.protocols import TableFormat
 from replicator.rules import FAIL
 from replicator.spec import Model
-from replicator.stages import model_checks, tuning
+from replicator.stages import engine, model_checks, tuning
 from replicator.stages.model_checks import Verdict
 from replicator.stages.model_parents import Parents
 
@@ -55,6 +55,8 @@ def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) ->
         return Looked(model.name, tuple(model_checks.look(model, read(model.name), Parents(read))))
     except ReplicatorError as error:
         return Looked(model.name, error=error)
+    except engine.FAILURES as error:
+        return Looked(model.name, error=engine.failure(error, model.name))
 
 
 def _rows(spark: SparkSession, gold: TableFormat, lake: Lake, name: str) -> DataFrame:

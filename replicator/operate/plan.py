@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
 from replicator.spec import INCREMENTAL, Model
-from replicator.stages import refresh_plan
+from replicator.stages import engine, refresh_plan
 from replicator.stages.gold import keys_of, whole_sources
 from replicator.stages.refresh_plan import FIRST_BUILD, NOTHING
 from replicator.stages.warehouse import Warehouse
@@ -89,8 +89,9 @@ def _planned(
         return Planned(model.name, WAITS, "input missing", str(error))
     except AtWork as error:
         return Planned(model.name, WAITS, "at work", str(error))
-    except ReplicatorError as error:
-        return Planned(model.name, STOPS, "error", str(error))
+    except (ReplicatorError, *engine.FAILURES) as error:
+        why = error if isinstance(error, ReplicatorError) else engine.failure(error, model.name)
+        return Planned(model.name, STOPS, "error", str(why))
     if first:
         return _after(model, found, first)
     looked_up = sorted(model.reads & moving.keys())

@@ -42,7 +42,9 @@ def outcomes(*arguments: str) -> dict[str, dict[str, Any]]:
 def test_silver_and_gold_are_registered_with_the_words_of_their_models(
     spark, glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta: the table, the view of live rows, the model's words for its columns; a second run is quiet."""
+    """Delta: the table, the view of live rows, the model's words for its columns; a second run is quiet. A table that
+    cannot be read is named, and keeps nothing from the others.
+    """
     lake, tables = Lake(str(tmp_path / "lake")), DeltaFormat()
     row = (1, "ALFKI", None, "1", False, None)
     tables.apply(made(spark, [row], SILVER), lake.silver("s", "shop.Orders", ("id",)), Progress("b", 1))
@@ -61,6 +63,12 @@ def test_silver_and_gold_are_registered_with_the_words_of_their_models(
     assert "Athena may not read orders, dim_products: it reads S3 only." in again.stderr
     told = said("catalog", "ddl", "orders", "--lake", lake.root)
     assert [each.key for each in sqlglot.parse(told, dialect="athena") if each] == ["create"] * 3
+    torn = Path(lake.silver("s", "shop.torn").location, "_delta_log", f"{0:020d}.json")
+    torn.parent.mkdir(parents=True)
+    torn.write_text('{"commitInfo":{"timest', encoding="utf-8")
+    partly = CliRunner().invoke(app, ["catalog", "ddl", "--lake", lake.root])
+    assert (partly.exit_code, partly.stdout.count("CREATE EXTERNAL TABLE")) == (1, 2)
+    assert "torn: TABLE_STOPPED: the table cannot be read: " in partly.stderr
 
 
 @pytest.mark.hudi

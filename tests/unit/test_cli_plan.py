@@ -15,7 +15,9 @@ pytestmark = pytest.mark.spark
 
 
 def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path: Path) -> None:
-    """In a lake without tables each model waits for its input, and nothing is written; a wrong name is refused."""
+    """In a lake without tables each model waits for its input, and nothing is written; a wrong name is refused. A model
+    stops whose input cannot be read, as in a run.
+    """
     for folder, name, text in (
         ("", "dev.yaml", f"lake: {{root: {tmp_path}/lake}}\n"),
         ("sources", "s.yaml", "name: s\ninclude: [db.orders]\n"),
@@ -38,5 +40,11 @@ def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path:
     silver = Lake(f"{tmp_path}/lake").silver("s", "db.order")
     spark.range(1).write.format("delta").save(silver.location)
     assert "did you mean 's/db.order'?" in json.loads(said("plan", *where, "--json"))[0]["why"]
+    torn = Path(Lake(f"{tmp_path}/lake").silver("s", "db.orders").location, "_delta_log", f"{0:020d}.json")
+    torn.parent.mkdir(parents=True)
+    torn.write_text('{"commitInfo":{"timest', encoding="utf-8")
+    stops, waits = json.loads(said("plan", *where, "--json"))
+    assert (stops["action"], stops["reason"], waits["action"]) == ("stops", "error", "waits")
+    assert "the engine failed: " in stops["why"]
     with pytest.raises(ConfigError, match="there is no model 'agein'; did you mean 'again'"):
         said("plan", "agein", *where)

@@ -303,7 +303,7 @@ def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small) -> None:
 
 def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small) -> None:
     """As a build does, the share of rows that come or go included; the next build has nothing to look at, and
-    `checks` finds the same rows.
+    `checks` finds the same rows; one that cannot be computed is told with its model.
     """
     odd, bound = Check("odd", AcceptedValues("status", ("a",)), WARN), Check("share", RowCountChange(max_drop=0.5))
     model = orders(odd, bound)
@@ -318,6 +318,10 @@ def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small) ->
     assert shop.build() == {}
     [looked] = checks.look(small, [wider], shop.at.gold, shop.at.lake)
     assert str(next(each for each in looked.verdicts if each.check == odd)) == told[0]
+    divides = replace(wider, checks=checked(Expression("1 / (id - 2) < 9")))
+    fails, beside = checks.look(small, [divides, wider], shop.at.gold, shop.at.lake)
+    assert "DIVIDE_BY_ZERO" in str(fails.error)
+    assert beside == looked
     shop.write("orders", gone=[1, 3])
     with pytest.raises(ChecksFailed, match="share: 3 rows become 1, more than 50% fewer"):
         rebuild_model(small, wider, shop.at, How(), {})
