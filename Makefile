@@ -40,7 +40,7 @@ check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "ruff format" $(BIN)/ruff format --check .
 	@$(TIMED) "mypy" $(BIN)/mypy
 	@$(TIMED) "import contracts" $(BIN)/lint-imports
-	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 -m "not spark and not stack"
+	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not stack"
 
 test: env ## check, and every other test
 	@$(MAKE) --no-print-directory --jobs 2 check jars # one computes, the other waits for a download and for one JVM

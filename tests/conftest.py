@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +47,34 @@ MANY_TESTS = 300
 WITH_OWN_SERVERS = ("test_local_stack.py", "test_hudi_northwind.py", "test_readme_commands.py")
 """Files of tests/stack that start a stack of their own."""
 
+OF_CHECK = "not spark and not stack"
+"""The tests of `make check`."""
+ALL_MARKED = re.compile(r"^pytestmark = .*mark[.](?:spark|stack)\b", re.MULTILINE)
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 _SOME = ("SOME_RECORDS", "COMPILED_RECORDS")
 _MEDIUM = (*_SOME, "FEW_RECORDS", "FEW_OF_A_TOPIC", "FEW_ROWS", "FEW_KEYS")
 WORK_AS = {"some": _SOME, "medium": _MEDIUM, "many": (*_MEDIUM, "MANY_RECORDS", "SMALL_BYTES")}
 """What of `replicator.stages.tuning` is nothing, so that all work goes the way of larger work."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files whose tests are all marked are not loaded by `make check`, which runs none of them: half of the code."""
+    if config.getoption("markexpr") != OF_CHECK or collection_path.suffix != ".py":
+        return None
+    return bool(ALL_MARKED.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting makes stays to the end: nobody looks for garbage in it, neither meanwhile nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -184,9 +208,13 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first, so that two workers end together: tests with servers, then what may take longest by its
-    own word, then what has the most tests. Raises UsageError for one that is marked ``hudi`` under another name.
+    own word, then what has the most tests. Raises UsageError for one that is marked ``hudi`` under another name, and
+    for one that has a session or servers without the mark.
     """
     for item in items:
+        for fixture in {"spark", "stack"} & set(getattr(item, "fixturenames", ())):
+            if not item.get_closest_marker(fixture):
+                raise pytest.UsageError(f"{item.nodeid}: it has what is marked {fixture}, and is not marked so")
         if item.get_closest_marker("hudi") and not _is_of_hudi(item.nodeid):
             raise pytest.UsageError(
                 f"{item.nodeid}: a test that is marked hudi has the word in its name, or in its file's"

@@ -6,11 +6,13 @@ import copy
 import json
 import re
 import shlex
+from functools import cache
 from typing import Any
 
 import pytest
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
+from cfnlint.config import ConfigMixIn
+from cfnlint.decode import decode_str
+from cfnlint.runner import Runner
 
 from infra.templates import read, rules
 from tests import readme
@@ -18,9 +20,16 @@ from tests import readme
 EVERY = read.every()
 
 
+@cache
+def linter() -> Runner:
+    """cfn-lint with all of its rules, which take longer to be loaded than to look at a template."""
+    return Runner(ConfigMixIn(regions=["us-east-1"], include_checks=["I"]))
+
+
 def found(text: str) -> list[str]:
     """What cfn-lint has to say, hints included."""
-    told = lint(text, regions=["us-east-1"], config=ManualArgs(include_checks=["I"]))
+    template, problems = decode_str(text)
+    told = problems or linter().validate_template(template)
     return [f"{each.linenumber}: {each.rule.id} {each.message}" for each in told]
 
 

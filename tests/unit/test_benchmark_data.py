@@ -22,14 +22,21 @@ from benchmarks.cdc_ch.sweep import Sweep
 from benchmarks.cdc_ch.tables import KNOWN, RATE
 from benchmarks.cdc_ch.tpcc import Scale
 
-SMALL = Parameters(4_000, Scale(1, 10, 50), duplicates=0.05, disorder=0.05)
+SMALL = Parameters(2_000, Scale(1, 10, 50), duplicates=0.05, disorder=0.05)
+WIDENED = replace(SMALL, schema_change=True, toast=True, disorder=0.0, duplicates=0.0)
 Rows = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where workloads are made, each once."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def small(home: Path) -> Dataset:
     """A workload of a few thousand events."""
-    return dataset.made(SMALL, tmp_path_factory.mktemp("data"))
+    return dataset.made(SMALL, home)
 
 
 def records(data: Dataset) -> list[dict[str, Any]]:
@@ -91,9 +98,9 @@ def test_it_is_made_once(small: Dataset) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"before": True}, {"batches": 3}, {"per_key": 4}, {"skew": 1.2}])
-def test_the_end_state_is_what_a_naive_replay_ends_in(more: dict[str, Any], tmp_path: Path) -> None:
+def test_the_end_state_is_what_a_naive_replay_ends_in(more: dict[str, Any], home: Path) -> None:
     """The oracle, with deletes, duplicates and disorder in the stream."""
-    data = dataset.made(replace(SMALL, **more), tmp_path)
+    data = dataset.made(replace(SMALL, **more), home)
     assert replayed(data) == oracle(data)
     assert len(data.batches) == more.get("batches", 1)
 
@@ -154,9 +161,9 @@ def test_transactions_come_45_to_43_to_4_and_every_kind_of_change_is_there(small
     assert sum(Decimal(row["w_ytd"]) for row in final["warehouse"].values()) == paid
 
 
-def test_a_long_text_that_did_not_change_is_not_sent(tmp_path: Path) -> None:
+def test_a_long_text_that_did_not_change_is_not_sent(home: Path) -> None:
     """PostgreSQL's TOAST: the connector's placeholder stands in the event, the oracle has the text."""
-    data = dataset.made(replace(SMALL, toast=True), tmp_path)
+    data = dataset.made(replace(SMALL, toast=True), home)
     texts = [
         json.loads(record["payload"])["after"]["c_data"]
         for record in records(data)[data.meta["snapshot"] :]
@@ -181,9 +188,9 @@ def test_a_skew_makes_some_districts_and_items_hot(small: Dataset) -> None:
     assert 0.2 < share[skewed.folder.name][1] < 0.35
 
 
-def test_a_column_appears_half_way_and_the_oracle_has_it(tmp_path: Path) -> None:
+def test_a_column_appears_half_way_and_the_oracle_has_it(home: Path) -> None:
     """Events before lack it, events behind have it, if only as NULL; rows that no event touched since have none."""
-    data = dataset.made(replace(SMALL, schema_change=True, toast=True, disorder=0.0, duplicates=0.0), tmp_path)
+    data = dataset.made(WIDENED, home)
     events = [json.loads(record["payload"]) for record in records(data) if record["topic"].endswith(".customer")]
     has = ["c_tier" in event["after"] for event in events]
     assert has == sorted(has)
@@ -193,13 +200,13 @@ def test_a_column_appears_half_way_and_the_oracle_has_it(tmp_path: Path) -> None
     rows = oracle(data)["customer"]
     assert {key: row["c_tier"] for key, row in rows.items()} == {k: row.get("c_tier") for k, row in known.items()}
     assert {row["c_tier"] for row in rows.values()} > {None}
-    others = dataset.made(SMALL, tmp_path)
+    others = dataset.made(SMALL, home)
     assert oracle(data)["orders"] == oracle(others)["orders"]
 
 
-def test_the_gate_asks_for_the_column_that_appeared(tmp_path: Path) -> None:
+def test_the_gate_asks_for_the_column_that_appeared(home: Path, tmp_path: Path) -> None:
     """A system that leaves it out is wrong."""
-    data = dataset.made(replace(SMALL, schema_change=True), tmp_path)
+    data = dataset.made(WIDENED, home)
     out = tmp_path / "out"
     for file in (data.folder / "state").glob("*.parquet"):
         (out / file.stem).mkdir(parents=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.test_cli_validate import ROOT, replicator
+from tests.cli import ROOT, ended
 
 
 def test_validate_lists_the_checks_of_the_models():
     """Each with its model, and with its severity where that is not fail."""
-    done = replicator("validate", "--conf", str(ROOT / "conf" / "star"), "--env", "local")
+    done = ended("validate", "--conf", str(ROOT / "conf" / "star"), "--env", "local")
     assert done.returncode == 0
     assert "fact_sales: not_null(quantity)" in done.stdout
     assert "dim_customer_versions: one state at a time (warn)" in done.stdout
@@ -18,15 +18,15 @@ def test_validate_lists_the_checks_of_the_models():
 def test_models_without_checks_are_none_to_look_at(tmp_path):
     """A sentence, and a good end."""
     (tmp_path / "local.yaml").write_text("", encoding="utf-8")
-    done = replicator("checks", "--conf", str(tmp_path))
+    done = ended("checks", "--conf", str(tmp_path))
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "No model declares checks: there is nothing to look at.\n"
-    told = replicator("checks", "--conf", str(tmp_path), "--json")
+    told = ended("checks", "--conf", str(tmp_path), "--json")
     assert (told.returncode, json.loads(told.stdout)) == (0, [])
 
 
 def test_a_model_that_there_is_not_ends_with_2():
     """With the nearest spelling."""
-    done = replicator("checks", "fact_sale", "--conf", str(ROOT / "conf" / "star"))
+    done = ended("checks", "fact_sale", "--conf", str(ROOT / "conf" / "star"))
     assert done.returncode == 2
     assert "there is no model 'fact_sale'; did you mean 'fact_sales'?" in done.stderr

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from infra.sources import load
 from replicator.cli import demo_source
 from replicator.errors import ConfigError
-from tests.cli import said
+from tests.cli import ended, said
 
-REPOSITORY = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-c", "from replicator.cli import main; main()", "demo-source", "load"]
 NOWHERE = ["-h", "127.0.0.1", "-p", "9", "-d", "devdb", "-u", "devuser", "--password", "hidden"]
 
 
-def ended(*arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run([*COMMAND, *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+def loaded(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr; what is said is said by a process of the command's own."""
+    code = ended("demo-source", "load", *arguments).returncode
+    told = capfd.readouterr()
+    return code, told.out, told.err
+
+
+def answered(*arguments: str) -> tuple[int, str, str]:
+    """The same of what that process does, without one."""
+    done = CliRunner().invoke(load.app, arguments)
+    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("sample", [[], ["classicmodels"]], ids=["northwind", "classicmodels"])
-def test_a_server_that_is_not_there_is_exit_code_1_with_its_clients_words(sample: list[str]) -> None:
+def test_a_server_that_is_not_there_is_exit_code_1_with_its_clients_words(
+    sample: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     """One error on stderr, nothing on stdout, no trace, no password."""
-    code, out, told = ended(*sample, *NOWHERE, "--create")
+    asked = [*sample, *NOWHERE, "--create"]
+    code, out, told = answered(*asked) if sample else loaded(capfd, *asked)
     assert (code, out) == (1, "")
     assert told.startswith("error: ")
     assert "127.0.0.1" in told
@@ -35,8 +44,8 @@ def test_a_server_that_is_not_there_is_exit_code_1_with_its_clients_words(sample
 
 def test_a_declined_question_does_nothing_and_a_missing_host_is_usage() -> None:
     """Exit codes 0 and 2."""
-    assert ended(*NOWHERE, "--no-create") == (0, "", "Nothing is changed.\n")
-    code, out, told = ended("-d", "devdb")
+    assert answered(*NOWHERE, "--no-create") == (0, "", "Nothing is changed.\n")
+    code, out, told = answered("-d", "devdb")
     assert (code, out) == (2, "")
     assert "--host" in told
 

@@ -8,14 +8,14 @@ import pytest
 
 from replicator.cli import topics
 from replicator.errors import BadRecording
-from tests.unit.test_cli_validate import replicator
+from tests.cli import ended
 
 
 @pytest.mark.parametrize("verb", [("tail",), ("schema", "infer")])
 @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz", "./events", "/nowhere/events.json", "."])
 def test_a_file_that_is_not_there_is_told_as_one(tmp_path, verb, name):
     """And not as a configuration that is missing, which a file does not need."""
-    done = replicator(*verb, name, "--conf", str(tmp_path / "none"))
+    done = ended(*verb, name, "--conf", str(tmp_path / "none"))
     assert (done.returncode, done.stdout) == (2, "")
     assert f"[{name}] Check the path." in done.stderr
 

@@ -11,6 +11,7 @@ import pytest
 
 from replicator import __version__
 from replicator.sparkline import installed
+from tests.cli import ended
 
 ROOT = Path(__file__).parents[2]
 CONF = str(ROOT / "conf")
@@ -40,7 +41,7 @@ def test_a_wrong_configuration_ends_with_2_and_no_trace(tmp_path):
 @pytest.mark.parametrize("arguments", [("--debug", "validate"), ("validate", "--debug")])
 def test_debug_shows_the_trace_wherever_it_stands(arguments, tmp_path):
     """Before the verb or behind it."""
-    done = replicator(*arguments, "--conf", str(tmp_path / "none"))
+    done = ended(*arguments, "--conf", str(tmp_path / "none"))
     assert done.returncode == 2
     assert "Traceback" in done.stderr
     assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
@@ -48,13 +49,13 @@ def test_debug_shows_the_trace_wherever_it_stands(arguments, tmp_path):
 
 def test_a_wrong_command_line_ends_with_2():
     """Usage counts as configuration."""
-    assert replicator("nosuchverb").returncode == 2
-    assert replicator("validate", "--nosuchflag").returncode == 2
+    assert ended("nosuchverb").returncode == 2
+    assert ended("validate", "--nosuchflag").returncode == 2
 
 
 def test_the_version_is_told_without_a_verb():
     """As of any program."""
-    done = replicator("--version")
+    done = ended("--version")
     assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
 
 
@@ -63,7 +64,7 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
     (tmp_path / "dev.yaml").write_text(
         "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
     )
-    done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
+    done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
     told = f"error: {tmp_path}/dev.yaml:1: targets.w.kind: there is no sink 'postgre'; did you mean 'postgres'?\n"
     assert (done.returncode, done.stderr) == (2, told)
 
@@ -80,7 +81,7 @@ def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path):
     }
     for name, text in files.items():
         (tmp_path / "sources" / f"{name}.yaml").write_text(text, encoding="utf-8")
-    done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
+    done = ended("validate", "--conf", str(tmp_path), "--env", "dev")
     told = [f"warning: {each}, which its file declares" for each in ("s does not read a.c", "s does not read a.m")]
     assert done.returncode == 0
     assert done.stderr.splitlines() == [*told, "warning: t does not read a.b, which its file declares"]
@@ -88,7 +89,7 @@ def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path):
 
 def test_config_show_tells_where_each_value_came_from_and_no_secret():
     """Values with file, line and variable; passwords masked."""
-    done = replicator("config", "show", "--conf", CONF, "--env", "local", "--json", POSTGRES_PASSWORD="canary")
+    done = ended("config", "show", "--conf", CONF, "--env", "local", "--json", POSTGRES_PASSWORD="canary")
     shown = {line["key"]: line for line in json.loads(done.stdout)}
     assert shown["targets.warehouse.password"]["value"] == "***"
     assert shown["targets.warehouse.password"]["origin"].endswith("($POSTGRES_PASSWORD)")
@@ -97,7 +98,7 @@ def test_config_show_tells_where_each_value_came_from_and_no_secret():
 
 def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path):
     """Nothing is fetched unasked."""
-    done = replicator("jars", REPLICATOR_CACHE=str(tmp_path))
+    done = ended("jars", REPLICATOR_CACHE=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert "replicator jars --fetch" in done.stderr
 
@@ -108,7 +109,7 @@ def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path
     (tmp_path / "dev.yaml").write_text(dev, encoding="utf-8")
     (tmp_path / "sources").mkdir()
     (tmp_path / "sources" / "s.yaml").write_text("name: s\n", encoding="utf-8")
-    done = replicator("doctor", "--conf", str(tmp_path), "--env", "dev", "--json", REPLICATOR_CACHE=str(tmp_path))
+    done = ended("doctor", "--conf", str(tmp_path), "--env", "dev", "--json", REPLICATOR_CACHE=str(tmp_path))
     found = {line["what"]: line for line in json.loads(done.stdout)}
     assert done.returncode == 2
     assert (found["JARs"]["exit_code"], found["Kafka"]["exit_code"], found["lake"]["ok"]) == (2, 3, True)

@@ -26,7 +26,9 @@ def hits() -> Counter[str]:
     found: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "failpoints.hit":
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if node.func.attr == "hit" and ast.unparse(node.func) == "failpoints.hit":
                 [name] = [ast.literal_eval(argument) for argument in node.args]
                 found[name] += 1
     return found
@@ -121,8 +123,10 @@ def test_hang_stays_until_somebody_ends_it() -> None:
     """For leases that run out and clients that wait."""
     process = child("hang")
     try:
+        assert process.stdout is not None
+        assert process.stdout.readline()  # it is about to come there
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(1)
+            process.wait(0.3)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         told, _ = process.communicate(timeout=60)

@@ -13,22 +13,24 @@ from replicator.cli import verbs
 ROOT = Path(__file__).parents[2]
 VERB = """
 import sys
-sys.argv = ['replicator', *{arguments!r}]
 from replicator.cli import main
-try:
-    main()
-except SystemExit as end:
-    assert end.code in (0, None), end.code
+
+def ends(*arguments):
+    sys.argv = ['replicator', *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code in (0, None), end.code
 """
 TELL = """
-import sys
-loaded = {m.split('.')[0] for m in sys.modules}
-heavy = {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'pyarrow', 'duckdb', 'deltalake', 'hudi', 'sqlglot', 'plotly'}
-heavy |= {'jinja2'}
-print(sorted(loaded & heavy), file=sys.stderr)
+HEAVY = {'pyspark', 'py4j', 'delta', 'boto3', 'psycopg2', 'pyarrow', 'duckdb', 'deltalake', 'hudi', 'sqlglot', 'plotly'}
+HEAVY |= {'jinja2'}
+OURS = {'replicator.settings', 'replicator.spec', 'replicator.cli.run'}
+
+def tell(what, unwanted=HEAVY):
+    loaded = {m.split('.')[0] for m in sys.modules} | set(sys.modules)
+    print(what, sorted(loaded & unwanted), file=sys.stderr)
 """
-
-
 EVERY_HELP = """
 from typer.testing import CliRunner
 from replicator.cli import app, verbs
@@ -38,54 +40,58 @@ for name in verbs.VERBS:
         done = CliRunner().invoke(app, [*words, '--help'], catch_exceptions=False)
         own = words != ['demo-source', 'load']  # what does it tells of itself, in a process of its own
         assert not own or 'Usage: replicator' in done.stdout or 'Usage: root' in done.stdout, (words, done.stdout)
+tell('every-help')
 """
-COMPLETE = "import os\nos.environ['_REPLICATOR_COMPLETE'] = 'complete_bash'\n"
-COMPLETE += "os.environ |= {'COMP_WORDS': 'replicator st', 'COMP_CWORD': '1'}\n"
-TELL_OURS = """
-import sys
-print(sorted({'replicator.settings', 'replicator.spec', 'replicator.cli.run'} & set(sys.modules)), file=sys.stderr)
+EVERY_ANSWER = """
+for what, *rest in [
+    ('sql', '--list', '--conf', 'conf'),
+    ('aws', 'render', 'worker', '--conf', 'conf/aws', '--env', 'aws'),
+    ('validate', '--conf', 'conf', '--env', 'demo'),
+    ('config', 'show', '--conf', 'conf', '--env', 'demo'),
+]:
+    ends(what, *rest)
+    tell(what)
+"""
+COMPLETE = """
+import os
+os.environ |= {'_REPLICATOR_COMPLETE': 'complete_bash', 'COMP_WORDS': 'replicator st', 'COMP_CWORD': '1'}
+ends()
 """
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import replicator\n",
-        VERB.format(arguments=["--help"]),
-        EVERY_HELP,
-        VERB.format(arguments=["sql", "--list", "--conf", "conf"]),
-        VERB.format(arguments=["aws", "render", "worker", "--conf", "conf/aws", "--env", "aws"]),
-        VERB.format(arguments=["validate", "--conf", "conf", "--env", "demo"]),
-        VERB.format(arguments=["config", "show", "--conf", "conf", "--env", "demo"]),
-    ],
-    ids=["import", "help", "every-help", "sql-list", "aws-render", "validate", "config-show"],
-)
-def test_nothing_heavy_is_loaded(code):
-    """Importing the package, asking for help and checking a configuration load neither Spark nor a driver."""
+def told(code: str) -> tuple[str, list[str]]:
+    """What a process that has only done this prints, and what it said was loaded."""
+    code = VERB + TELL + code
     done = subprocess.run(
-        [sys.executable, "-c", code + TELL], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.strip().splitlines()[-1] == "[]"
+    return done.stdout, done.stderr.strip().splitlines()
+
+
+def test_nothing_heavy_is_loaded() -> None:
+    """Importing the package, asking for help and checking a configuration load neither Spark nor a driver: not one of
+    these in a process that did them all.
+    """
+    _, lines = told(EVERY_HELP + EVERY_ANSWER)
+    assert [line for line in lines if line.endswith("]")] == [
+        f"{what} []" for what in ("every-help", "sql", "aws", "validate", "config")
+    ]
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        (VERB.format(arguments=["--help"]), "Where every table stands"),
-        (VERB.format(arguments=["--version"]), "."),
-        (COMPLETE + VERB.format(arguments=[]), "status"),
+        ("ends('--version')\nends('--help')\n", "Where every table stands"),
+        (COMPLETE, "status"),
     ],
-    ids=["help", "version", "completion"],
+    ids=["version and help", "completion"],
 )
-def test_names_of_verbs_need_no_verb(code, said):
+def test_names_of_verbs_need_no_verb(code: str, said: str) -> None:
     """Help, version and completion come at once: they load no verb and no configuration."""
-    done = subprocess.run(
-        [sys.executable, "-c", code + TELL_OURS], capture_output=True, text=True, timeout=60, check=False, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    assert said in done.stdout
-    assert done.stderr.strip().splitlines()[-1] == "[]"
+    out, lines = told(code + "tell('ours', OURS | HEAVY)\n")
+    assert said in out
+    assert lines[-1] == "ours []"
 
 
 @pytest.mark.parametrize("name", verbs.VERBS)

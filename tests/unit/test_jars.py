@@ -122,16 +122,21 @@ def test_a_remembered_file_does_not_count_for_another_lock(cache):
         present({ONE: "0" * 64}, cache)
 
 
-def test_a_fetch_takes_exactly_the_lock_from_the_users_mirror(repository, tmp_path):
-    """Nothing transitive, nothing in the user's home, no file but whole JARs, and no JVM left behind."""
+def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(repository, tmp_path):
+    """Nothing transitive, nothing in the user's home, no file but whole JARs, and no JVM left behind; the second waits
+    for the first and finds the JARs.
+    """
     told: list[Fetched] = []
     cache = tmp_path / "new" / "cache"
-    paths = fetch(LOCK, cache, told.append)
+    with ThreadPoolExecutor(2) as pool:
+        paths, others = pool.map(lambda _: fetch(LOCK, cache, told.append), range(2))
+    assert paths == others
     assert [path.read_bytes() for path in paths] == list(CONTENTS.values())
     left = {path.name for path in (cache / "jars").iterdir()}
     assert left == {path.name for path in paths} | {".lock", "verified.json"}
     assert not (tmp_path / "home").exists()
     assert (told[0].jars, told[-1].jars, told[-1].total) == (0, 3, 3)
+    assert [one.jars for one in told].count(3) == 1
     assert _jvms_that_know(cache) == []
 
 
@@ -169,15 +174,6 @@ def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository, tmp_pa
     with pytest.raises(JarsMissing, match=r"org\.example:one:1\.0 has SHA-256"):
         fetch({ONE: "0" * 64}, tmp_path / "cache", lambda _: None)
     assert not _file(tmp_path / "cache", ONE).exists()
-
-
-def test_two_fetches_into_one_cache_do_the_work_once(repository, tmp_path):
-    """The second waits for the first and finds the JARs."""
-    told: list[Fetched] = []
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(lambda _: fetch(LOCK, tmp_path / "cache", told.append), range(2)))
-    assert results[0] == results[1]
-    assert [one.jars for one in told].count(3) == 1
 
 
 def test_a_java_that_does_not_start_is_named(repository, tmp_path):

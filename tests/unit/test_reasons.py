@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ NAMED_BY_CODE = {
 }  # fmt: skip
 
 
+@cache
 def texts(folder: str) -> set[str]:
     """Every string constant below a folder of the package."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PACKAGE / folder).glob("*.py")

@@ -222,6 +222,7 @@ def test_threads_have_the_properties_of_who_started_them(spark: SparkSession) ->
     assert [before for before, _ in found] == ["callers"] * 4
 
 
+@pytest.mark.spark
 def test_what_is_built_beside_the_caller_is_built_as_the_caller_builds_it(spark: SparkSession) -> None:
     """An expression takes ANSI mode and the zone from the thread's active session: without one a sum that does not fit
     would be another number, and a text that is no number NULL.
