@@ -24,7 +24,7 @@ from replicator import names, session, settings
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.settings import LakeKeys
+from replicator.settingkeys import LakeKeys
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import pauses, silver
 from replicator.stages.reached import Reached

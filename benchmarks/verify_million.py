@@ -26,7 +26,7 @@ from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate import verify
 from replicator.operate.verify import Checks, Look
-from replicator.settings import LakeKeys
+from replicator.settingkeys import LakeKeys
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from replicator.stages import gold, publish
@@ -80,9 +80,11 @@ def run(home: Path, rows: int) -> None:
     at = Warehouse(DeltaFormat(), DeltaFormat(), JsonControl(spark), lake)
     sink = PostgresSink(connection)
     at.silver.put(spark.sql(SILVER.format(rows=rows)), lake.silver("s", "bench.rows", ("id",)), Progress("bench", 1))
-    for done in (*gold.refresh(spark, [MODEL], at), *publish.publish(spark, [MODEL], at.gold, lake, sink)):
-        if done.error is not None:
-            raise done.error
+    errors = [done.error for done in gold.refresh(spark, [MODEL], at)]
+    errors += [done.error for done in publish.publish(spark, [MODEL], at.gold, lake, sink)]
+    for error in errors:
+        if error is not None:
+            raise error
     checks = Checks([], ("delta",), at, [MODEL], {"warehouse": sink})
     compare(spark, checks, "as it was made")
     damage(spark, at, connection, rows // 3)

@@ -52,9 +52,9 @@ class Driver:
     def __init__(self, conf: Path, env: str, home: Path) -> None:
         self.said: list[Told] = []
         self._out, self._log = (home / "driver.json").open("w"), (home / "driver.log").open("w")
-        command = [Path(sys.executable).parent / "replicator", "run", "--continuous", "--json"]
+        command = [str(Path(sys.executable).parent / "replicator"), "run", "--continuous", "--json"]
         self._process = subprocess.Popen(
-            [*command, "--env", env, "--conf", conf], stdout=self._out, stderr=subprocess.PIPE, text=True
+            [*command, "--env", env, "--conf", str(conf)], stdout=self._out, stderr=subprocess.PIPE, text=True
         )
         self._reader = Thread(target=self._listen, daemon=True)
         self._reader.start()

@@ -240,7 +240,7 @@ class _Flow:
             sys.executable,
             "-m",
             "benchmarks.cdc_ch.producer",
-            self.made.folder / part,
+            str(self.made.folder / part),
             self.at.kafka,
             str(rate),
         ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from replicator import brokers
 from replicator.errors import ConfigError

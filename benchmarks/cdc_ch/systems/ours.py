@@ -5,7 +5,7 @@ refresh by ``stages.gold``.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -111,7 +111,7 @@ class _Ours(engine.OnSpark):
 
     def _refined(self, at: Refinement) -> Mapping[str, float]:
         """All that is new; seconds by table."""
-        seconds = Counter[str]()
+        seconds: defaultdict[str, float] = defaultdict(float)
         for account in silver.refined(self._spark, at):
             if account.error is not None:
                 raise account.error
