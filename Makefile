@@ -38,7 +38,7 @@ demo: env ## the whole job, live, from source to star schema
 check: env ## style, types, imports, and the tests that need no server
 	@$(TIMED) "ruff check" $(BIN)/ruff check .
 	@$(TIMED) "ruff format" $(BIN)/ruff format --check .
-	@$(TIMED) "mypy" $(BIN)/mypy
+	@$(TIMED) "mypy" $(BIN)/mypy --num-workers 2
 	@$(TIMED) "import contracts" $(BIN)/lint-imports
 	@$(TIMED) "tests without Spark and servers" $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m "not spark and not stack"
 

@@ -97,7 +97,7 @@ def envelope(
     op: str,
     after: Mapping[str, Any] | None = None,
     before: Mapping[str, Any] | None = None,
-    pos: int = 4,
+    pos: int | str = 4,
     table: str = "shop.orders",
     **source: Any,
 ) -> dict[str, Any]:

@@ -26,8 +26,9 @@ def produce(
 ) -> None:
     """Keys and values, in this order, each with these headers."""
     producer = Producer({"bootstrap.servers": servers})
+    told: list[tuple[str, str | bytes | None]] | None = None if headers is None else [*headers.items()]
     for key, value in records:
-        producer.produce(topic, key=key, value=value, headers=headers)
+        producer.produce(topic, key=key, value=value, headers=told)
     assert producer.flush(30) == 0
 
 

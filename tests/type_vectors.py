@@ -32,7 +32,7 @@ RANGE = Problem("temporal_range")
 NUL = Problem("nul_character")
 
 
-def base64_of(number):
+def base64_of(number: int) -> str:
     size = max((number if number >= 0 else ~number).bit_length() // 8 + 1, 1)
     return '"' + base64.b64encode(number.to_bytes(size, "big", signed=True)).decode() + '"'
 
@@ -255,7 +255,7 @@ CONNECT_DECIMALS = [
 _EXACT, _KEPT = "variable_decimal", "variable_decimal(10,2)"
 
 
-def _variable(number, scale):
+def _variable(number: int, scale: int) -> str:
     return json.dumps({"scale": scale, "value": json.loads(base64_of(number))})
 
 
@@ -492,8 +492,10 @@ TEMPORAL = [
 ]
 
 
-def instant(*parts):
-    return (dt.datetime(*parts) - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
+def instant(*parts: int) -> int:
+    year, month, day, hour, minute, second, micro = (*parts, *[0] * (7 - len(parts)))
+    at = dt.datetime(year, month, day, hour, minute, second, micro)
+    return (at - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
 
 
 INSTANTS = [

@@ -182,7 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             answer, content = self._passed_on(asked, body)
             if fault == "cut" and answer.status not in _OF_AN_OBJECT:
-                fault = self.server.proxy.spared(asked, fault)
+                self.server.proxy.spared(asked, fault)
+                fault = None
             time.sleep(LATE_SECONDS if fault == "late" else 0)
             self.close_connection = fault in {"lost", "cut"}
             if fault != "lost":

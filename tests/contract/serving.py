@@ -8,9 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 from psycopg2 import sql
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from replicator.protocols import Difference, Fence
-from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
+from replicator.sinks.postgres import Backoff, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from tests.builders import made
 
@@ -23,7 +25,8 @@ class Served:
 
     sink: Any
     schema: str
-    connection: PostgresConnection | None = None
+    connection: Any = None
+    """A PostgresConnection; None where the sink is in memory."""
 
     def fenced(self, fence: Fence) -> Any:
         """The sink, for a writer with this fence."""
@@ -65,7 +68,9 @@ CUSTOMERS = "id INT, name STRING, credit DECIMAL(10,2), _op STRING"
 ORDERS = "id INT, customer INT, _op STRING"
 
 
-def difference(spark, of: Model, rows: list[tuple[Any, ...]], schema: str, version: int, **more: Any) -> Difference:
+def difference(
+    spark: SparkSession, of: Model, rows: list[tuple[Any, ...]], schema: str | StructType, version: int, **more: Any
+) -> Difference:
     return Difference(of, made(spark, rows, schema), Progress(more.pop("input", "gold-1"), version), **more)
 
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -48,6 +49,9 @@ class Drowsy:
     def check(self) -> None:
         self.inner.check()
         os.kill(os.getpid(), signal.SIGSTOP)
+
+    def refuse_if_lost(self) -> None:
+        self.inner.refuse_if_lost()
 
 
 def doze(point: str) -> None:
@@ -93,11 +97,11 @@ def main() -> None:
             append(spark, root, fence, 0)
         tell("ready")
         for root, fence in fences.items():
-            tell(attempt(lambda root=root, fence=fence: append(spark, root, Drowsy(fence), 1)))
+            tell(attempt(partial(append, spark, root, Drowsy(fence), 1)))
         for root, fence in fences.items():
             table = Lake(root).silver("s", "t.x")
             late = FencedFormat(DeltaFormat(), fence)
-            tell(attempt(lambda late=late, table=table: late.append(rows(spark, 2, "sleeper"), table, at(2))))
+            tell(attempt(partial(late.append, rows(spark, 2, "sleeper"), table, at(2))))
         publish(spark, told, next(iter(fences.values())))
 
 
@@ -106,7 +110,7 @@ def publish(spark: SparkSession, told: dict[str, Any], fence: Fence) -> None:
     connection = PostgresConnection(**told["postgres"])
     late = difference(spark, told["schema"], 9, "sleeper")
     for each in (fence, Unfenced(fence.token)):
-        tell(attempt(lambda each=each: PostgresSink(connection, fence=each).publish([late])))
+        tell(attempt(partial(PostgresSink(connection, fence=each).publish, [late])))
     hasty = PostgresConnection(**told["postgres"], options={"idle_in_transaction_session_timeout": "2s"})
     with failpoints.watched(doze):
         tell(f"{PostgresSink(hasty).publish([late])}")

@@ -53,7 +53,8 @@ def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark,
     control, store = JsonControl(spark), Store(str(tmp_path))
     facts = StoredFacts(store, store.files())
     for number, deaths in enumerate(product(("control.row_begun", "control.row_beside"), repeat=3)):
-        path, known = f"{tmp_path}/kept/{number}.json", [None]
+        path = f"{tmp_path}/kept/{number}.json"
+        known: list[dict[str, int] | None] = [None]
         for value, point in enumerate(deaths):
             with failpoints.watched(parse(f"{point}:raise:1")), pytest.raises(Killed):
                 control.put(path, {"value": value})

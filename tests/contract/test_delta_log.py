@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +36,7 @@ def check(log: Log, spark: SparkSession) -> None:
     assert (state.size, dict(state.transactions)) == delta_says(log, spark)
 
 
-def delta_reads(table: Table, spark: SparkSession) -> list[tuple]:
+def delta_reads(table: Table, spark: SparkSession) -> list[tuple[Any, ...]]:
     """All rows, read by Delta itself."""
     return sorted(map(tuple, spark.read.format("delta").load(table.location).collect()))
 
@@ -46,7 +47,7 @@ def read_by(rows: DataFrame) -> str:
     Asked of the scan itself: a plan as text ends where the session at hand, which may be another one's, cuts it off.
     """
     (scan,) = gateway.each(rows._jdf.queryExecution().executedPlan().collectLeaves())
-    return scan.relation().location().getClass().getSimpleName()
+    return str(scan.relation().location().getClass().getSimpleName())
 
 
 def test_the_state_follows_every_kind_of_commit(spark, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ ROWS = [(1, "a", {"x": 1}), (2, "b", None), (3, None, {}), (4, "d", {"y": 2})]
 DDL = "`key-no.1` INT, v STRING, `a.b` MAP<STRING,INT>"
 
 
-def changed(spark: SparkSession, *rows: tuple) -> DataFrame:
+def changed(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     """Rows to put; each ends in its ``_op``."""
     return builders.made(spark, rows, f"{DDL}, _op STRING")
 
@@ -32,7 +33,7 @@ def made(spark: SparkSession, format_: DeltaFormat, folder: str) -> Table:
     return table
 
 
-def feed(spark: SparkSession, table: Table, version: int) -> list[tuple]:
+def feed(spark: SparkSession, table: Table, version: int) -> list[tuple[Any, ...]]:
     """What changed in one version, as Delta tells it."""
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     rows = reader.option("startingVersion", version).option("endingVersion", version).load(table.location)
@@ -49,7 +50,7 @@ def feed(spark: SparkSession, table: Table, version: int) -> list[tuple]:
 )
 def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
     """Updates with both images, inserts, deletes of all rows, of a row that is not there."""
-    told: list[tuple] = []
+    told: list[tuple[Any, ...]] = []
     for way, format_ in {"anew": DeltaFormat(), "merged": DeltaFormat(rewritten_bytes=0, marked_files=0)}.items():
         table = made(spark, format_, str(tmp_path / way))
         applied = format_.put(changed(spark, *rows), table, Progress("model", 1))
@@ -113,7 +114,7 @@ def test_a_writer_that_came_between_is_found(spark, tmp_path, late):
     files = [file.action for file in format_._log(table).plain_files(spark, snapshot)]
     format_.append(rows, table, Progress("model", 1))
     images = rows.selectExpr("*", "CAST(NULL AS STRING) AS _change_type")
-    commits: dict[str, Callable[[], None]] = {
+    commits: dict[str, Callable[[], object]] = {
         "append": lambda: delta_commit.append(rows, snapshot, Progress("model", 1)),
         "rewrite": lambda: delta_commit.rewrite(images, files, snapshot, Progress("other", 1), {"rows": 1}),
     }

@@ -59,6 +59,9 @@ class ShutOut:
             time.sleep(0.2)  # what was heard of the lease a tenth of its length ago is not asked for again
         self.inner.check()
 
+    def refuse_if_lost(self) -> None:
+        self.inner.refuse_if_lost()
+
     def losing(self, last: int, write: Callable[[], Any]) -> None:
         """Write under a lease that is lost at that look."""
         with exclusive(self.lake, ("silver",), Terms(1.5)) as self.inner:
@@ -161,7 +164,7 @@ def test_a_driver_that_slept_over_its_lease_commits_nothing(
             last = difference(here, schema, 10, "last")
             assert PostgresSink(PostgresConnection(**postgres)).publish([last])["star"].updated == 1
             os.kill(sleeper.pid, signal.SIGCONT)
-            said += sleeper.stdout
+            said += list(sleeper.stdout or ())
         finally:
             sleeper.kill()
     nothing = "{'star': Applied(inserted=0, updated=0, deleted=0, version=10)}\n"

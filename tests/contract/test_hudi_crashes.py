@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,8 @@ def _if_there(source: str, to: str) -> None:
 @contextmanager
 def camera(table: Path, album: Path, wanted: Callable[[str], bool]) -> Iterator[list[tuple[str, Path]]]:
     """Photographs of every state of the timeline whose newest file is wanted, by the name of that file."""
-    done, taken = threading.Event(), []
+    done = threading.Event()
+    taken: list[Any] = []
     known = set(_steps(table))
 
     def watch() -> None:
@@ -101,11 +103,11 @@ class World:
         assert self.states(restarted, table) == self.of(3)
         return restarted
 
-    def states(self, format_: HudiFormat, table: Table) -> dict:
+    def states(self, format_: HudiFormat, table: Table) -> dict[Any, Any]:
         return states(format_.read(self.spark, table).collect())
 
     @staticmethod
-    def of(n: int) -> dict:
+    def of(n: int) -> dict[Any, Any]:
         brought = {10 + m: state(m, f"{m}", f"{m}0") for m in range(1, n + 1)}
         return brought | {k: state(n, f"{n}", f"{n}0") for k in (1, 2)}
 

@@ -26,8 +26,9 @@ def test_whoever_dies_at_a_lease_leaves_it_to_the_next(place: Place) -> None:
     """F-W1, F-W2: each is killed while it takes over from the one before; every token is greater than those before it,
     and the last driver, which lives, writes.
     """
-    endpoint = place.terms.s3.endpoint if place.terms.s3 else ""
-    killed, tokens = [], []
+    endpoint = str(place.terms.s3.endpoint) if place.terms.s3 else ""
+    killed: list[str] = []
+    tokens: list[int] = []
     for name in OF_LEASES:
         command = [sys.executable, "-m", "tests.contract.lease_death", name, endpoint, place.root]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, start_new_session=True, check=False)

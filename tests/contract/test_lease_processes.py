@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -26,8 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.timeout(120)
 def test_of_two_processes_that_start_at_once_one_works(place: Place) -> None:
     """Ten times: one holds the lease, the other says busy, without having waited for it to be let go (F-W1)."""
-    command = [sys.executable, "-m", "tests.contract.lease_process", place.terms.s3.endpoint if place.terms.s3 else ""]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    endpoint = str(place.terms.s3.endpoint) if place.terms.s3 else ""
+    command = [sys.executable, "-m", "tests.contract.lease_process", endpoint]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
         both = (one, other)
         for process in both:
@@ -51,8 +53,9 @@ def test_of_two_processes_that_start_at_once_one_works(place: Place) -> None:
 @pytest.mark.timeout(120)
 def test_a_process_that_was_stopped_for_too_long_may_not_write(place: Place) -> None:
     """SIGSTOP for twice its lease: a second takes over, and the sleeper's next look at the lease refuses (F-W2)."""
-    command = [sys.executable, "-m", "tests.contract.lease_process", place.terms.s3.endpoint if place.terms.s3 else ""]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    endpoint = str(place.terms.s3.endpoint) if place.terms.s3 else ""
+    command = [sys.executable, "-m", "tests.contract.lease_process", endpoint]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     brief = replace(place.terms, length=1.2)
     with subprocess.Popen(command, **pipes) as sleeper:
         assert sleeper.stdout.readline() == "ready\n"

@@ -19,6 +19,8 @@ from tests.contract.s3_server import S3Server
 def test_a_client_that_stops_amid_a_request_delays_others_by_less_than_an_attempt(s3: S3Server, said: bytes) -> None:
     """Such a client is a driver that was put to sleep while its lease was renewed."""
     at = urlsplit(s3.endpoint)
+    assert at.hostname is not None
+    assert at.port is not None
     with socket.create_connection((at.hostname, at.port)) as stopped:
         stopped.sendall(said)
         with closing(HTTPConnection(at.hostname, at.port, timeout=store.SECONDS)) as other:

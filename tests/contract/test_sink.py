@@ -20,7 +20,7 @@ from replicator.errors import ConfigError, StaleWriter, TargetMoved, TargetRefus
 from replicator.protocols import Difference, Unfenced
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.postgres import Backoff, PostgresConnection, PostgresSink
-from replicator.spec import Applied, ModelColumn, Progress, Token
+from replicator.spec import Applied, ModelColumn, Progress, Target, Token
 from tests.builders import made
 from tests.contract.commit_proxy import CommitProxy
 from tests.contract.serving import (
@@ -160,7 +160,7 @@ def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark, served
 def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark, served: Served) -> None:
     """The ledger speaks of tables: one that rests is not taken for as new as the one that took its place."""
     one = customers(served.schema)
-    other = replace(one, target=replace(one.target, table="customers"))
+    other = replace(one, target=Target("warehouse", served.schema, "customers"))
     served.sink.publish([difference(spark, one, [ann(), ann(key=2)], CUSTOMERS, 1, complete=True)])
     assert served.sink.progress(other) is None
     served.sink.publish([difference(spark, other, [ann(), ann(key=3)], CUSTOMERS, 2, complete=True)])

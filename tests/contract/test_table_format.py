@@ -144,7 +144,8 @@ class World:
     def apply(self, name: str, keyed: Sequence[tuple[int, Change]]) -> Applied:
         """One more batch of a table, at the next version of its input."""
         self.batches[name] = self.batches.get(name, 0) + 1
-        return self.format.apply(self.fold(keyed), self.table(name), Progress("bronze", self.batches[name]))
+        done: Applied = self.format.apply(self.fold(keyed), self.table(name), Progress("bronze", self.batches[name]))
+        return done
 
     def two_rows(self, table: Table) -> None:
         """Keys 1 and 2 at version 1 of the input; ``b`` of key 2 was never sent. Where Delta marks rows, one is marked:
@@ -295,8 +296,8 @@ def test_a_commit_tells_what_it_did_and_old_versions_stay(world: World, told: To
     """Counts are rows; a version is read as it was; only keys that changed are shown (K-S1)."""
     table, (came, changed) = world.table("told"), told.written(1)
     assert [told.progress[version] for version in range(STEPS)] == [Progress("bronze", n + 1) for n in range(STEPS)]
-    counts = [tuple(map(len, told.written(version))) for version in range(STEPS)]
-    assert told.applied[:STEPS] == [Applied(*each, 0, version) for version, each in enumerate(counts)]
+    counts: list[Any] = [tuple(map(len, told.written(version))) for version in range(STEPS)]
+    assert told.applied[:STEPS] == [Applied(one, other, 0, version) for version, (one, other) in enumerate(counts)]
     assert all(counts[1])
     assert world.states("told", 0) == told.seen[0]
     assert world.changed(table, 0, 1) == sorted(came + changed)

@@ -123,13 +123,14 @@ class Topics:
 def as_kcat(message: Message) -> dict[str, Any]:
     """One record as ``kcat -C -J`` prints it."""
     key, value = message.key(), message.value()
+    headers: Any = message.headers() or ()
     return {
         "topic": message.topic(),
         "partition": message.partition(),
         "offset": message.offset(),
         "tstype": "create",
         "ts": message.timestamp()[1],
-        "headers": [text for name, told in message.headers() or () for text in (name, told.decode())],
+        "headers": [text for name, told in headers for text in (name, told.decode())],
         "key": None if key is None else key.decode(),
         "payload": None if value is None else value.decode(),
     }

@@ -10,7 +10,8 @@ import psycopg2
 from pymysql.constants import FIELD_TYPE
 
 from infra.local import Endpoints
-from infra.sample_source import connector, log_in
+from infra.sample_source import connector
+from infra.sources.classicmodels.load import log_in
 
 SCHEMA = "shop"
 """Database (MariaDB) or schema (PostgreSQL) of every case."""
@@ -73,7 +74,7 @@ class MariaDB:
         self._connection.close()
 
 
-def _value(column: tuple[Any, ...], value: Any) -> Any:
+def _value(column: Any, value: Any) -> Any:
     """A value by its column: name, type, two empty ones, length."""
     if value is None:
         return None

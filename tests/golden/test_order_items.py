@@ -74,5 +74,5 @@ def test_three_customers_lead_and_twenty_hold_the_majority(told) -> None:
         "SAVEA": Decimal("104361.95"),
     }
     assert ranked[19] == "RICSU"
-    top = sum(revenue[customer] for customer in ranked[:20])
+    top = sum((revenue[customer] for customer in ranked[:20]), Decimal(0))
     assert (cents(top), round(100 * top / sum(revenue.values()), 1)) == (Decimal("798305.03"), Decimal("63.1"))

@@ -11,7 +11,8 @@ import pytest
 
 from replicator.spec import Column, Declaration, Outbox, SourceSpec
 from tests.builders import exact_session
-from tests.golden.test_recordings import Run, read_gz, stream
+from tests.golden.run import Run
+from tests.golden.test_recordings import read_gz, stream
 
 pytestmark = pytest.mark.spark
 

@@ -84,7 +84,7 @@ def _mutated(text: str, rng: random.Random) -> str:
     if what < 0.3:
         other = rng.randrange(len(text) + 1)
         return text[:start] + text[other : other + 30] + text[end:]
-    return text[:start] + rng.choice(PIECES) + text[end:]
+    return f"{text[:start]}{rng.choice(PIECES)}{text[end:]}"
 
 
 def differing(records: DataFrame, known: list[alike.Known]) -> tuple[int, list[Any]]:

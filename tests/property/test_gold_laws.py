@@ -85,7 +85,7 @@ def compare(spark: SparkSession, world: World, at: Warehouse, sink: MemorySink) 
     anew: dict[str, DataFrame] = {}
     for model in world.models:
         tables = {name: given.rpartition(".")[2].removesuffix(HISTORY) for name, given in model.inputs.items()}
-        inputs = {name: anew[given] if given in anew else live_rows(spark, world, tables[name])
+        inputs: dict[str, Any] = {name: anew[given] if given in anew else live_rows(spark, world, tables[name])
                   for name, given in model.inputs.items()}  # fmt: skip
         anew[model.name] = spark.sql(model.sql, **inputs)
         wanted = rows_of(anew[model.name], model)

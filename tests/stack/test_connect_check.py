@@ -12,7 +12,7 @@ import psycopg2
 import pytest
 import yaml
 
-from infra.sample_source import log_in
+from infra.sources.classicmodels.load import log_in
 from replicator.connect.configuration import CLASSES
 from replicator.errors import ConfigError
 from tests.builders import envelope

@@ -9,8 +9,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from infra.sample_source import connector, log_in
-from infra.sources.classicmodels.load import load
+from infra.sample_source import connector
+from infra.sources.classicmodels.load import load, log_in
 from infra.sources.classicmodels.rows import generate
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError, ConnectorFailed

@@ -16,7 +16,7 @@ import pymysql
 import pytest
 import yaml
 
-from infra.sample_source import log_in
+from infra.sources.classicmodels.load import log_in
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
 from replicator.jvm_options import BRIEF

@@ -15,7 +15,7 @@ import pymysql
 import pytest
 import yaml
 
-from infra.sample_source import log_in
+from infra.sources.classicmodels.load import log_in
 from replicator import sourcefile
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect

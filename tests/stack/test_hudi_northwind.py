@@ -24,9 +24,9 @@ from pyspark.sql import functions as F
 
 from infra import northwind_lab
 from infra.local import Stack
-from infra.northwind_source import connector, log_in, topic
+from infra.northwind_source import connector, topic
 from infra.sample_source import wait_delivered
-from infra.sources.northwind.load import load, original_rows
+from infra.sources.northwind.load import load, log_in, original_rows
 from infra.sources.northwind.rows import generate
 from infra.truth import Difference, compare
 from replicator.connect.rest import Connect
@@ -137,7 +137,8 @@ def records(kafka: str, name: str) -> list[tuple[Any, Any]]:
         consumer.assign([TopicPartition(name, 0, 0)])
         found: list[tuple[Any, Any]] = []
         while len(found) < count:
-            found += [(json.loads(m.key()), m.value() and json.loads(m.value())) for m in consumer.consume(count, 10)]
+            came = [(m.key() or b"", m.value()) for m in consumer.consume(count, 10)]
+            found += [(json.loads(key), value and json.loads(value)) for key, value in came]
     return found
 
 

@@ -18,8 +18,9 @@ import pytest
 
 from infra import lab
 from infra.demo import warehouse
-from infra.sample_source import CONNECTOR, connector, log_in
+from infra.sample_source import CONNECTOR, connector
 from infra.sources.classicmodels import load, rows
+from infra.sources.classicmodels.load import log_in
 from infra.truth import check_star
 from replicator.connect.rest import Connect
 from replicator.jvm_options import BRIEF

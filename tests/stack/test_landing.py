@@ -49,8 +49,8 @@ def test_a_topic_arrives_over_objects_on_s3(
         monkeypatch.setenv(variable, value)
     producer = Producer({"bootstrap.servers": endpoints.kafka})
     sent = [row(n, f"C {n % 7}/é", n) for n in range(40)] + [row(3, "", 50, deleted=True), row(4, "C 4/é", 51)]
-    for value in [*sent, None]:
-        producer.produce(TOPIC, value)
+    for each in [*sent, None]:
+        producer.produce(TOPIC, each)
     assert producer.flush(60) == 0
     target = f"s3://{endpoints.s3.bucket}/landing"
     for _ in range(2):

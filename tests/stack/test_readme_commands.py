@@ -25,7 +25,7 @@ from infra import lab
 from infra.demo import warehouse
 from infra.local import Stack
 from infra.local.endpoints import Endpoints
-from infra.sample_source import log_in
+from infra.sources.classicmodels.load import log_in
 from infra.truth import check_star
 from replicator import class_archive, settings, spark_home
 from replicator.java import java_home

@@ -172,7 +172,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *
     monkeypatch.setattr("sys.argv", ["replicator", *arguments])
     with pytest.raises(SystemExit) as over:
         cli.main()
-    return over.value.code or 0, capsys.readouterr().err
+    return int(over.value.code or 0), capsys.readouterr().err
 
 
 def equal(spark: Any, world: World, shop: Shop) -> None:

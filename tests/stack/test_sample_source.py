@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import psycopg2
 import pytest
@@ -17,8 +18,8 @@ from confluent_kafka.admin import AdminClient
 from psycopg2.extras import execute_values
 
 from infra import lab
-from infra.sample_source import connector, log_in
-from infra.sources.classicmodels.load import load, original_rows
+from infra.sample_source import connector
+from infra.sources.classicmodels.load import load, log_in, original_rows
 from infra.sources.classicmodels.rows import generate
 from infra.sources.classicmodels.shapes import SHAPES
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
@@ -78,13 +79,13 @@ def topics(endpoints):
         deleted.result(20)
 
 
-def records(endpoints, topics: dict[str, str], expected: dict[str, int]) -> dict[str, list]:
+def records(endpoints, topics: dict[str, str], expected: dict[str, int]) -> dict[str, list[Any]]:
     """Table -> its records, once each topic has at least the expected number and nothing came for a second."""
     consumer = Consumer(
         {"bootstrap.servers": endpoints.kafka, "group.id": PREFIX, "auto.offset.reset": "earliest"}
         | {"enable.auto.commit": False, "allow.auto.create.topics": False}
     )
-    found: dict[str, list] = {table: [] for table in topics}
+    found: dict[str, list[Any]] = {table: [] for table in topics}
     tables = {topic: table for table, topic in topics.items()}
     deadline = time.monotonic() + 90
     try:
@@ -128,7 +129,7 @@ def test_the_lab_changes_the_star_as_each_step_says(source, rows):
         after = star_of_source(source, DATABASE)
         differences = {table: compare(before[table], after[table], star.key) for table, star in STAR.items()}
         changes = {
-            table: lab.Changed(len(found.unexpected), len(found.different), len(found.missing))
+            table: lab.Changed(len(found.unexpected), len(found.different or ()), len(found.missing))
             for table, found in differences.items()
             if not found.equal
         }
@@ -177,7 +178,7 @@ def test_the_target_is_compared_with_the_source_by_content(source, target):
     assert (len(report["fact_orders"].missing), len(report["fact_orders"].unexpected)) == (4, 4)
 
 
-def _write_star(target, star: dict[str, list[dict]]) -> None:
+def _write_star(target, star: dict[str, list[dict[str, Any]]]) -> None:
     types = {int: "integer", str: "text", Decimal: "numeric(12,2)", date: "date"}
     with target, target.cursor() as cursor:
         for table, facts in star.items():
@@ -218,6 +219,6 @@ def test_the_connector_delivers_the_snapshot_and_then_the_lab(endpoints, source,
     assert _operations(everything["orderdetails"][2996:]) == ["d", None]
 
 
-def _operations(messages: list) -> list[str | None]:
+def _operations(messages: list[Any]) -> list[str | None]:
     """``op`` of each record; None for a tombstone."""
     return [None if message.value() is None else json.loads(message.value())["payload"]["op"] for message in messages]

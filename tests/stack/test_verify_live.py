@@ -18,7 +18,7 @@ import yaml
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from infra.sample_source import log_in
+from infra.sources.classicmodels.load import log_in
 from replicator import assemble, settings
 from replicator.operate import epoch, verify
 from replicator.operate.verify import Look, Verdict
@@ -311,7 +311,7 @@ KEYS = sorted({f"{'aAbBzZéÉ_~'[n % 10]}{n * 7919 % 1009}" for n in range(400)}
 
 
 @pytest.fixture(scope="module")
-def many(world: World) -> Iterator[str]:
+def many(world: World) -> str:
     """A table of each database with keys of text, in an order that is not that of their bytes."""
     rows = ", ".join(f"('{key}', {at})" for at, key in enumerate(KEYS))
     create = "CREATE TABLE {}many (code varchar(20){} PRIMARY KEY, at int)"
@@ -477,7 +477,9 @@ def test_a_missing_row_is_missing_at_the_second_look_however_its_key_is_written(
         }
         path.write_text(yaml.safe_dump(content), encoding="utf-8")
     feeds: dict[str, dict[str, Sent]] = {"maria": {}, "pg": {}}
-    for source, table, type_, _, [(first, sent), (second, _)] in OTHERWISE:
+    for source, table, type_, _, rows in OTHERWISE:
+        pairs: Any = rows
+        (first, sent), (second, _) = pairs
         name = f"{world.schema}.{table}"
         statements = f"CREATE TABLE {name} (id {type_} UNIQUE)", f"INSERT INTO {name} VALUES ({first}), ({second})"
         if source == "pg":

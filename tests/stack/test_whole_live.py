@@ -16,7 +16,8 @@ import yaml
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from infra.sample_source import connector, log_in, wait_delivered
+from infra.sample_source import connector, wait_delivered
+from infra.sources.classicmodels.load import log_in
 from replicator import assemble, settings
 from replicator.connect.rest import Connect
 from replicator.stages import continuous, cut, pipeline

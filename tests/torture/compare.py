@@ -130,7 +130,9 @@ def _silver(spark: SparkSession, at: Refinement, table: str, world: World) -> li
 
 def _gold(spark: SparkSession, made: Pipeline, model: Model, world: World) -> list[str]:
     """The model's own SQL over the source's rows; in Postgres what gold holds, at gold's version."""
-    inputs = {name: _source_frame(spark, world, given.partition("/")[2]) for name, given in model.inputs.items()}
+    inputs: dict[str, Any] = {
+        name: _source_frame(spark, world, given.partition("/")[2]) for name, given in model.inputs.items()
+    }
     names = [column.name for column in model.columns]
     wanted = Counter(map(tuple, spark.sql(model.sql, **inputs).select(*names).collect()))
     gold, table = made.warehouse.gold, made.warehouse.lake.gold(model.name, model.key)
@@ -146,7 +148,13 @@ def _served(world: World, model: Model, names: list[str]) -> tuple[Counter[Any],
     at, target = world.postgres, model.target
     assert target is not None
     columns = sql.SQL(", ").join(map(sql.Identifier, names))
-    login = {"host": at.host, "port": at.port, "dbname": at.database, "user": at.user, "password": at.password}
+    login: dict[str, Any] = {
+        "host": at.host,
+        "port": at.port,
+        "dbname": at.database,
+        "user": at.user,
+        "password": at.password,
+    }
     with closing(psycopg2.connect(**login)) as session, session.cursor() as cursor:
         cursor.execute(sql.SQL("SELECT {} FROM {}").format(columns, sql.Identifier(target.schema, target.table)))
         rows = Counter(cursor.fetchall())

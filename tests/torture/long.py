@@ -34,7 +34,7 @@ from tests.torture.world import LAYERS, World
 
 OF_HUDI = ("hudi.", "twins.")
 OF_LEASES, OF_REBUILDS, OF_CHECKPOINTS = ("lease.",), ("rebuild.",), ("checkpoint.",)
-VERBS = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
+VERBS: dict[str, tuple[str, ...]] = {"delta.optimized": ("maintain",), "purge.horizon_saved": ("purge",)}
 VERBS |= {name: ("rebuild", "orders") for name in POINTS if name.startswith(OF_REBUILDS)}
 """What comes to points that ``replicator run`` does not come to."""
 GROWS_EVERY = 4
@@ -229,8 +229,8 @@ def main() -> int:
         command = [sys.executable, "-m", "tests.torture.long", *told]
         return max(subprocess.run([*command, part], check=False).returncode for part in options.parts)
     [part] = options.parts
-    told = f"n from {options.first}, {options.rounds} of them at most, {options.minutes} minutes"
-    _tell(f"{part}: seed {options.seed}, {told}")
+    from_to = f"n from {options.first}, {options.rounds} of them at most, {options.minutes} minutes"
+    _tell(f"{part}: seed {options.seed}, {from_to}")
     folder = Path(tempfile.mkdtemp(prefix=f"replicator-torture-{part}-"))
     servers = Stack(folder / "stack")
     until = time.monotonic() + 60 * options.minutes

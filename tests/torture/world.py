@@ -232,8 +232,13 @@ class World:
         return {} if self.postgres is None else models(self._grown)
 
     def _source_files(self) -> dict[str, str]:
-        places = {"lake": self.folder / "lake", "objects": self._objects}
-        told = {"kafka": self.kafka, "postgres": self.postgres, "mixed": self.mixed, "at_once": self.at_once}
+        places: dict[str, Any] = {"lake": self.folder / "lake", "objects": self._objects}
+        told: dict[str, Any] = {
+            "kafka": self.kafka,
+            "postgres": self.postgres,
+            "mixed": self.mixed,
+            "at_once": self.at_once,
+        }
         return sources(**places, **told, whole=self.origin.whole, with_people=self.has_people)
 
     def _stream(self) -> FileStream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import sqlglot
 from pyspark.sql import types as T
@@ -13,7 +14,7 @@ from replicator.catalog.entries import entries
 from tests.catalogued import HUDI, silver
 
 
-def parsed(statement: str) -> sqlglot.Expression:
+def parsed(statement: str) -> Any:
     [one] = sqlglot.parse(statement, dialect="athena", error_level=sqlglot.ErrorLevel.RAISE)
     assert one is not None
     return one

@@ -96,7 +96,7 @@ def test_a_size_becomes_settings_and_the_users_settings_win() -> None:
         driver_cores=4,
         driver_memory="14g",
         executors=7,
-        spark={"spark.sql.shuffle.partitions": 8, "spark.jars": "s3://x/own.jar", "spark.driver.cores": "8"},
+        spark={"spark.sql.shuffle.partitions": "8", "spark.jars": "s3://x/own.jar", "spark.driver.cores": "8"},
     )
     told = job.settings(replace(BRONZE, keys=keys), "spark.yarn.appMasterEnv")
     assert (told["spark.driver.memory"], told["spark.driver.cores"], told["spark.executor.instances"]) == (
@@ -173,7 +173,7 @@ def test_a_request_has_the_shape_that_emr_serverless_takes() -> None:
 def test_steps_go_on_when_one_fails_and_one_call_has_one_role() -> None:
     """ActionOnFailure CONTINUE; stages in their order, cut where the role changes; valid by botocore's model."""
     jobs = [Job(stage, PACKED, PLACE) for stage in ("bronze", "silver", "gold", "publish")]
-    roles = {"bronze": ROLE, "silver": ROLE, "gold": ROLE.replace("bronze", "gold")}
+    roles: dict[Any, str] = {"bronze": ROLE, "silver": ROLE, "gold": ROLE.replace("bronze", "gold")}
     calls = job.steps(jobs, "j-1", roles)
     assert [([one["Name"] for one in call["Steps"]], call.get("ExecutionRoleArn")) for call in calls] == [
         (["replicator bronze", "replicator silver"], ROLE),
@@ -205,7 +205,8 @@ def test_a_size_that_no_worker_has_is_refused(keys: dict[str, Any], says: str) -
 
 def test_sizes_that_workers_have_are_taken() -> None:
     """The defaults, and the largest of some."""
-    for cores, memory in ((1, "7g"), (2, "14g"), (4, "27g"), (8, "54g"), (16, "109g")):
+    sizes: tuple[tuple[Any, str], ...] = ((1, "7g"), (2, "14g"), (4, "27g"), (8, "54g"), (16, "109g"))
+    for cores, memory in sizes:
         JobKeys(driver_cores=cores, driver_memory=memory)
 
 

@@ -7,6 +7,7 @@ import re
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -49,7 +50,7 @@ def build(tmp_path: Path, name: str = "out", **variables: str) -> tuple[Path, Pa
 
 def unpacked(file: Path) -> dict[str, str]:
     with tarfile.open(file) as found:
-        return {each.name: found.extractfile(each).read().decode() for each in found if each.isfile()}  # type: ignore[union-attr]
+        return {each.name: found.extractfile(each).read().decode() for each in found if each.isfile()}
 
 
 def test_an_archive_is_the_same_whenever_and_by_whomever_it_is_made(tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_a_variable_that_fills_a_secret_is_one_whatever_it_is_called(tmp_path: P
 
 def test_no_key_of_ours_for_a_secret_is_filled_in(tmp_path: Path) -> None:
     """Whatever is kept as one in memory."""
-    models = [settingkeys.TargetKeys, settingkeys.ConnectKeys, settingkeys.S3Keys, settingkeys.AthenaKeys]
+    models: list[Any] = [settingkeys.TargetKeys, settingkeys.ConnectKeys, settingkeys.S3Keys, settingkeys.AthenaKeys]
     models += [settingkeys.CatalogKeys, sourcekeys.DatabaseKeys, sourcekeys.DeclareKeys]
     keys = {
         name for each in models for name, field in each.model_fields.items() if "SecretStr" in str(field.annotation)

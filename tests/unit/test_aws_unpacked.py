@@ -54,7 +54,7 @@ def pip(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
         for file in found.files or () if name not in LEFT_OUT else ():
             if ".." not in file.parts and file.suffix != ".pyc":
                 (target / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(found.locate_file(file), target / file)
+                shutil.copyfile(str(found.locate_file(file)), target / file)
 
 
 @dataclass(frozen=True)

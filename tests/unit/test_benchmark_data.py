@@ -55,9 +55,9 @@ def replayed(data: Dataset) -> Rows:
         if key not in newest or lsn >= newest[key][0]:
             newest[key] = (lsn, event["after"])
     found: Rows = defaultdict(dict)
-    for (table, key), (_, row) in newest.items():
+    for (table, of), (_, row) in newest.items():
         if row is not None:
-            found[table][key] = row
+            found[table][of] = row
     return found
 
 
@@ -108,7 +108,7 @@ def test_the_end_state_is_what_a_naive_replay_ends_in(more: dict[str, Any], home
 def test_the_changes_alone_lead_from_the_first_state_to_the_last(small: Dataset) -> None:
     """What silver starts from and what it is given end in the oracle; touched keys are those that differ or did."""
     state = oracle(small, "start")
-    touched = defaultdict(dict)
+    touched: dict[str, dict[str, bool]] = defaultdict(dict)
     for record in records(small)[small.meta["snapshot"] :]:
         table = record["topic"].rpartition(".")[2]
         touched[table][record["key"]] = record["payload"] is None
@@ -147,7 +147,7 @@ def test_duplicates_and_disorder_are_there_as_asked_and_each_partition_is_in_ord
 
 def test_transactions_come_45_to_43_to_4_and_every_kind_of_change_is_there(small: Dataset) -> None:
     """TPC-C's mix, and its invariant that the warehouse has what its districts have (consistency condition 1)."""
-    inserts = defaultdict(int)
+    inserts: dict[tuple[str, str], int] = defaultdict(int)
     for record in records(small)[small.meta["snapshot"] :]:
         if record["payload"] is not None:
             event = json.loads(record["payload"])

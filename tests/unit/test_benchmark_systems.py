@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from benchmarks.cdc_ch import gate, plans
 from benchmarks.cdc_ch.contender import APPLY, COLLAPSE, GOLD, REFINE, Case, Contender
@@ -43,14 +44,18 @@ def played(contender: Contender, case: Case, folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("track", [COLLAPSE, APPLY, REFINE, GOLD])
-def test_what_ours_leaves_is_the_oracles(spark: object, cases: dict[str, Case], track: str, tmp_path: Path) -> None:
+def test_what_ours_leaves_is_the_oracles(
+    spark: SparkSession, cases: dict[str, Case], track: str, tmp_path: Path
+) -> None:
     """T1 and T3 are ticks of silver, T2 is the format's apply, T4 gold's refresh."""
     from benchmarks.cdc_ch.systems import ours
 
     assert played(ours.on(spark, track, tmp_path / "work"), cases[track], tmp_path) == []
 
 
-def test_what_the_pattern_of_blogs_leaves_is_the_oracles(spark: object, cases: dict[str, Case], tmp_path: Path) -> None:
+def test_what_the_pattern_of_blogs_leaves_is_the_oracles(
+    spark: SparkSession, cases: dict[str, Case], tmp_path: Path
+) -> None:
     """Its order is right here, so that it has a time to be compared with."""
     from benchmarks.cdc_ch.systems import blog
 
@@ -60,7 +65,7 @@ def test_what_the_pattern_of_blogs_leaves_is_the_oracles(spark: object, cases: d
 @pytest.mark.hudi
 @pytest.mark.parametrize(("kind", "track"), [("mor", REFINE), ("cow", APPLY), ("bucket", REFINE)])
 def test_what_hudis_writer_leaves_is_the_oracles(
-    spark: object, cases: dict[str, Case], kind: str, track: str, tmp_path: Path
+    spark: SparkSession, cases: dict[str, Case], kind: str, track: str, tmp_path: Path
 ) -> None:
     """Inserts, updates and deletes by each index; compacted, where there are logs, the rows are the same."""
     from benchmarks.cdc_ch.systems import hudi

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 def maria(offset: int, key: int, value: int, gtid: str | None, file: int, pos: int, **more: Any) -> Record:
     """A change of MariaDB's; ``second`` of its clock follows the offset."""
-    place = {"file": f"binlog.{file:06}", "gtid": gtid, "connector": "mariadb"}
+    place: dict[str, Any] = {"file": f"binlog.{file:06}", "gtid": gtid, "connector": "mariadb"}
     return change(offset, key, value, pos, 10 * offset, **place, **more)
 
 

@@ -47,7 +47,7 @@ class Folder:
     def refuse_lost(self, spark: SparkSession, checkpoint: str, held: Held) -> None: ...
 
     def arrive(self, spark: SparkSession, first: int, count: int) -> None:
-        rows = [("t", 0, first + number, None, b"k", b"{}", []) for number in range(count)]
+        rows: list[Any] = [("t", 0, first + number, None, b"k", b"{}", []) for number in range(count)]
         spark.createDataFrame(rows, KAFKA).coalesce(1).write.mode("append").parquet(str(self.place))
 
 

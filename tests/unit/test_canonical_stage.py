@@ -532,7 +532,7 @@ def test_versions_that_are_not_kept_any_more_stop_the_feed(spark) -> None:
 def test_two_keys_within_a_millisecond_are_two(spark) -> None:
     """Types.md Y2: a key that is a time is told apart by all of its digits."""
 
-    def images(*values: int) -> DataFrame:
+    def images(*values: int) -> Any:
         rows = ", ".join(f"(TIMESTAMP_NTZ'2024-03-31 02:30:00.00000{at}', {v})" for at, v in enumerate(values))
         return spark.sql(f"SELECT struct(at) AS key, struct(v) AS image FROM VALUES {rows} AS t (at, v)")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,12 @@ def test_silver_is_a_table_of_all_rows_and_a_view_of_the_live_ones():
 
 def test_a_history_shows_its_intervals():
     """A place that began none is no interval."""
-    times = {"__START_AT": "STRING", "__END_AT": "STRING", "__START_TIME": "TIMESTAMP", "__END_TIME": "TIMESTAMP"}
+    times: dict[str, Any] = {
+        "__START_AT": "STRING",
+        "__END_AT": "STRING",
+        "__START_TIME": "TIMESTAMP",
+        "__END_TIME": "TIMESTAMP",
+    }
     _, view = entries(silver(name="orders__history", id="INT", **times), "lakehouse")
     assert [each.name for each in view.columns][1:3] == ["__start_at", "__end_at"]
     assert view.sql.endswith('WHERE "__end_at" IS NULL OR "__end_at" > "__start_at"')

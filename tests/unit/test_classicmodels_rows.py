@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,12 +49,12 @@ def rows(request: pytest.FixtureRequest) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def tables(rows: Rows) -> dict[str, list[dict]]:
+def tables(rows: Rows) -> dict[str, list[dict[str, Any]]]:
     return {table: [shape.record(row) for row in rows[table]] for table, shape in SHAPES.items()}
 
 
 @pytest.fixture(scope="module")
-def generated() -> dict[str, list[dict]]:
+def generated() -> dict[str, list[dict[str, Any]]]:
     rows = generate()
     return {table: [shape.record(row) for row in rows[table]] for table, shape in SHAPES.items()}
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def _started(folder: Path) -> subprocess.Popen[str]:
     events.write_text("".join(f"{json.dumps(record)}\n" for record in records))
     code = "import sys; from replicator.cli import main; sys.argv[0] = 'replicator'; main()"
     words = ["run", "--recorded", str(events), "--lake", str(folder / "lake"), "--json"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
     return subprocess.Popen([sys.executable, "-c", code, *words], **pipes)
 
 

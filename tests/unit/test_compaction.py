@@ -102,7 +102,7 @@ def of_shape(table: str) -> list[list[Record]]:
         if table == "wrapped":
             told = wrapped(_body(placed(table)(at, 1, value, 100 + at, at, "c")))
         else:
-            place = {"__file": "binlog.1", "__pos": 100 + at} if table == "placed" else {}
+            place: dict[str, Any] = {"__file": "binlog.1", "__pos": 100 + at} if table == "placed" else {}
             told = _body(flat(at, 1, value, __deleted="false", **place, __table=table))
         return record(f"s.shop.{table}", at, key, told)
 

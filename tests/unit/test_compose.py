@@ -27,7 +27,7 @@ SETTINGS = read_settings()
 
 
 def _config(name: str) -> str:
-    return COMPOSE["configs"][name]["content"]
+    return str(COMPOSE["configs"][name]["content"])
 
 
 def _properties(text: str) -> dict[str, str]:
@@ -119,7 +119,7 @@ def test_connect_knows_the_local_logins_of_debezium(tmp_path):
     """What `${env:...}` in conf/sources refers to."""
     logins = Stack(tmp_path).endpoints().logins()
     assert logins.items() <= EVERY["connect"]["environment"].items()
-    assert all(re.fullmatch(WORKER["config.providers.env.param.allowlist.pattern"], name) for name in logins)
+    assert all(re.fullmatch(str(WORKER["config.providers.env.param.allowlist.pattern"]), name) for name in logins)
 
 
 def test_s3_has_the_local_keys_and_bucket():

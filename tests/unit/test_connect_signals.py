@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -247,7 +248,7 @@ def test_waiting_ends_when_it_is_vain(monkeypatch):
     def failing():
         raise ConnectorFailed("it failed")
 
-    silence = [[] for _ in range(3)]
+    silence: list[list[Any]] = [[] for _ in range(3)]
     with pytest.raises(
         Unreachable, match=r"does not answer the signal after 0 s.*published.*started again.*first change"
     ):

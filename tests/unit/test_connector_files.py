@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 
 from replicator import settings, sourcefile
-from replicator.connect.configuration import CLASSES, configuration
+from replicator.connect.configuration import CLASSES
+from replicator.connect.configuration import configuration as made
 from replicator.errors import ConfigError
+from replicator.spec import Connector
 
 FILES = sorted((Path(__file__).parent / "connectors").glob("*.yaml"))
 CONF = Path(__file__).parents[2] / "conf"
 LEAST = "kind: postgresql, host: h, user: u, database: d, tables: [a.b]"
+
+
+def configuration(of: Connector | None) -> dict[str, str]:
+    """Of a source that has one."""
+    assert of is not None
+    return made(of)
 
 
 def told(tmp_path, text):

@@ -58,7 +58,7 @@ class Shop:
         return {row["offset"]: row for row in rows}
 
     def progress(self) -> Any:
-        identity = self.at.bronze.identity(self.spark, self.at.lake.bronze("s"))
+        identity = str(self.at.bronze.identity(self.spark, self.at.lake.bronze("s")))
         return self.at.silver.progress(self.spark, self.at.lake.silver("s", "shop.orders"), identity)
 
 

@@ -83,13 +83,13 @@ def sent(name: str) -> list[Record]:
 
 def _sent(name: str, offset: int, key: int, told: dict[str, Any]) -> Record:
     topic, given = f"s.shop.{name}", told.pop("key", {"id": key})
-    place = {name: told.pop(name) for name in ("partition", "headers") if name in told}
+    place: dict[str, Any] = {name: told.pop(name) for name in ("partition", "headers") if name in told}
     if "value" in told:
         return record(topic, offset, given, told["value"], **place)
     op, row = told.pop("op", "u"), {"id": key, "n": told.pop("n", 1), "v": told.pop("v", None)}
     before = row if op == "d" else None
     after = None if op in ("d", "t") else row
-    where = {"pos": 4 + offset, "table": f"shop.{name}"} | told
+    where: dict[str, Any] = {"pos": 4 + offset, "table": f"shop.{name}"} | told
     return record(topic, offset, given, envelope(op, after, before, **where), **place)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def lake(spark, tmp_path_factory):
     made_there = Lake(str(tmp_path_factory.mktemp("diff")))
     write(spark, DeltaFormat(), made_there.silver("s", "db.orders", ("id",)))
     gold, ddl = made_there.gold("fact", ("a", "b")), "a INT, b INT, v STRING, _op STRING"
-    rows = [(1, 1, "x", "upsert"), (1, 2, "y", "upsert")], [(1, 1, "z", "upsert"), (1, 2, None, "delete")]
+    rows: Any = [(1, 1, "x", "upsert"), (1, 2, "y", "upsert")], [(1, 1, "z", "upsert"), (1, 2, None, "delete")]
     for version, each in enumerate(rows):
         DeltaFormat().put(made(spark, each, ddl), gold, Progress("fact", version))
     return made_there

@@ -39,7 +39,8 @@ class Glue:
 
     def table(self, name: str) -> dict[str, Any]:
         """As Glue has it."""
-        return self.client.get_table(DatabaseName="lakehouse", Name=name)["Table"]
+        found: dict[str, Any] = self.client.get_table(DatabaseName="lakehouse", Name=name)["Table"]
+        return found
 
     def names(self) -> list[str]:
         """Of everything that is registered."""

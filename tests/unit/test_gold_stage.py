@@ -285,7 +285,7 @@ def of_sql(shop: Shop, sql: str) -> Reason | None:
     """Why changed keys do not hold for the SQL of a fact; None where they do."""
     columns = {"lines": "id INT, product INT, pieces INT, items ARRAY<STRUCT<code: INT>>"}
     columns["products"] = "code INT, name STRING, gone BOOLEAN"
-    views = {name: shop.spark.createDataFrame([], ddl) for name, ddl in columns.items()}
+    views: dict[str, Any] = {name: shop.spark.createDataFrame([], ddl) for name, ddl in columns.items()}
     probe = Probe(lambda inputs: shop.spark.sql(sql, **inputs), views)
     keys = {"lines": ("id",), "products": ("code",)}
     return refresh_reasons.of_sql(replace(FACT, sql=sql), shop.spark.sql(sql, **views), keys, lambda: probe)
@@ -584,7 +584,7 @@ def _forget_commits(shop: Shop, fact: Table) -> None:
     shop.at.control.put(row, told | {"inputs": {name: place[:2] for name, place in told["inputs"].items()}})
 
 
-def _inputs(shop: Shop, fact: Table) -> tuple[str, dict[str, Any]]:
+def _inputs(shop: Shop, fact: Table) -> tuple[str, dict[str, Any] | None]:
     """Where it is written what the fact was made of, and what is written there."""
     progress = shop.at.gold.progress(shop.spark, fact, "fact")
     row = shop.at.lake.inputs("fact", progress.version)
@@ -637,7 +637,7 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop, monkeypatch
     def fails(*_: Any) -> None:
         raise Compared
 
-    given = {"inputs": {"lines": "s/db.lines"}, "key": ("id",), "columns": (), "refresh": INCREMENTAL}
+    given: dict[str, Any] = {"inputs": {"lines": "s/db.lines"}, "key": ("id",), "columns": (), "refresh": INCREMENTAL}
     own = Model("own", "SELECT id, pieces FROM {lines}", **given, lineage={"lines": ("id",)})
     checked = replace(own, name="checked", checks=(Check("unique(id)", Unique(("id",))),))
     cast = replace(own, name="cast", sql="SELECT CAST(id AS BIGINT) AS id, pieces FROM {lines}")

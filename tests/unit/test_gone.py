@@ -108,7 +108,7 @@ class World:
 def change(offset: int, op: str, key: int, v: Any = 1, partition: int = 0, pos: int = 0, **more: Any) -> Record:
     """A change at ``pos`` of the binlog, ten times its offset if not given."""
     image = {"id": key, "v": v, "t": more.pop("t", "x")}
-    images = {"before": image} if op == "d" else {"after": image}
+    images: dict[str, Any] = {"before": image} if op == "d" else {"after": image}
     told = envelope(op, pos=pos or 10 * offset, **images, **more)
     return record(ORDERS, offset, {"id": key}, told, partition=partition)
 

@@ -291,7 +291,8 @@ def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
         for each in world.take_all(step):
             word = (each.error, each.applied, each.superseded, dict(each.ignored))
             told[each.table.removeprefix("s/")].append(word)
-    nothing, both = (None, 0, 0, {"truncate_of_no_table": 1}), (None, 3, 0, {})
+    nothing = (None, 0, 0, {"truncate_of_no_table": 1})
+    both: tuple[None, int, int, dict[str, int]] = (None, 3, 0, {})
     assert told == {table: [nothing, nothing, both, (None, 0, 1, {})] for table in told}
     for table in told:
         assert world.current(table) == {1: (1, "x")}, table

@@ -75,7 +75,12 @@ def change(op: str, offset: int, key: int, customer: str | None, total: str, tab
 
 def flat(op: str, offset: int, key: int, customer: str) -> Record:
     """A row as the unwrapping transform sends it; without a total."""
-    told = {"__op": op, "__deleted": str(op == "d").lower(), "__lsn": 100 + offset, "__source_ts_ms": 1700000000000}
+    told: dict[str, Any] = {
+        "__op": op,
+        "__deleted": str(op == "d").lower(),
+        "__lsn": 100 + offset,
+        "__source_ts_ms": 1700000000000,
+    }
     told |= {"__db": "d", "__schema": "shop", "__table": "orders"}
     return record(f"s.{ORDERS}", offset, {"id": key}, {"id": key, "customer": customer, "total": None, **told})
 
@@ -101,7 +106,7 @@ def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Pat
     wherever it was before. DuckDB, which reads all of them without Spark, sees the same. A query by the column that
     parts them finds its rows, also beside a row that has NULL there.
     """
-    kept = {"format": "hudi", "partition_by": ("customer",)}
+    kept: dict[str, Any] = {"format": "hudi", "partition_by": ("customer",)}
     hudi = Declaration(ORDERS, COLUMNS, **kept), Declaration(ON_READ, COLUMNS, merge_on_read=True, **kept)
     world = World(exact, tmp_path, (*hudi, Declaration(TWIN, COLUMNS)))
     parts: dict[str, list[dict[str, int]]] = {ORDERS: [], ON_READ: []}
@@ -137,7 +142,7 @@ def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Pat
 
 def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exact, tmp_path: Path) -> None:
     """Partitions by customer and key, as an outbox of orders has them: a delete brings nothing but the key."""
-    kept = {"format": "hudi", "partition_by": ("customer", "id"), "keys": ("id",)}
+    kept: dict[str, Any] = {"format": "hudi", "partition_by": ("customer", "id"), "keys": ("id",)}
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, deletes="rewrite-with-tombstone", **kept),))
     world.take(flat("r", 0, 1, "ALFKI"), flat("r", 1, 2, "VINET"))
     assert world.parts(ORDERS) == {"customer=ALFKI/id=1": 1, "customer=VINET/id=2": 1}
@@ -201,7 +206,7 @@ def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path)
     next batch stops the table, too, whatever comes with it.
     """
     texts = {"empty": "", "nowhere": "__HIVE_DEFAULT_PARTITION__"}
-    kept = {"keys": ("id", "customer"), "partition_by": ("customer",)}
+    kept: dict[str, Any] = {"keys": ("id", "customer"), "partition_by": ("customer",)}
     names = {f"shop.{format_}_{name}": (format_, text) for format_ in ("delta", "hudi") for name, text in texts.items()}
     declared = (Declaration(table, COLUMNS, format=format_, **kept) for table, (format_, _) in names.items())
     world = World(exact, tmp_path, tuple(declared))
@@ -217,7 +222,9 @@ def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> No
     """`formats` and `format` both taken out of the configuration: nobody would see the rows that are there."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format="hudi"),))
     world.take(change("c", 0, 1, "ALFKI", "EtaH"))
-    there, world.format = world.format, DeltaFormat()
+    there: Any = world.format
+    bare: Any = DeltaFormat()
+    world.format = bare
     world.tables = (Declaration(ORDERS, COLUMNS),)
     error = world.take(change("c", 1, 2, "ALFKI", "EtaH"))[f"s/{ORDERS}"].error
     assert isinstance(error, TableStopped)
@@ -312,7 +319,7 @@ def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark, tmp_path: 
         "    columns: {id: int, customer: string, total: 'decimal(10,2)'}\n"
     )
     told = [change("c", 0, 1, "ALFKI", "EtaH"), change("c", 1, 2, "VINET", "AfQ=")]
-    place = {"topic": "s.shop.orders", "partition": 0, "tstype": "create", "ts": 1, "headers": []}
+    place: dict[str, Any] = {"topic": "s.shop.orders", "partition": 0, "tstype": "create", "ts": 1, "headers": []}
     lines = [json.dumps({**place, "offset": each.offset, "key": each.key, "payload": each.value}) for each in told]
     events.write_text("\n".join(lines) + "\n")
     lake = str(tmp_path / "lake")
@@ -326,7 +333,10 @@ def test_a_table_of_somebody_else_is_not_written_to(exact, tmp_path: Path) -> No
     """Another key generator, other keys: our upserts would double its rows."""
     table = Table("t", str(tmp_path / "t"), ("id",))
     theirs = exact.range(3).selectExpr("cast(id AS INT) AS id", "'x' AS customer", "id AS _seq")
-    keys = {"hoodie.datasource.write.recordkey.field": "customer,id", "hoodie.table.ordering.fields": "_seq"}
+    keys: dict[str, Any] = {
+        "hoodie.datasource.write.recordkey.field": "customer,id",
+        "hoodie.table.ordering.fields": "_seq",
+    }
     theirs.write.format("hudi").options(**keys, **{"hoodie.table.name": "t"}).save(table.location)
     ours = made(exact, [(1, "10", False, None, 1)], f"id INT, {merge.SYSTEM_DDL}")
     with pytest.raises(TableStopped, match="somebody else has written"):
@@ -367,7 +377,7 @@ def test_a_table_that_somebody_else_wrote_by_a_later_hudi_goes_on(exact, tmp_pat
     """
     table = Table("t", str(tmp_path / "t"), ("id",))
     _put(exact, table, 0, (1, "upsert"), (2, "upsert"))
-    theirs = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    theirs: dict[str, Any] = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
     theirs["hoodie.datasource.write.operation"] = "delete"
     one = exact.read.format("hudi").load(table.location).where("id = 1").drop(*HOODIE)
     one.write.format("hudi").options(**theirs).mode("append").save(table.location)

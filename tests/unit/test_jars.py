@@ -20,7 +20,7 @@ LOCK = {coordinate: hashlib.sha256(content).hexdigest() for coordinate, content 
 
 
 @pytest.fixture
-def repository(tmp_path, monkeypatch) -> Path:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A Maven repository in a folder, and nobody's home beside it."""
     root = tmp_path / "repository"
     for coordinate, content in CONTENTS.items():
@@ -39,7 +39,7 @@ def repository(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def cache(tmp_path) -> Path:
+def cache(tmp_path: Path) -> Path:
     """A cache that holds all three JARs."""
     cache = tmp_path / "cache"
     (cache / "jars").mkdir(parents=True)

@@ -14,7 +14,8 @@ from replicator.operate.dead_letters import Found
 def shown(**record: Any) -> dict[str, Any]:
     """As shown, of a record that is no dead letter."""
     place = {"topic": "t", "partition": 0, "offset": 1, "timestamp": None, "undecodable": None, "headers": None}
-    return letter.told(Found("s", {**place, "key": None, "value": None, **record}, None, None))
+    row: Any = {**place, "key": None, "value": None, **record}
+    return letter.told(Found("s", row, None, None))
 
 
 def test_json_is_shown_as_json_and_everything_else_as_it_is() -> None:

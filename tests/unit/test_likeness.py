@@ -36,8 +36,8 @@ def at(folder: Path) -> Refinement:
 
 
 def sent(offset: int, v: Any, op: str = "u", **source: Any) -> Record:
-    row = {"id": offset, "v": v}
-    images = {"before": row} if op == "d" else {"after": row}
+    row: dict[str, Any] = {"id": offset, "v": v}
+    images: dict[str, Any] = {"before": row} if op == "d" else {"after": row}
     return record(TOPIC, offset, {"id": offset}, change(op, pos=4 + offset, **images, **source))
 
 
@@ -64,10 +64,10 @@ def images(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
     def image(row: dict[str, Any]) -> str | None:
         name = "before" if row["op"] == "d" else "after"
-        told = row["value"] and {name: json.loads(row["value"])[name]}
-        return told and json.dumps(told, separators=(",", ":"))
+        told: Any = row["value"] and {name: json.loads(row["value"])[name]}
+        return json.dumps(told, separators=(",", ":")) if told else told
 
-    of_all = {"key_names": None, "row_names": None, "told": True}
+    of_all: dict[str, Any] = {"key_names": None, "row_names": None, "told": True}
     return [{**row, "value": image(row), **of_all} for row in rows[:count]] + rows[count:]
 
 
@@ -132,7 +132,8 @@ def blocks(offset: int, row: dict[str, Any], op: str = "u") -> Record:
     kinds = {"id": "int64", "v": "string", "w": "int32"}
     fields = [{"field": name, "type": kinds[name], "optional": name != "id"} for name in row]
     images = [{"type": "struct", "optional": True, "fields": fields, "field": side} for side in ("before", "after")]
-    told = change(op, pos=4 + offset, **{"before" if op == "d" else "after": row})
+    image: dict[str, Any] = {"before" if op == "d" else "after": row}
+    told = change(op, pos=4 + offset, **image)
     key = wrapped({"id": row["id"]}, {"type": "struct", "fields": fields[:1]})
     return record(
         TOPIC, offset, key, wrapped(told, {"type": "struct", "fields": [*images, {"type": "string", "field": "op"}]})
@@ -187,7 +188,9 @@ def test_a_driver_that_has_just_started_looks_at_first_records_where_some_are_to
 
 
 def test_a_row_of_very_many_columns_and_a_very_long_text_do_not_overflow_the_stack(exact: SparkSession) -> None:
-    row = {f"column number {n}": "x" * (2_000_000 if n == 7 else 20) for n in range(400)} | {"quotes": '"' * 50_000}
+    row: dict[str, Any] = {f"column number {n}": "x" * (2_000_000 if n == 7 else 20) for n in range(400)} | {
+        "quotes": '"' * 50_000
+    }
     records = [record(TOPIC, n, {"id": n}, change("u", row, row, pos=n)) for n in range(2)]
     said = envelope.read(bronze(exact, records), envelope.AS_THEY_LOOK)
     templates = alike.Templates()
@@ -278,7 +281,13 @@ def test_what_is_held_of_kinds_of_records_has_a_bound() -> None:
 
     def said(topic: str, doc: int) -> dict[str, Any]:
         value = wrapped(change("u", {"id": 1, "v": "a"}), {"type": "struct", "doc": "d" * doc})
-        told = {"key": '{"id":1}', "value": json.dumps(value), "wrapped": True, "key_wrapped": False, "form": 1}
+        told: dict[str, Any] = {
+            "key": '{"id":1}',
+            "value": json.dumps(value),
+            "wrapped": True,
+            "key_wrapped": False,
+            "form": 1,
+        }
         return {**dict.fromkeys(nothing), **told, "topic": topic, "table": topic}
 
     templates.learn((said(topic, 1_000_000) for topic in topics), Placeholder())

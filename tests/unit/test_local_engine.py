@@ -7,6 +7,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import boto3
 import deltalake
@@ -265,7 +266,7 @@ def test_a_file_system_that_needs_a_jvm_is_refused():
 
 def test_a_database_and_a_table_are_a_view():
     """Without regard to case; a name that two sources have is known with both."""
-    silver = [("a", "Sales.Orders", None), ("b", "sales.orders", None), ("b", "sales.x", None)]
+    silver: list[Any] = [("a", "Sales.Orders", None), ("b", "sales.orders", None), ("b", "sales.x", None)]
     assert tables.databases(silver) == {
         ("sales", "orders"): ("a__Sales__Orders", "b__sales__orders"),
         ("sales", "x"): ("b__sales__x",),

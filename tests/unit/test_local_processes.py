@@ -7,8 +7,10 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -89,13 +91,13 @@ def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(p
 
 def test_waiting_ends_when_the_service_is_ready(process):
     """Refused connections on the way there are no failure."""
-    answers = iter([False, OSError("refused"), True])
+    answers: Iterator[Any] = iter([False, OSError("refused"), True])
 
     def ready() -> bool:
         answer = next(answers)
         if isinstance(answer, OSError):
             raise answer
-        return answer
+        return bool(answer)
 
     process.start(["sleep", "60"])
     process.wait(ready, Event())
@@ -163,7 +165,7 @@ def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path):
 
 def test_a_properties_file_is_what_java_reads(tmp_path):
     r"""It takes it for Latin-1, and ``\`` for an escape: a checkout in a folder with an umlaut had no Kafka Connect."""
-    values = {"path": "/home/jürgen/c l ö/€ 𝄞", "login": r'user="a\b" #1', "port": 9092}
+    values: dict[str, str | int] = {"path": "/home/jürgen/c l ö/€ 𝄞", "login": r'user="a\b" #1', "port": 9092}
     jvm.write_properties(tmp_path / "x.properties", values)
     lines = (tmp_path / "x.properties").read_bytes().decode("unicode_escape").splitlines()
     told = dict(line.encode("utf-16", "surrogatepass").decode("utf-16").split("=", 1) for line in lines)

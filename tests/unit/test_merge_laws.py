@@ -153,8 +153,8 @@ def test_time_decides_nothing_in_the_join(exact) -> None:
 
 def test_rows_that_meet_nobody_stay_as_they_are(exact) -> None:
     """Both sides of the join keep their own keys."""
-    rows = [made(exact, [silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2)]
-    assert states(merge.join_rows(*rows, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
+    one, other = (made(exact, [silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2))
+    assert states(merge.join_rows(one, other, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
 
 
 def test_keys_of_several_columns_and_odd_names_meet(exact) -> None:

@@ -94,17 +94,18 @@ def test_each_kind_of_check_finds_the_rows_that_break_it(small) -> None:
     assert found[-1] == ("semi_additive(price)", 4, ("id=3", "id=4", "id=5"))
 
 
+def warehouse(tables: MemoryFormat) -> Warehouse:
+    """All layers in one format."""
+    return Warehouse(tables, tables, control=MemoryControl(), lake=Lake("memory"), full_share=2.0, full_bytes=0)
+
+
 @dataclass
 class Shop:
     """Two tables of silver, customers and orders, and the models over them; all in memory."""
 
     spark: SparkSession
     models: list[Model]
-    at: Warehouse = field(
-        default_factory=lambda: Warehouse(
-            *[MemoryFormat()] * 2, control=MemoryControl(), lake=Lake("memory"), full_share=2.0, full_bytes=0
-        )
-    )
+    at: Warehouse = field(default_factory=lambda: warehouse(MemoryFormat()))
     batch: int = 0
 
     def write(self, table: str, rows: Iterable[tuple[Any, ...]] = (), gone: Iterable[int] = ()) -> None:
@@ -281,6 +282,7 @@ def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small) -> N
     shop.write("customers", [(1, 0, "a"), (2, 0, "b")])
     shop.write("orders", [(10, 1, "a"), (11, 2, "b")])
     shop.build()
+    assert isinstance(shop.at.gold, MemoryFormat)
     tables, place = shop.at.gold._tables, shop.at.lake.gold("customers").location
     kept = deepcopy(tables[place])
     shop.write("customers", [(1, 9, "a")])

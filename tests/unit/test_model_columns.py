@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
 from replicator.rules import Check, Expression
-from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn
+from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn, Table
 from replicator.stages import tuning
 from tests.unit.test_gold_stage import FACT, Shop
 
@@ -161,7 +162,7 @@ def test_two_uses_of_a_table_see_one_version_of_it(shop: Shop, monkeypatch: pyte
     """Silver may commit between two looks: a use that saw less would never be told of the rest."""
     version, news = type(shop.at.silver).version, [(10, "TEN", False)]
 
-    def racing(format_: object, spark: object, table: object) -> int | None:
+    def racing(format_: object, spark: SparkSession, table: Table) -> int | None:
         found = version(shop.at.silver, spark, table)
         if news and table.location.endswith("products"):
             shop.take("products", news.pop())

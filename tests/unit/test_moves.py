@@ -129,7 +129,8 @@ def test_a_row_stays_where_its_declared_key_is_a_part_of_kafkas(exact: Any, tmp_
     def moved_to(table: str, number: int, place: tuple[int, int]) -> list[Record]:
         topic, one, other = f"s.{table}", key(number, "A"), key(number, "B")
         old, new = one | {"v": 1}, other | {"v": 2}
-        first, second = ({"pos": 1000 * number + pos, "table": table} for pos in (10, 20))
+        places: list[dict[str, Any]] = [{"pos": 1000 * number + pos, "table": table} for pos in (10, 20)]
+        first, second = places
         came = record(topic, 100, one, envelope("c", old, **first))
         left = record(topic, 101, one, envelope("d", None, old, **second), headers=header("newkey", other))
         arrived = record(
@@ -181,7 +182,7 @@ def test_offsets_tell_nothing_of_what_lies_in_another_partition(exact: Any, tmp_
     assert found == {10: unknown, 20: known, 30: unknown, 40: known}
 
 
-OURS = ("_known", "_link", "_of", "_verdict", "_whole", "_is_at", "_seen", "_v0")
+OURS: tuple[str, ...] = ("_known", "_link", "_of", "_verdict", "_whole", "_is_at", "_seen", "_v0")
 OURS += ("_inserted", "_stays", "_at_op", "_at_0", "_record")
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ REFERENCES = (
 
 
 @pytest.fixture(scope="module", params=["generated", "another seed", "original"])
-def tables(request: pytest.FixtureRequest) -> dict[str, list[dict]]:
+def tables(request: pytest.FixtureRequest) -> dict[str, list[dict[str, Any]]]:
     if request.param == "original" and not ORIGINALS.is_dir():
         pytest.skip("the original rows are not beside the project")
     made = {"generated": generate, "another seed": lambda: generate(7)}

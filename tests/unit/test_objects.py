@@ -410,7 +410,7 @@ def test_an_object_that_ended_late_is_no_source_that_went_back(lander: Lander) -
     """J4: places of two folders do not tell what came first. A binlog's times are those of statements, so that what was
     committed later may be older by them; in one folder a change below another is what it is for Kafka.
     """
-    file = {"__lsn": None, "__file": "binlog.000001"}
+    file: dict[str, Any] = {"__lsn": None, "__file": "binlog.000001"}
     lander.put(name(2, 850), line(2, 1_000, **file, __pos=900))
     lander.put(name(1, 900), line(1, 2_000, **file, __pos=500))
     lander.take()
@@ -428,7 +428,7 @@ def test_an_object_that_ended_before_a_purge_and_came_behind_it(lander: Lander, 
     """
     table = replace(OUTBOX, purge_after=0)
     lander.at = replace(lander.at, source=replace(lander.at.source, tables=(table,)), dead_letter_share=1.0)
-    place = {} if lsn else {"__lsn": None}
+    place: dict[str, Any] = {} if lsn else {"__lsn": None}
     lines = [line(1, 500, op="c", **place), line(1, 600, op="d", __deleted="true", **place)]
     lander.put(name(1, 900), "\n".join(lines))
     lander.take()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from replicator.transforms.occupants import AMBIGUOUS, DELETE, INSERT, SWAP, WRITE, Event, verdicts
 
 
 def told(text: str, held: tuple[str | None, ...] = ()) -> list[str | None]:
     """Verdict per delete of a history like ``c:A d:B | u:C``: a bar ends a transaction, ``'`` repeats a place."""
     kinds = {"c": INSERT, "u": WRITE, "d": DELETE, "t": DELETE}
-    events, transaction, place = [], 0, 0
+    events: list[Any] = []
+    transaction, place = 0, 0
     for word in text.split():
         if word == "|":
             transaction += 1

@@ -55,7 +55,7 @@ class Silver:
         tables = tuple(Declaration(table, columns, **self.declared) for table in ("shop.orders", "shop.items"))
         self.sequence_by = sequence_by or self.sequence_by
         self.binlog_position = binlog_position or self.binlog_position
-        order = {"sequence_by": self.sequence_by, "binlog_position": self.binlog_position}
+        order: dict[str, Any] = {"sequence_by": self.sequence_by, "binlog_position": self.binlog_position}
         spec = SourceSpec("s", ".*", tables=tables, **order)
         self.at = Refinement(spec, self.format, self.format, self.control, Lake(str(self.folder)))
 
@@ -122,7 +122,7 @@ def change(offset: int, key: int, value: int, pos: int, second: int, op: str = "
 
 def flat(offset: int, key: int, value: int | None, partition: int = 0, **more: Any) -> Record:
     """A row of a flattened topic in which nulls delete: its order is the offset."""
-    told = {"id": key, "v": value, "__op": "u", "__table": "orders", "__db": "shop"} | more
+    told: dict[str, Any] = {"id": key, "v": value, "__op": "u", "__table": "orders", "__db": "shop"} | more
     return record(ORDERS, offset, {"id": key}, None if value is None else told, partition=partition)
 
 
@@ -482,7 +482,9 @@ def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -
     place = lake.at.lake.silver("s", "shop.orders").location
     for number in range(2):
         lake.take(change(number, 1, 10 + number, 2000 + number, 50 + number))
-        told = {row["key"]: row["value"] for row in exact.sql(f"SHOW TBLPROPERTIES delta.`{place}`").collect()}
+        told: dict[str, Any] = {
+            row["key"]: row["value"] for row in exact.sql(f"SHOW TBLPROPERTIES delta.`{place}`").collect()
+        }
         assert told["replicator.sequence_by"] == "source.ts_ms"
         exact.sql(f"ALTER TABLE delta.`{place}` UNSET TBLPROPERTIES ('replicator.sequence_by')")
     assert lake.rows() == {1: (11, "0000")}

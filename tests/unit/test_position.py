@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 PG, MY = {"connector": "postgresql"}, {"connector": "mysql"}
 
 # L4: (stream, offset, is a snapshot row, source, _seq). Rows of one stream share a partition.
-WORKED = [
+WORKED: list[tuple[str, int, bool, dict[str, Any], str]] = [
     ("pg", 0, True, PG | {"sequence": '[null,"30663768"]', "lsn": 30663768, "snapshot": "first"},
      "0000 00000000000000000000 0000000000000000 0000000000000000"),
     ("pg", 5, False, PG | {"sequence": '[null,"30660000"]', "lsn": 30660000},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date
+from typing import Any
 from unittest.mock import sentinel
 
 import pytest
@@ -92,13 +94,13 @@ def test_the_waits_grow_and_end() -> None:
 
 def test_only_out_of_reach_is_tried_again() -> None:
     """An attempt that ends well is the last one; after the last wait the error comes out."""
-    outcomes = iter([Unreachable("away"), Unreachable("away"), "there"])
+    outcomes: Iterator[Any] = iter([Unreachable("away"), Unreachable("away"), "there"])
 
     def attempt() -> str:
         outcome = next(outcomes)
         if isinstance(outcome, Unreachable):
             raise outcome
-        return outcome
+        return str(outcome)
 
     assert Backoff(retries=2, first=0).retrying(attempt) == "there"
     outcomes = iter([Unreachable("away"), Unreachable("still away")])

@@ -171,7 +171,7 @@ def test_a_bad_model_is_in_its_report_and_the_others_go_on(world: World) -> None
     world.put(refused, (1, "a", None, "upsert"))
     world.put(back, (1, "a", "Ann", "upsert"))
     identity = world.gold.identity(world.spark, world.lake.gold("back"))
-    world.sink.ledger["back"] = Progress(identity, 7)
+    world.sink.ledger["back"] = Progress(str(identity), 7)
     reports = {each.model: each for each in world.publish(good, refused, missing, back)}
     assert reports["good"].applied == Applied(1, 0, 0, 0)
     assert isinstance(reports["refused"].error, TargetRefused)

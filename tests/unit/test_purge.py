@@ -78,7 +78,9 @@ class World:
 
 def change(offset: int, op: str, key: int, days: float, at: int | None = None, v: Any = 1, t: Any = "x") -> Record:
     """A change so many days ago, at ``at`` of the binlog, ten times its offset if not given."""
-    image = {"before": {"id": key, "v": v, "t": t}} if op == "d" else {"after": {"id": key, "v": v, "t": t}}
+    image: dict[str, Any] = (
+        {"before": {"id": key, "v": v, "t": t}} if op == "d" else {"after": {"id": key, "v": v, "t": t}}
+    )
     told = envelope(op, pos=at or 10 * offset, ts_ms=int(NOW - days * DAY), **image)
     return record(ORDERS, offset, {"id": key}, told)
 
@@ -241,7 +243,13 @@ def test_a_rebuild_finds_no_loss_in_what_a_purge_made_unknown(exact: Any, tmp_pa
 
 def row(offset: int, key: int, days: float, partition: int, *, deleted: bool = False, t: str = "x") -> Record:
     """A flattened row of a topic that only offsets order, so many days ago."""
-    told = {"id": key, "v": 1, "t": t, "__deleted": str(deleted).lower(), "__source_ts_ms": int(NOW - days * DAY)}
+    told: dict[str, Any] = {
+        "id": key,
+        "v": 1,
+        "t": t,
+        "__deleted": str(deleted).lower(),
+        "__source_ts_ms": int(NOW - days * DAY),
+    }
     return record(ORDERS, offset, {"id": key}, told, partition=partition)
 
 

@@ -140,7 +140,8 @@ def of_sqlserver(
 
 def instance(**changed: Any) -> dict[str, Any]:
     """A capture instance of dbo.customers."""
-    return of_sqlserver()["instances testDB"][0] | changed
+    found: dict[str, Any] = of_sqlserver()["instances testDB"][0] | changed
+    return found
 
 
 PRODUCT = of_sqlserver()["instances testDB"][1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ PLAIN = {"cat", "export", ".", "python", "aws", "docker"}
 def parses(words):
     """Raises a usage error unless the words behind ``replicator`` are a verb and its flags."""
     name, *words = [word for word in words if word != "--debug"]
-    command = verbs.loaded(name)
+    command: Any = verbs.loaded(name)
     while hasattr(command, "commands"):
         name, *words = words
         command = command.commands[name]

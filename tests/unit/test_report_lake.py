@@ -168,7 +168,11 @@ def test_a_fact_without_its_dimension_row_stays_in_the_sums(spark) -> None:
     ]
     found = star.of(customers, products, made(spark, rows, ddl))
     assert (found.customers, found.products, found.whole.orders, found.whole.lines) == (1, 1, 2, 3)
-    assert (found.whole.quantity, found.whole.revenue, found.whole.profit) == (6, Decimal("20.39"), Decimal("1.01"))
+    assert (found.whole.quantity, found.whole.revenue, found.whole.profit) == (
+        Decimal(6),
+        Decimal("20.39"),
+        Decimal("1.01"),
+    )
     assert {part.name: part.revenue for part in found.product_lines} == {
         "Ships": Decimal("10.4"),
         None: Decimal("9.99"),

@@ -492,7 +492,7 @@ def test_a_column_that_comes_back_comes_to_the_histories_of_all_keys(exact: Any,
     kept = replace(told, table="shop.kept")
     world, tables = World(exact, tmp_path, told, more=(kept,)), (ORDERS, kept.table)
 
-    def take(*changes: tuple[Any, ...]) -> None:
+    def take(*changes: tuple[int, int, Any, str]) -> None:
         accounts = world.take_all(change(*each, table) for table in tables for each in changes)
         assert [account.error for account in accounts] == [None] * len(tables)
 

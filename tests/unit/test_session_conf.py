@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import jvm_options, session, settings, spark_home, sparkconf, sparkline
+from replicator import jvm_options, session, settingkeys, settings, spark_home, sparkconf, sparkline
 from replicator.cli import probes
 from replicator.errors import ConfigError
 
@@ -18,7 +18,7 @@ HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 
 def bare(tmp_path, **keys):
     plain = settings.bare(str(tmp_path))
-    return plain.model_copy(update={k: getattr(settings.Keys.model_validate({k: v}), k) for k, v in keys.items()})
+    return plain.model_copy(update={k: getattr(settingkeys.Keys.model_validate({k: v}), k) for k, v in keys.items()})
 
 
 def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):

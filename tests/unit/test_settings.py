@@ -8,7 +8,7 @@ from pathlib import Path
 import pydantic
 import pytest
 
-from replicator import settings, sourcefile, topicnames
+from replicator import settingkeys, settings, sourcefile, topicnames
 from replicator.errors import ConfigError
 from replicator.spec import Column
 from replicator.yamlfile import Problems, leaves, read
@@ -60,9 +60,9 @@ def test_base_yaml_holds_every_key_with_its_default():
     """base.yaml is the documentation of the keys: it names all of them and changes nothing."""
     document = read(CONF / "base.yaml", problems := Problems())
     assert problems.found == []
-    assert settings.Keys.model_validate(document.values) == settings.Keys()
+    assert settingkeys.Keys.model_validate(document.values) == settingkeys.Keys()
     named = {path for path, _ in leaves(document.values)}
-    known = {path for path, _ in leaves(settings.Keys().model_dump())}
+    known = {path for path, _ in leaves(settingkeys.Keys().model_dump())}
     assert named == known
 
 
@@ -404,7 +404,7 @@ def test_topics_that_not_both_clients_of_kafka_understand_are_refused(conf, patt
 def test_all_tables_but_some_are_read(conf):
     """An excluded table has no topic that is read, whatever others are called."""
     [source] = conf(**{"sources/s.yaml": "name: s\nexclude: [shop.audit, shop.a$b]\n"}).sources
-    topics = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
+    topics: tuple[str, ...] = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
     assert [bool(re.fullmatch(source.topics, topic)) for topic in topics] == [True, True, False, False]
     assert [topicnames.reads(source, table) for table in ("shop.orders", "shop.audit")] == [True, False]
     topics = ("s.crm.shop.audit", "s.crm.shop.orders", "s.shop.audit.x")  # SQL Server's have the database as well

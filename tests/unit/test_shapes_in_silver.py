@@ -43,7 +43,7 @@ STRUCT = {
     "type": "struct",
     "fields": [{"type": "int32", "field": "id"}, {"type": "int32", "field": "v", "optional": True}],
 }
-POSTGRES = {"connector": "postgresql", "schema": "shop", "db": "prod", "file": None, "pos": None}
+POSTGRES: dict[str, Any] = {"connector": "postgresql", "schema": "shop", "db": "prod", "file": None, "pos": None}
 
 
 def avro(op: str, row: dict[str, Any] | None, pos: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def silver_of(exact: Any, folder: Path, keys: tuple[str, ...] = ()) -> Silver:
     return Silver(exact, Refinement(SourceSpec("s", ".*", tables=tables), memory, memory, control, Lake(str(folder))))
 
 
-def row(key: int, value: Any) -> dict[str, Any]:
+def row(key: Any, value: Any) -> dict[str, Any]:
     return {"id": key, "v": value}
 
 

@@ -32,7 +32,7 @@ def at(tmp_path: Path) -> Refinement:
     return Refinement(source, format_, format_, MemoryControl(), Lake(str(tmp_path)), 1.0)
 
 
-def batch(spark: SparkSession, at: Refinement, *rows: tuple[int, Any]) -> tuple[int, dict[str, Any]]:
+def batch(spark: SparkSession, at: Refinement, *rows: tuple[Any, Any]) -> tuple[int, dict[str, Any]]:
     """How many jobs a batch of these rows takes, and its account."""
     known = at.bronze.version(spark, at.lake.bronze("s"))
     first = 0 if known is None else 100 * (known + 1)

@@ -42,8 +42,8 @@ def postgresql(offset: int, op: str, key: int, value: int, pos: int, *, tx: int 
     source = {"connector": "postgresql", "name": "s", "db": "d", "schema": "shop", "table": table[5:], "ts_ms": 1}
     source |= {"txId": tx or pos, "lsn": pos} | ({"sequence": sequence} if sequence else {})
     source["snapshot"] = "incremental" if op == "r" else "false"
-    value = {"before": None, "after": {"id": key, "v": value}, "source": source, "op": op}
-    return record(f"s.{table}", offset, {"id": key}, value)
+    told = {"before": None, "after": {"id": key, "v": value}, "source": source, "op": op}
+    return record(f"s.{table}", offset, {"id": key}, told)
 
 
 def commit(number: int | None, own: int) -> str:
@@ -136,7 +136,7 @@ def test_bronze_is_asked_only_where_a_change_was_lifted(ranges: Taken) -> None:
     assert set(ranges.below) == {LIFTED}
 
 
-LOST = {
+LOST: dict[str, tuple[str, dict[str, Any]]] = {
     "postgresql": (
         "file_pos",
         {"connector": "postgresql", "schema": "shop", "lsn": 500, "sequence": commit(None, 500)},

@@ -78,6 +78,8 @@ class Leased:
 
     def check(self) -> None: ...
 
+    def refuse_if_lost(self) -> None: ...
+
 
 def world(folder: Path, tables: Any, *, at_once: int = 3, **told: Any) -> Refinement:
     declared = tuple(Declaration(f"shop.{name}", COLUMNS, **told) for name in NAMES)

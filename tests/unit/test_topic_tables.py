@@ -48,7 +48,7 @@ def _row_schema(kind: str) -> dict[str, Any]:
 def told(spark: Any, *values: Any, name: str = TOPIC, declared: Declaration = TYPED) -> Iterator[Told]:
     """Records of a topic, one of each value."""
     records = [record(name, at, {"id": 1}, value) for at, value in enumerate(values)]
-    rows = [
+    rows: list[Any] = [
         (r.topic, 0, r.offset, None, (r.key or "").encode(), None if r.value is None else r.value.encode(), [])
         for r in records
     ]

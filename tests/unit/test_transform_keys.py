@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,11 +129,14 @@ def test_a_transform_is_another_one_with_another_step_function_or_key() -> None:
 
 def test_a_program_is_told_alike_by_every_python() -> None:
     """A lake outlives its Python: 3.12 gave functions a further field, and none of them may stop a table."""
-    call = (
+    call: Any = (
         "Call",
         [("func", ("Name", [("id", "'g'"), ("ctx", ("Load", []))])), ("args", [("Constant", [("value", "1")])])],
     )
-    body = ("FunctionDef", [("name", "'f'"), ("args", ("arguments", [])), ("body", [("Return", [("value", call)])])])
+    body: Any = (
+        "FunctionDef",
+        [("name", "'f'"), ("args", ("arguments", [])), ("body", [("Return", [("value", call)])])],
+    )
     assert origins.tree(ast.parse("def f():  # why\n    return g( 1 )\n")) == ("Module", [("body", [body])])
     parts = ast.JoinedStr([ast.Constant("a"), ast.Constant("")])  # as 3.12 has it of some
     assert origins.tree(parts) == origins.tree(ast.JoinedStr([ast.Constant("a")]))

@@ -131,7 +131,12 @@ def test_a_table_rests_as_its_transform_says_and_rows_that_stop_matching_leave(
         world.change("c", 3, 12),
         world.change("c", 4, 13, email=None),
     )
-    ann = {"id": digest("1"), "full_x20_name": "Ann", "email": digest("ann@example.org"), "phone": "Xxx nn-nn"}
+    ann: dict[str, Any] = {
+        "id": digest("1"),
+        "full_x20_name": "Ann",
+        "email": digest("ann@example.org"),
+        "phone": "Xxx nn-nn",
+    }
     ann |= {"total": 1.5, "initial": "A", "gross": 3}
     rows = {row["id"]: row for row in world.rows()}
     assert rows.keys() == {digest(key) for key in "134"}
@@ -340,7 +345,7 @@ def test_without_the_source_a_dry_rebuild_compares_silver_with_bronze(exact: Spa
     assert world.rows() == before
 
 
-def changed(key: int, seq: str, total: int | None, *, deleted: bool = False) -> tuple[Any, ...]:
+def changed(key: int, seq: str, total: Any, *, deleted: bool = False) -> tuple[Any, ...]:
     """A decoded change; its name and address tell where it is from."""
     return (key, f"n{seq}", f"{seq}@x", total, seq, deleted, int(seq), [], None, (TOPIC, None, 0, int(seq)))
 
@@ -350,7 +355,8 @@ def test_the_merge_laws_hold_behind_a_transform(exact: SparkSession) -> None:
     told = Transform(derive=(("twice", "total * 2"),), where="total > 1", hashed=("email",), rename=(("name", "n"),))
     seeded = random.Random(34)
     histories = [[seeded.choice([None, 0, 1, 2, 3, "d"]) for _ in range(4)] for _ in range(8)]
-    wanted, batches = {}, ([], [], [])
+    wanted: dict[int, tuple[Any, ...]] = {}
+    batches: tuple[list[Any], ...] = ([], [], [])
     for number, history in enumerate(histories):
         told_of = [(f"{10 + at}", value) for at, value in enumerate(history)]
         for turn, order in enumerate(permutations(told_of)):

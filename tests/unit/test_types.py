@@ -13,6 +13,7 @@ import math
 import random
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
@@ -264,7 +265,8 @@ def test_an_unknown_logical_type_is_refused_before_any_value_is_read():
 
 def recorded_rows(name, table):
     """[(schema block, rows)] of one table of a recording: each row goes with its own schema (debezium.md G2)."""
-    blocks, rows = {}, {}
+    blocks: dict[str, Any] = {}
+    rows: dict[str, list[str]] = {}
     with gzip.open(RECORDED / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             record = json.loads(line)
@@ -285,9 +287,9 @@ def decode_rows(spark, fields, rows):
     )
     columns = []
     for field in fields:
-        wire = F.col("w")[field.name]
-        bare = bare_of(field.logical, wire, "j", field.name)
-        decoded = decode(field.logical, wire, F.col("t")[field.name], bare=bare)
+        on_wire = F.col("w")[field.name]
+        bare = bare_of(field.logical, on_wire, "j", field.name)
+        decoded = decode(field.logical, on_wire, F.col("t")[field.name], bare=bare)
         outcome = F.struct(decoded.value.isNull().alias("empty"), decoded.problem.alias("problem"))
         columns.append(outcome.alias(field.name))
     return parsed.select("j", F.struct(*columns).alias("d")).collect()

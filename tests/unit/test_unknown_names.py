@@ -83,6 +83,6 @@ def test_marks_of_verify_are_those_that_were_asked_for() -> None:
     assert table.concerns(layers, ["shop/sales.items", "shop/sales.orders"], "mysql", "shop")
     for other in ((("gold",), None, None, None), (layers, ["shop/sales.items"], None, None)):
         assert not table.concerns(*other)
-    for other in ((layers, None, "hudi", None), (layers, None, None, "shop2")):
-        assert not table.concerns(*other)
+    assert not table.concerns(layers, None, "hudi", None)
+    assert not table.concerns(layers, None, None, "shop2")
     assert model.concerns(layers, ["fact_orders"], None, "shop")

@@ -206,7 +206,7 @@ def test_keys_that_are_in_no_range_are_looked_at_again(world: World) -> None:
 
 def test_a_number_of_a_database_is_a_whole_number_of_silvers_or_none(world: World) -> None:
     """Up to the ends of 64 bits, however many zeros are behind its point."""
-    wanted = {"9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63), "1.00": 1}
+    wanted: dict[str, int | None] = {"9223372036854775807": 2**63 - 1, "-9223372036854775808": -(2**63), "1.00": 1}
     wanted |= dict.fromkeys(["9223372036854775808", "-9223372036854775809", "1.5", "NaN"])
     told = postgresql.told_as("numeric", T.LongType())
     assert told is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ from tests.unit.test_transforms import _CHANGES, KEY, NAME
 pytestmark = pytest.mark.spark
 
 
-def world(spark: SparkSession, folder: Path, **steps: str) -> World:
+def world(spark: SparkSession, folder: Path, **steps: Any) -> World:
     return World(spark, folder, Declaration("shop.orders", transform=Transform(**steps)))
 
 
@@ -88,7 +89,7 @@ def test_what_names_some_of_the_types_names_them_all(exact: SparkSession) -> Non
     """
     changes = made(exact, [], _CHANGES.replace("total INT", "email__v2 INT, total INT"))
 
-    def fit(**steps: object) -> frozenset[str]:
+    def fit(**steps: Any) -> frozenset[str]:
         return fitted(Transform(**steps), None, KEY, NAME, changes, ("id",)).filtered_by
 
     with pytest.raises(Unfit, match="`where` reads a column that has had several types: it has to read email, too"):

@@ -51,7 +51,7 @@ class Log:
 
     def __init__(self, seed: int, *, postgres: bool) -> None:
         self.random, self.postgres = Random(seed), postgres
-        self.sent: dict[tuple[str, int], list[dict]] = defaultdict(list)
+        self.sent: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
         self.read: dict[tuple[str, int], int] = defaultdict(int)
         self.place = 0
 
@@ -67,7 +67,7 @@ class Log:
             self.change(number, nth, table, key, row, self.place)
         self.told(number, "END", {"shop.orders": 1} | ({"shop.lines": lines} if lines else {}))
 
-    def change(self, number: int, nth: int, table: str, key: dict, row: dict, place: int) -> None:
+    def change(self, number: int, nth: int, table: str, key: dict[str, Any], row: dict[str, Any], place: int) -> None:
         source = {"name": "s", "ts_ms": 1000 * number, "snapshot": "false", "table": table}
         if self.postgres:
             order = json.dumps([str(100 * number), str(place)])
@@ -87,7 +87,7 @@ class Log:
         # whole seconds, so that neighbours share them
         self.put(ENDS, {"id": number}, {**value, "data_collections": each or None, "ts_ms": number // 3 * 1000})
 
-    def put(self, topic: str, key: dict, value: dict) -> None:
+    def put(self, topic: str, key: dict[str, Any], value: dict[str, Any]) -> None:
         place = (topic, sum(map(ord, json.dumps(key))) % 2)
         record = {"topic": topic, "partition": place[1], "offset": len(self.sent[place]), "tstype": "create", "ts": 1}
         record |= {"headers": [], "key": json.dumps(key), "payload": json.dumps(value)}
@@ -104,7 +104,7 @@ class Log:
         rows = [json.loads(each["payload"])["after"] for part in (0, 1) for each in self.sent[ORDERS, part]]
         return {row["tx"]: row["lines"] for row in rows}
 
-    def arrives(self, *, all_of_it: bool = False) -> list[dict]:
+    def arrives(self, *, all_of_it: bool = False) -> list[dict[str, Any]]:
         """What bronze gets next: of each partition some."""
         found = []
         for place, records in self.sent.items():
@@ -115,7 +115,7 @@ class Log:
         return found
 
 
-def visible(run: Run) -> tuple[dict[int, dict], dict[int, list[dict]]]:
+def visible(run: Run) -> tuple[dict[int, dict[str, Any]], dict[int, list[dict[str, Any]]]]:
     """Orders by the transaction that wrote them last, and the lines of each transaction."""
     orders = {row["tx"]: row for row in run.shown("shop.orders").values()} if run.exists("shop.orders") else {}
     lines = defaultdict(list)
@@ -398,19 +398,19 @@ def begins_with(exact, folder: Path, *topics: str) -> Run:
     return Run(exact, folder, SourceSpec("s", "|".join(topics), whole_transactions=True))
 
 
-def told(topic: str, offset: int, value: dict) -> dict:
+def told(topic: str, offset: int, value: dict[str, Any]) -> dict[str, Any]:
     place = {"topic": topic, "partition": 0, "offset": offset, "tstype": "create", "ts": 1, "headers": []}
     key = {"id": (value.get("after") or value)["id"]}
     return place | {"key": json.dumps(key), "payload": json.dumps(value)}
 
 
-def change(offset: int, number: int, row: dict, pos: int, **source: Any) -> dict:
+def change(offset: int, number: int, row: dict[str, Any], pos: int, **source: Any) -> dict[str, Any]:
     """The first event of transaction ``number``, an order."""
     value = envelope("u", row, pos=pos, **source)
     return told(ORDERS, offset, value | {"transaction": {"id": f"0-1-{number}", "total_order": 1}})
 
 
-def end(offset: int, number: int, *tables: str) -> dict:
+def end(offset: int, number: int, *tables: str) -> dict[str, Any]:
     each = [{"data_collection": table, "event_count": 1} for table in tables]
     counts = {"status": "END", "id": f"0-1-{number}", "event_count": len(each), "data_collections": each}
     return told(ENDS, offset, counts | {"ts_ms": 1000 * offset})

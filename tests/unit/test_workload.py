@@ -21,7 +21,8 @@ SIZE = 120
 
 @pytest.fixture(params=["mariadb", "postgres"])
 def dialect(request: pytest.FixtureRequest) -> Dialect:
-    return request.param
+    dialect: Dialect = request.param
+    return dialect
 
 
 def test_a_seed_gives_the_same_statements_again(dialect: Dialect) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.workload.tables import CODES, Column, Key, Table, drawn_key, key_literals, same
@@ -74,7 +74,16 @@ class Scope:
 
 def change(scope: Scope, counts: Counter[str], *, whole: bool) -> Iterator[str]:
     """One change, or nothing where the dice find no row for it; ``whole``: changes of all rows of a table too."""
-    weights = {insert: 6, update: 8, delete: 3, reborn: 3, upsert: 2, move: 4, exchange: 4, one_after_the_other: 2}
+    weights: dict[Callable[[Scope], Iterator[str]], float] = {
+        insert: 6,
+        update: 8,
+        delete: 3,
+        reborn: 3,
+        upsert: 2,
+        move: 4,
+        exchange: 4,
+        one_after_the_other: 2,
+    }
     if whole:
         weights |= {update_all: 1, delete_all: 0.4, shift: 1.5}
     [made] = scope.dice.choices(list(weights), list(weights.values()))

@@ -127,7 +127,7 @@ class Topics:
         self._consumer.assign([TopicPartition(topic, 0, self._read)])
         for message in self._consumer.consume(1000, timeout=0.3):
             self._read = message.offset() + 1
-            self._seen.add(json.loads(message.value())["payload"]["after"]["id"])
+            self._seen.add(json.loads(message.value() or b"")["payload"]["after"]["id"])
         return number in self._seen
 
     def ends(self) -> dict[tuple[str, int], int]:
