@@ -44,8 +44,8 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     rows, found = list(held), dict[str, str]()
     shown = rows[-1] if rows else None
     transaction: str | None = None
-    for _, sent in groupby(sorted(events, key=lambda event: _first(event, firsts)), _change):
-        again = list(sent)
+    in_order = groupby(sorted(events, key=lambda event: _first(event, firsts)), _change)
+    for again in (alike for _, sent in in_order for alike in _alike(list(sent))):
         event = next((each for each in again if each.image is not None), again[0])
         if event.transaction is None or event.transaction != transaction:
             del rows[:-1]  # at the end of a transaction a key has one row at most
@@ -62,6 +62,18 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
 def _change(event: Event) -> tuple[str, str]:
     """What is the same when a record occurs twice, or the source sent a change once more."""
     return event.own or event.place or event.seq, event.kind
+
+
+def _alike(sent: Sequence[Event]) -> list[list[Event]]:
+    """Events of one place, each with its repetitions. Of some databases a transaction has one place: events that tell
+    of different rows are not one. One that does not tell its row is the first.
+    """
+    told = {event.seq: event.image for event in sent if event.image is not None}
+    unknown = next(iter(told.values()), None)
+    found: dict[str | None, list[Event]] = {}
+    for event in sent:
+        found.setdefault(told.get(event.seq, unknown), []).append(event)
+    return list(found.values())
 
 
 def _first(event: Event, firsts: Mapping[tuple[str | None, str], str]) -> str:

@@ -54,6 +54,15 @@ def test_an_event_that_was_sent_again_is_the_same_event() -> None:
     assert told("c:A | c:A d: d:A'") == [SWAP, SWAP]
 
 
+def test_rows_that_leave_at_one_place_are_told_apart_by_what_they_were() -> None:
+    """A transaction of Oracle has one place: a row that goes on behind the key's owner leaves it, too (`id = id + 1`,
+    twice).
+    """
+    assert told("c:A d:B' d:A'", held=("B",)) == [SWAP, None]
+    assert told("c:B | c:A d:B' d:A' c:A' d:B' d:A'") == [SWAP, None, None, None]
+    assert told("c:A d:B' d:B' d:A'", held=("B",)) == [SWAP, SWAP, None]
+
+
 def test_a_guest_that_leaves_a_key_to_its_owner_is_said_aloud() -> None:
     """Silver shows the guest by then, and a delete does not say what the owner looks like."""
     assert told("c:B | c:A d:A") == [AMBIGUOUS]
