@@ -49,13 +49,14 @@ def leaving(
     """
     columns, whole = key_changes.registers(images, keys), F.size(decode.unsent()) == 0
     came = ~F.col("_deleted") & F.col(FROM).isNotNull()
+    was = images.select("_at", key_changes.image(columns).alias("_was"))
+    left = deletes.join(was, "_at", how="left")
     events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.image(columns), whole, keys)
-    events = events.unionByName(_events(deletes, F.lit(False), F.lit(""), F.lit(False), keys))
+    events = events.unionByName(_events(left, F.lit(False), F.col("_was"), F.lit(True), keys))
     if held is not None:
         rest = F.col("_column_seq").isNull()
         events = events.unionByName(_events(held, F.lit(False), key_changes.image(columns), rest, keys))
-    was = images.select("_at", key_changes.image(columns).alias("_was"))
-    judged = deletes.join(_before(deletes, events, keys), "_at", how="left").join(was, "_at", how="left")
+    judged = left.join(_before(left, events, keys), "_at", how="left")
     is_alone = F.coalesce(F.col("_there"), F.lit(0)) <= 1
     is_last = F.col("_last").isNull() | (F.col("_last") == F.col("_was"))
     return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.spark, deletes.columns))
@@ -75,13 +76,16 @@ def _events(rows: DataFrame, came: Column, image: Column, whole: Column, keys: S
 
 
 def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Of each departure (``_at``) how many rows were ``_there`` under its key just before it, and the ``_last`` image
-    that its transaction wrote there. A place that was sent twice counts once; only offsets tell no transactions.
+    """Of each departure (``_at``, and the row that it ``_was``) how many rows were ``_there`` under its key just before
+    it, and the ``_last`` image that its transaction wrote there. What was sent twice counts once: of one place, which
+    other changes may have, too, and of one image. Only offsets tell no transactions.
     """
-    own, then = F.col("_seq"), F.col("_then")
-    place, is_there = position.place(then), F.col("_is_there")
-    of_key = deletes.select(key_changes.as_one(keys), "_seq", "_at").join(events, "_key")
-    earlier = of_key.where(~position.is_by_offset(own) & (place < position.place(own)))
+    own, then, is_there = F.col("_seq"), F.col("_then"), F.col("_is_there")
+    place = F.struct(position.place(then), "_image")
+    was = F.coalesce("_was", F.lit("")).alias("_was")
+    of_key = deletes.select(key_changes.as_one(keys), "_seq", "_at", was).join(events, "_key")
+    is_copy = (position.place(then) == position.place(own)) & ~is_there & (F.col("_image") == F.col("_was"))
+    earlier = of_key.where(~position.is_by_offset(own) & (then < own) & ~is_copy)
     is_same = position.major(then) == position.major(own)
     return (
         earlier.groupBy("_at")

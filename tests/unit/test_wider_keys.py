@@ -36,10 +36,13 @@ Row = tuple[int, str, int]
 
 @dataclass
 class History:
-    """What PostgreSQL does to a few rows. Records have ``id`` for a key, or none at all."""
+    """What a database does to a few rows. Records have ``id`` for a key, or none at all. All that one transaction of
+    Oracle did has one place, and so have the rows of one event of MySQL.
+    """
 
     number: int
     keyed: bool = True
+    connector: str = "postgresql"
     records: list[Record] = field(default_factory=list)
     tx: int = 1
 
@@ -47,8 +50,9 @@ class History:
         """One record at a growing LSN; ``newkey`` and ``oldkey`` are ids in the headers of a change of Kafka's key."""
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset
-        source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": lsn}
+        source = {"connector": self.connector, "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": lsn}
         source |= {"txId": tx, "lsn": lsn, "sequence": f'["{100_000 * self.number + tx * 500}","{lsn}"]'}
+        source |= {"file": "binlog.000007", "pos": 100 * tx, "row": offset, "scn": f"{tx}", "commit_scn": f"{tx}"}
         old, new = (None if row is None else self._own(row) for row in (before, after))
         key = {"id": (new or old or {})["id"]} if self.keyed else None
         value = {"before": old, "after": new, "source": source, "op": op}
@@ -69,6 +73,12 @@ class History:
         for before, after in moves:
             self.add("u", before, after)
         self.tx += 1
+
+    def send_again(self, *records: Record) -> None:
+        """Some of them, behind all."""
+        for each in records:
+            key, value = (None if text is None else json.loads(text) for text in (each.key, each.value))
+            self.records.append(record(TOPIC, len(self.records), key, value, partition=self.number))
 
     def _own(self, row: Row) -> dict[str, Any]:
         key, code, v = row
@@ -144,23 +154,27 @@ def without_images(events: History) -> list[Row]:
 def sent_again(events: History) -> list[Row]:
     """J1: a copy of an update takes nothing along that came since."""
     renamed_and_back(events)
-    events.records += [
-        record(TOPIC, each.offset + 3, json.loads(each.key), json.loads(each.value or ""), partition=each.partition)
-        for each in events.records[1:2]
-        if each.key
-    ]
+    events.send_again(events.records[1])
     return [(1, "a", 3)]
+
+
+def passed_on_again(events: History) -> list[Row]:
+    """J1: the end of a transaction is sent again."""
+    rows = passed_on(events)
+    events.send_again(*events.records[4:])
+    return rows
 
 
 Story = Callable[[History], list[Row]]
 KEYED: tuple[Story, ...] = (
     renamed, renamed_and_back, deleted, moved_twice, moved_under_both, without_images, sent_again,
 )  # fmt: skip
-KEYLESS: tuple[Story, ...] = (renamed, deleted, passed_on, swapped, moved_twice)
+KEYLESS: tuple[Story, ...] = (renamed, deleted, passed_on, passed_on_again, swapped, moved_twice)
 CUTS: tuple[tuple[int, ...], ...] = ((), (2,), (3,), (4,))
-RUNS = [
-    (write, keyed, cuts) for stories, keyed in ((KEYED, True), (KEYLESS, False)) for write in stories for cuts in CUTS
-]
+KINDS = (
+    (KEYED, True, "postgresql"), (KEYLESS, False, "postgresql"), (KEYLESS, False, "oracle"), (KEYLESS, False, "mysql"),
+)  # fmt: skip
+RUNS = [(write, keyed, connector, cuts) for stories, keyed, connector in KINDS for write in stories for cuts in CUTS]
 
 
 class Table:
@@ -195,8 +209,8 @@ class Table:
 def played(table: Table) -> list[list[Row]]:
     """The n-th batch of every history is one batch; what each ends in at its source."""
     every, expected = [], []
-    for number, (write, keyed, cuts) in enumerate(RUNS):
-        expected.append(write(events := History(number, keyed)))
+    for number, (write, keyed, connector, cuts) in enumerate(RUNS):
+        expected.append(write(events := History(number, keyed, connector)))
         bounds = [0, *[cut for cut in cuts if cut < len(events.records)], len(events.records)]
         every.append([events.records[start:end] for start, end in pairwise(bounds)])
     for at in range(max(map(len, every))):
@@ -213,7 +227,7 @@ def table(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, 
 @pytest.mark.parametrize(
     "number",
     range(len(RUNS)),
-    ids=lambda n: f"{RUNS[n][0].__name__} {'keyed' if RUNS[n][1] else 'keyless'} {RUNS[n][2]}",
+    ids=lambda n: f"{RUNS[n][0].__name__} {'keyed' if RUNS[n][1] else 'keyless'} {RUNS[n][2]} {RUNS[n][3]}",
 )
 def test_rows_are_under_the_key_that_they_have_at_the_source(table: tuple[Table, list[list[Row]]], number: int) -> None:
     """See the histories."""
@@ -223,7 +237,7 @@ def test_rows_are_under_the_key_that_they_have_at_the_source(table: tuple[Table,
 
 def test_a_delete_that_does_not_say_which_row_it_took_is_a_dead_letter(table: tuple[Table, list[list[Row]]]) -> None:
     """E9, R4: PostgreSQL's filler is no key."""
-    expected = {n: ["key_missing"] * (write is without_images) for n, (write, _, _) in enumerate(RUNS)}
+    expected = {n: ["key_missing"] * (write is without_images) for n, (write, *_) in enumerate(RUNS)}
     assert table[0].reasons() == expected
 
 
