@@ -64,8 +64,8 @@ def read(records: DataFrame, reading: Reading = AS_THEY_LOOK) -> DataFrame:
 def _read(records: DataFrame, reading: Reading) -> DataFrame:
     described = records
     rows, binlog = reading.flattened, reading.binlog
-    forms, judgements = _forms(reading.append_only), _judgements(rows)
-    steps = (_heads(), _bodies(), _operations(rows), _names(), _positions(binlog), forms, judgements)
+    forms, judgements = _forms(binlog if reading.append_only else None), _judgements(rows)
+    steps = (_heads(), _bodies(), _operations(rows, binlog), _names(), _positions(binlog), forms, judgements)
     for step in steps:
         described = described.select("*", *step)
         if reading.shards and step is steps[3]:
@@ -182,11 +182,12 @@ def _split(ddl: str) -> list[str]:
 
 
 @cache
-def _operations(flattened: tuple[str, ...]) -> tuple[Column, ...]:
+def _operations(flattened: tuple[str, ...], binlog: str) -> tuple[Column, ...]:
     """Operation and source block, of envelopes and of flattened rows alike."""
     body, marks = F.col("_body"), F.col("_flat")
     flat_source = position.flattened_source(
-        {name: F.coalesce(marks[f"__source_{name}"], marks[f"__{name}"]) for name in _METADATA if name != "name"}
+        {name: F.coalesce(marks[f"__source_{name}"], marks[f"__{name}"]) for name in _METADATA if name != "name"},
+        binlog,
     )
     flat = body["source"].isNull() & body["op"].isNull()
     if flattened:
@@ -234,13 +235,15 @@ def _positions(binlog: str) -> tuple[Column, ...]:
 
 
 @cache
-def _forms(append_only: bool) -> tuple[Column, ...]:
-    """What is decoded alike, what carries no mark of Debezium's, and where the change happened."""
+def _forms(binlog: str | None) -> tuple[Column, ...]:
+    """What is decoded alike, what carries no mark of Debezium's, and where the change happened, if somebody asks."""
     form = F.xxhash64("flat", "wrapped", "_schema", "key_wrapped", "_key.schema", "key_names", "row_names")
     marked = F.col("_flat.__op").isNotNull() | F.col("_flat.__deleted").isNotNull() | F.col("position").isNotNull()
     told = (F.col("_source"), F.col("position"), F.col("is_snapshot"), F.col("_numbers"))
     is_told = ~F.col("flat") | F.col("_flat.__op").isNotNull()
-    happened = F.when(is_told, F.concat(position.happened(*told), _sent())) if append_only else F.lit(None)
+    happened = F.lit(None)
+    if binlog is not None:
+        happened = F.when(is_told, F.concat(position.happened(*told, binlog), _sent()))
     bare = (F.col("flat") & ~marked).alias("bare")
     return form.alias("form"), bare, _shape().alias("shape"), happened.cast("string").alias("happened")
 

@@ -35,6 +35,9 @@ POSITION = len(LOWEST)
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
 
+GTID = "gtid"
+"""What places MariaDB's changes where servers take turns: positions within a transaction are those of each."""
+
 DOMAIN = "domain "
 """Before the number of a GTID domain, at the end of a stream's name."""
 
@@ -96,9 +99,8 @@ def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", know
     known = numbers(source) if known is None else known
     connector = F.lower(source["connector"])
     in_binlog = _binlog(source, known["file"], with_row=binlog == "file_pos_row")
-    if binlog == "gtid":
-        by_gtid = F.when(source["pos"] >= 0, _pair(known["gtid"], source["pos"]))
-        in_binlog = F.when(connector == "mariadb", by_gtid).otherwise(in_binlog)
+    if binlog == GTID:
+        in_binlog = F.when(connector == "mariadb", _pair(known["gtid"], F.lit(0))).otherwise(in_binlog)
     return (
         F.when(connector.isin("mysql", "mariadb"), in_binlog)
         .when(connector == "postgresql", _postgres(source, known, is_snapshot))
@@ -108,20 +110,22 @@ def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", know
     )
 
 
-def happened(source: Column, own: Column, is_snapshot: Column, known: Column) -> Column:
+def happened(source: Column, own: Column, is_snapshot: Column, known: Column, binlog: str = "file_pos") -> Column:
     """Where the source says that a change happened, the same whenever it is sent again; NULL where it does not say.
 
     It is a place of POSITION characters, then what tells changes of one place apart, if the source says that: the row
     of a binlog event, SQL Server's number of the change, Oracle's SCN of it. ``own`` is the :func:`position`, which is
     not enough: PostgreSQL's begins with the commit before it, which a connector that starts anew may have forgotten
-    (Q12), while the LSN of a record stays. Of a snapshot row it is the place at which all of it was read, behind the
-    commit that SQL Server and Oracle name, since the snapshot has that (D2); LOWEST where nothing says a place (GTID).
+    (Q12), while the LSN of a record stays; by GTID a whole transaction has one. Of a snapshot row it is the place at
+    which all of it was read, behind the commit that SQL Server and Oracle name, since the snapshot has that (D2);
+    LOWEST where nothing says a place (GTID).
     """
     lsn = F.when(source["lsn"] >= 0, _pair(source["lsn"], F.lit(0)))
     in_postgres = F.when(is_snapshot, F.coalesce(lsn, _pair(known["commit"], F.lit(0)))).otherwise(lsn)
     connector = F.lower(source["connector"])
     behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _within(own, 1))
-    at = F.coalesce(behind_commit, own)
+    of_server = [F.when(connector == "mariadb", _pair(known["gtid"], source["pos"]))] if binlog == GTID else []
+    at = F.coalesce(behind_commit, *of_server, own)
     place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", at)
     part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
     apart = F.when(connector == "postgresql", "").otherwise(part)
@@ -136,7 +140,7 @@ def stream(source: Source, binlog: str = "file_pos") -> Column:
     """
     connector = F.lower(source["connector"])
     per_database = F.when(connector == "sqlserver", source["db"])
-    if binlog == "gtid":
+    if binlog == GTID:
         domain = F.regexp_extract(source["gtid"], _GTID, 1)
         per_database = F.when(connector == "mariadb", F.concat(F.lit(DOMAIN), domain)).otherwise(per_database)
     in_commit_order = connector.isin("mysql", "mariadb", "sqlserver", "oracle") | (
@@ -152,10 +156,14 @@ def by_time(ts_ms: Column) -> Column:
     return _pair(ts_ms, F.lit(0))
 
 
-def flattened_source(field: dict[str, Column]) -> Column:
-    """The SOURCE_FIELDS struct from a flattened record's metadata fields (section F): ``__lsn`` or ``__source_lsn``."""
+def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Column:
+    """The SOURCE_FIELDS struct from a flattened record's metadata fields (section F): ``__lsn`` or ``__source_lsn``.
+
+    Where none names the connector the others tell it; whose binlog is placed by GTID is MariaDB's.
+    """
     typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
-    told_by = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
+    in_binlog = "mariadb" if binlog == GTID else "mysql"
+    told_by = {"file": in_binlog, "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
     told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
     field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
     return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])

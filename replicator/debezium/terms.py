@@ -94,8 +94,8 @@ def _binlog(major: str, minor: str) -> dict[str, int | str]:
     return {"file": int(major[:8], 16), "pos": int(major[8:], 16)} | row
 
 
-def _gtid(major: str, minor: str) -> dict[str, int | str]:
-    return {"gtid sequence": int(major, 16), "pos": int(minor, 16)}
+def _gtid(major: str, minor: str) -> dict[str, int | str]:  # noqa: ARG001 - it has no minor part
+    return {"gtid sequence": int(major, 16)}
 
 
 def _time(major: str, minor: str) -> dict[str, int | str]:  # noqa: ARG001 - it has no minor part

@@ -9,8 +9,8 @@ import pytest
 
 from replicator.debezium import terms
 from replicator.formats.delta import DeltaFormat
-from tests.builders import Record
-from tests.unit.test_order_stops import Silver, change
+from tests.builders import Record, record
+from tests.unit.test_order_stops import ORDERS, Silver, change
 
 pytestmark = pytest.mark.spark
 
@@ -18,7 +18,14 @@ pytestmark = pytest.mark.spark
 def maria(offset: int, key: int, value: int, gtid: str | None, file: int, pos: int, **more: Any) -> Record:
     """A change of MariaDB's; ``second`` of its clock follows the offset."""
     place: dict[str, Any] = {"file": f"binlog.{file:06}", "gtid": gtid, "connector": "mariadb"}
-    return change(offset, key, value, pos, 10 * offset, **place, **more)
+    return change(offset, key, value, pos, more.pop("second", 10 * offset), **place, **more)
+
+
+def flattened(offset: int, key: int, value: int, gtid: str, file: int, pos: int) -> Record:
+    """The same as `connect apply` has the connector flatten it."""
+    place = {"__file": f"binlog.{file:06}", "__pos": pos, "__row": 0, "__gtid": gtid, "__source_ts_ms": 1000 * offset}
+    row = {"id": key, "v": value, "__op": "u", "__db": "shop", "__table": "orders", "__deleted": "false"}
+    return record(ORDERS, offset, {"id": key}, row | place)
 
 
 @pytest.fixture
@@ -37,10 +44,33 @@ def test_another_server_takes_over_and_its_binlog_begins_anew(lake: Silver) -> N
     assert lake.rows() == {1: (12, "0000"), 2: (20, "0000")}
     lake.take(*after)
     assert lake.rows() == {1: (13, "0000"), 2: (21, "0000")}
-    assert lake.seqs()[1] == f"0000{6:020x}{400:016x}{4:016x}"
+    assert lake.seqs()[1] == f"0000{6:020x}{0:016x}{4:016x}"
     lake.take(maria(6, 1, 11, "0-1-5", 9, 6000), maria(7, 1, 12, "0-1-5", 9, 6100))
     assert lake.rows() == {1: (13, "0000"), 2: (21, "0000")}
     assert lake.rebuilt().rows() == lake.rows()
+
+
+def test_positions_within_a_transaction_are_those_of_its_server(exact, tmp_path: Path) -> None:
+    """Another server has a transaction at other positions: what it sends again of one, also behind one whose clock
+    says less, is no rewind and no state of its own, and the rest of one that broke off wins.
+    """
+    lake = Silver(exact, tmp_path, binlog_position="gtid", declared={"stored_as_scd_type": 2})
+    sent = [maria(0, 1, 10, "0-1-5", 9, 6000, second=9), maria(1, 1, 11, "0-1-5", 9, 6100, second=9)]
+    lake.take(*sent, maria(2, 2, 20, "0-1-6", 9, 6300, second=4), maria(3, 3, 30, "0-1-7", 9, 6400, second=10))
+    states = lake.states()
+    again = [maria(4, 1, 10, "0-1-5", 1, 400, second=9), maria(5, 1, 11, "0-1-5", 1, 500, second=9)]
+    lake.take(*again, maria(6, 2, 20, "0-1-6", 1, 700, second=4), maria(7, 3, 31, "0-1-7", 1, 900, second=10))
+    assert lake.rows() == {1: (11, "0000"), 2: (20, "0000"), 3: (31, "0000")}
+    assert lake.states() == states
+
+
+def test_flattened_rows_have_the_gtid_for_their_place(exact, tmp_path: Path) -> None:
+    """They do not name their connector: with `gtid` it is MariaDB's."""
+    lake = Silver(exact, tmp_path, binlog_position="gtid", declared={"deletes": "rewrite"})
+    lake.take(flattened(0, 1, 10, "0-1-5", 9, 6000))
+    lake.take(flattened(1, 1, 11, "0-2-6", 1, 400))
+    assert lake.rows() == {1: (11, "0000")}
+    assert lake.seqs()[1] == f"0000{6:020x}{0:016x}{1:016x}"
 
 
 def test_by_file_and_position_the_same_stops_the_table(exact, tmp_path: Path) -> None:
@@ -102,7 +132,7 @@ def test_rows_of_one_event_have_an_order_where_the_user_says_so(exact, tmp_path:
 
 def test_a_place_is_told_in_the_terms_of_its_order() -> None:
     """What `explain` shows."""
-    seq = f"0000{6:020x}{400:016x}{4:016x}"
-    assert terms.told(seq, "mariadb", "gtid") == "gtid sequence 6, pos 400, offset 4"
+    seq = f"0000{6:020x}{0:016x}{4:016x}"
+    assert terms.told(seq, "mariadb", "gtid") == "gtid sequence 6, offset 4"
     seq = f"0000{1700000000000:020x}{0:016x}{4:016x}"
     assert terms.told(seq, "mysql", "source.ts_ms") == "ts_ms 1700000000000, offset 4"
