@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -197,10 +197,14 @@ def _past(
         quick = decoded(reasons=False) if is_plain else None
         return _made(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
 
+    asked = [(reading.ordered, reading.forms)]
+
     def images() -> DataFrame:
-        deletes = reading.ordered.where(F.col("op") == "d")
-        decoded = partial(decode.befores, deletes, reading.forms, layout, share.name, needs)
-        return made(decoded, reading.forms, tally.plain())[0]
+        every = []
+        for ordered, forms in asked:
+            decoded = partial(decode.befores, ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
+            every.append(made(decoded, forms, tally.plain())[0])
+        return reduce(DataFrame.unionByName, every).dropDuplicates([*transform.layout.keys, "_seq"])
 
     def history(keys: DataFrame, wanted: Collection[str]) -> tuple[DataFrame, Mapping[str, int]] | None:
         at = share.at
@@ -216,6 +220,7 @@ def _past(
         noted = partial(schema_change.noted, share)
         past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
+        asked.append((in_order, past))
         of_rows = in_order.where(F.col("op") != "t")
         decoded = partial(decode.decode, of_rows, past, layout, share.name, needs)
         every, told = made(decoded, past, tally.moved(wanted))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
 from replicator.stages.truncates import Truncated
-from replicator.transforms import key_changes, occupants, tally, truncate
+from replicator.transforms import decode, key_changes, occupants, tally, truncate
 from replicator.transforms.key_changes import Known
 from replicator.transforms.letters import letter
 from replicator.transforms.steps import PASSES
@@ -32,9 +32,9 @@ Told = Mapping[str, int]
 @dataclass(frozen=True)
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
-    deletes of the batch took away, ``history`` the good changes in bronze of keys (``_old_text``, ``_old``), with what
-    was counted of them and of these columns, None if there are none. Both are kept while the batch is. ``truncated``
-    are the truncates that are known, those of the batch included.
+    deletes of the batch, and those that bronze was asked for, took away, ``history`` the good changes in bronze of keys
+    (``_old_text``, ``_old``), with what was counted of them and of these columns, None if there are none. Both are kept
+    while the batch is. ``truncated`` are the truncates that are known, those of the batch included.
     """
 
     keys: Sequence[str]
@@ -139,13 +139,24 @@ def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFr
 
 
 def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
-    """Without what a row of silver is, or was before: a redelivery."""
-    there = held.select(*map(names.spark, past.keys), F.col("_seq").alias("_there"))
-    joined = changes.join(there, list(past.keys), how="left")
-    own = position.own(F.col("_seq"), F.col("_tx"))
+    """Without what a row of silver is, or was before: a redelivery. What has the place of that row is one up to where
+    it says the same: behind that, other changes of a transaction may have that place, too.
+    """
+    columns, keys = key_changes.registers(changes, past.keys), list(past.keys)
+    row, is_gone = key_changes.image(columns), F.when(F.col("_deleted"), "")
+    is_whole = F.size(decode.unsent()) == 0
+    then = is_gone.when(F.col("_column_seq").isNull(), row).alias("_then")
+    there = held.select(*map(names.spark, keys), F.col("_seq").alias("_there"), then)
+    joined = changes.withColumn("_now", is_gone.when(is_whole, row)).join(there, keys, how="left")
+    own, same_place = position.own(F.col("_seq"), F.col("_tx")), position.is_copy(F.col("_seq"), F.col("_there"))
+    says_same = same_place & (F.col("_now") == F.col("_then"))
+    upto = F.max(F.when(says_same, F.col("_seq"))).over(Window.partitionBy(*map(names.spark, keys)))
+    unknown = F.col("_now").isNull() | F.col("_then").isNull()
+    is_copy = same_place & (unknown | F.coalesce(F.col("_seq") <= F.col("_upto"), F.lit(False)))
     is_again = F.coalesce(own == position.own(F.col("_there"), F.col("_tx")), F.lit(False))
-    newer = (F.col("_seq") > F.col("_there")) & ~is_again & ~position.is_copy(F.col("_seq"), F.col("_there"))
-    return joined.where(F.coalesce(newer, F.lit(True))).drop("_there")
+    newer = (F.col("_seq") > F.col("_there")) & ~is_again & ~is_copy
+    found = joined.withColumn("_upto", upto).where(F.coalesce(newer, F.lit(True)))
+    return found.drop("_there", "_then", "_now", "_upto")
 
 
 def _asked(changes: DataFrame, past: Past) -> DataFrame:

@@ -38,21 +38,23 @@ Image = dict[str, Any]
 @dataclass
 class History:
     """Events of one PostgreSQL table (id, a, b) as Debezium writes them, at growing LSNs, in a partition of their
-    own. ``is_first``: the connector has seen no commit yet.
+    own; those of another ``connector``, Oracle's, have one place per transaction. ``is_first``: the connector has seen
+    no commit yet.
     """
 
     number: int = 0
     records: list[Record] = field(default_factory=list)
     tx: int = 1
     is_first: bool = False
+    connector: str = "postgresql"
 
     def add(self, op: str, key: int, before: Image | None = None, after: Image | None = None, **moved: int) -> None:
         """One record; ``newkey`` and ``oldkey`` are the headers of a key change, at the LSN of the record before."""
         offset, tx = len(self.records), APART * self.number + self.tx
         lsn = 100_000 * (self.number + 1) + 10 * offset - (10 if "oldkey" in moved else 0)
-        source = {"connector": "postgresql", "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
+        source = {"connector": self.connector, "name": "p", "db": "d", "schema": "public", "table": "t", "ts_ms": 1}
         commit = "null" if self.is_first else f'"{tx * 500}"'
-        source |= {"txId": tx, "lsn": lsn, "sequence": f'[{commit},"{lsn}"]'}
+        source |= {"txId": tx, "lsn": lsn, "sequence": f'[{commit},"{lsn}"]', "scn": f"{tx}", "commit_scn": f"{tx}"}
         value = {"before": self._own(before), "after": self._own(after), "source": source, "op": op}
         headers = tuple(
             (f"__debezium.{name}", json.dumps(self._own({"id": other})).encode()) for name, other in moved.items()
@@ -220,15 +222,36 @@ def sent_again_from_the_start(events: History) -> None:
     events.records += [replace(each, offset=each.offset + 3) for each in events.records]
 
 
+def pushed(events: History) -> None:
+    """C5: Oracle compares keys at the end of a statement: `id = id + 1`, twice in one transaction."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 2, None, row(2, 20, "two"))
+    events.tx = 2
+    for step in (0, 1):
+        events.move(1 + step, 2 + step, (10, "one"), before=(10, "one"))
+        events.move(2 + step, 3 + step, (20, "two"), before=(20, "two"))
+
+
+def left_before_another_came(events: History) -> None:
+    """J1: what has the place of the row at rest is no copy of it where it does not say the same."""
+    events.add("c", 1, None, row(1, 10, "one"))
+    events.add("c", 3, None, row(3, 30, "three"))
+    events.add("d", 3, row(3, 30, "three"))
+    events.tx = 2
+    events.move(1, 3, (10, "one"), before=(10, "one"))
+    events.move(3, 4, (10, "one"), before=(10, "one"))
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What a history ends in, in each way that it is cut."""
+    """What a history ends in, in each way that it is cut, with the places of PostgreSQL and of ``others``."""
 
     cuts: tuple[tuple[int, ...], ...]
     live: Live
     unknown: Mapping[int, list[str]] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
     swaps: int = 0
+    others: tuple[str, ...] = ()
 
 
 TWO = {1: (20, "two"), 2: (10, "one")}
@@ -236,22 +259,29 @@ OUTCOMES: dict[Callable[[History], None], Outcome] = {
     moved: Outcome(((2,), (1, 2, 3)), {7: (2, "large")}),
     moved_on: Outcome(((), (1, 2, 3)), {3: (1, "large")}),
     never_held: Outcome(((),), {7: (2, None)}, unknown={7: ["b"]}),
-    swapped: Outcome(((), (4,), (3, 4, 5)), TWO, swaps=1),
-    moved_twice: Outcome(((3,),), {3: (10, "one")}),
+    swapped: Outcome(((), (4,), (3, 4, 5)), TWO, swaps=1, others=("oracle",)),
+    moved_twice: Outcome(((3,),), {3: (10, "one")}, others=("oracle",)),
+    pushed: Outcome(((), (5,), (7,)), {3: (10, "one"), 4: (20, "two")}, swaps=2, others=("oracle",)),
+    left_before_another_came: Outcome(((), (2,)), {4: (10, "one")}, others=("oracle",)),
     moved_twice_without_images: Outcome(((),), {3: (10, "one")}),
     swapped_without_images: Outcome(((),), TWO, reasons=("key_swap_ambiguous",)),
     sent_again: Outcome(((), (7,)), {3: (10, "large")}),
     sent_again_from_the_start: Outcome(((), (1,), (3,)), {2: (10, "large")}),
 }
-RUNS = [(write, cuts) for write, outcome in OUTCOMES.items() for cuts in outcome.cuts]
+RUNS = [
+    (write, cuts, connector)
+    for write, outcome in OUTCOMES.items()
+    for connector in ("postgresql", *outcome.others)
+    for cuts in outcome.cuts
+]
 
 
 @pytest.fixture(scope="module")
 def table(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """The n-th batch of every history is one batch."""
     every = []
-    for number, (write, cuts) in enumerate(RUNS):
-        write(events := History(number))
+    for number, (write, cuts, connector) in enumerate(RUNS):
+        write(events := History(number, connector=connector))
         every.append(batches(events.records, cuts))
     together = Table(exact, tmp_path_factory.mktemp("together"))
     for at in range(max(map(len, every))):
@@ -259,7 +289,7 @@ def table(exact: Any, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return together
 
 
-@pytest.mark.parametrize("number", range(len(RUNS)), ids=lambda n: f"{RUNS[n][0].__name__} {RUNS[n][1]}")
+@pytest.mark.parametrize("number", range(len(RUNS)), ids=lambda n: f"{RUNS[n][0].__name__} {RUNS[n][1:]}")
 def test_a_history_ends_as_the_source_did_however_it_is_cut(table: Table, number: int) -> None:
     """C5, M7, E5, J1: see the histories."""
     expected = OUTCOMES[RUNS[number][0]]
@@ -304,7 +334,7 @@ def test_a_row_that_the_table_does_not_show_takes_no_other_row_along_when_it_lea
 
 def test_swaps_are_counted(table: Table) -> None:
     """R3: the deletes that are not to be applied are ignored by name."""
-    assert table.ignored == {"key_swap": sum(OUTCOMES[write].swaps for write, _ in RUNS)}
+    assert table.ignored == {"key_swap": sum(OUTCOMES[write].swaps for write, *_ in RUNS)}
 
 
 def test_keys_that_change_among_many_records_end_as_among_few(
@@ -313,10 +343,10 @@ def test_keys_that_change_among_many_records_end_as_among_few(
     """Decision 0065: what is kept of many is not planned again with all that it was made of, which took all memory."""
     for most in ("FEW_RECORDS", "MANY_RECORDS"):
         monkeypatch.setattr(tuning, most, 0)
-    whole = [number for number, (_, cuts) in enumerate(RUNS) if not cuts]
+    whole = [number for number, (_, cuts, _) in enumerate(RUNS) if not cuts]
     every: list[Record] = []
     for number in whole:
-        RUNS[number][0](events := History(number))
+        RUNS[number][0](events := History(number, connector=RUNS[number][2]))
         every += events.records
     table = run(exact, tmp_path, every, ())
     assert [table.live(number) for number in whole] == [OUTCOMES[RUNS[number][0]].live for number in whole]
