@@ -38,14 +38,15 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     SWAP: another row holds the key, and it is the one that was written last. AMBIGUOUS: another row may hold it, and
     which one the records do not tell. ``held`` are the images of the rows that held the key before all events.
     """
-    events, firsts = sorted(events, key=lambda event: event.seq), dict[tuple[str | None, str], str]()
+    by_seq = {event.seq: event for event in sorted(events, key=lambda event: event.image is not None)}
+    events, firsts = sorted(by_seq.values(), key=lambda event: event.seq), dict[tuple[str | None, str], str]()
     for event in events:
         firsts.setdefault((event.own, event.kind), event.seq)
     rows, found = list(held), dict[str, str]()
     shown = rows[-1] if rows else None
     transaction: str | None = None
-    in_order = groupby(sorted(events, key=lambda event: _first(event, firsts)), _change)
-    for again in (alike for _, sent in in_order for alike in _alike(list(sent))):
+    in_order = groupby(sorted(events, key=lambda event: _first(event, firsts)), _place)
+    for again in (once for _, sent in in_order for once in _once(list(sent))):
         event = next((each for each in again if each.image is not None), again[0])
         if event.transaction is None or event.transaction != transaction:
             del rows[:-1]  # at the end of a transaction a key has one row at most
@@ -59,21 +60,37 @@ def verdicts(events: Iterable[Event], held: Sequence[str | None] = ()) -> dict[s
     return found
 
 
-def _change(event: Event) -> tuple[str, str]:
+def _place(event: Event) -> str:
     """What is the same when a record occurs twice, or the source sent a change once more."""
-    return event.own or event.place or event.seq, event.kind
+    return event.own or event.place or event.seq
 
 
-def _alike(sent: Sequence[Event]) -> list[list[Event]]:
-    """Events of one place, each with its repetitions. Of some databases a transaction has one place: events that tell
-    of different rows are not one. One that does not tell its row is the first.
+def _once(events: Sequence[Event]) -> list[list[Event]]:
+    """The changes of one place, each with its repetitions. Of some databases a whole transaction has one: what was sent
+    again is then known by its going through to the end of what had been sent.
     """
-    told = {event.seq: event.image for event in sent if event.image is not None}
-    unknown = next(iter(told.values()), None)
-    found: dict[str | None, list[Event]] = {}
-    for event in sent:
-        found.setdefault(told.get(event.seq, unknown), []).append(event)
-    return list(found.values())
+    found: list[list[Event]] = []
+    at = 0
+    while at < len(events):
+        runs = (found[start:] for start in range(len(found)))
+        run = next((run for run in runs if _is_run(run, events[at:])), [])
+        for change, event in zip(run, events[at:], strict=False):
+            change.append(event)
+        if not run:
+            found.append([events[at]])
+        at += max(len(run), 1)
+    return found
+
+
+def _is_run(changes: Sequence[Sequence[Event]], events: Sequence[Event]) -> bool:
+    """Whether these changes are sent again, one by one."""
+    pairs = zip(changes, events, strict=False)
+    return len(changes) <= len(events) and all(_is_same(sent[-1], event) for sent, event in pairs)
+
+
+def _is_same(one: Event, other: Event) -> bool:
+    """One that does not tell its row is taken for the other."""
+    return one.kind == other.kind and (None in (one.image, other.image) or one.image == other.image)
 
 
 def _first(event: Event, firsts: Mapping[tuple[str | None, str], str]) -> str:

@@ -59,7 +59,8 @@ def test_rows_that_leave_at_one_place_are_told_apart_by_what_they_were() -> None
     twice).
     """
     assert told("c:A d:B' d:A'", held=("B",)) == [SWAP, None]
-    assert told("c:B | c:A d:B' d:A' c:A' d:B' d:A'") == [SWAP, None, None, None]
+    assert told("c:B | c:A d:B' d:A' c:A' d:B' d:A'") == [SWAP, None, SWAP, None]
+    assert told("c:A d:A' c:B' c:A' d:A' c:B'") == [None, None]
     assert told("c:A d:B' d:B' d:A'", held=("B",)) == [SWAP, SWAP, None]
 
 
