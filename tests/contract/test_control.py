@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import failpoints
 from replicator.catalog.store import Store
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(params=[MemoryControl, JsonControl])
-def control(request, spark) -> Control:
+def control(request: pytest.FixtureRequest, spark: SparkSession) -> Control:
     made: Callable[..., Control] = request.param
     return made(spark) if made is JsonControl else made()
 
@@ -46,7 +47,7 @@ def test_the_objects_of_a_folder_are_listed_without_those_below(control: Control
     assert control.under(f"{tmp_path}/kept") == ("a", "b")
 
 
-def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark, tmp_path: Path) -> None:
+def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark: SparkSession, tmp_path: Path) -> None:
     """A JSON file, whatever the order of deaths: what was there is read, or what was to come, and so it is without a
     JVM; the next write counts.
     """
@@ -74,7 +75,7 @@ def test_a_writer_that_dies_again_and_again_leaves_a_whole_object_or_none(spark,
 
 
 def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever their names, at any depth, behind links, without Hadoop's own checksums; no program runs for each."""
     (tmp_path / "t" / "k=ü %20" / "deep").mkdir(parents=True)
@@ -95,7 +96,7 @@ def test_files_of_a_disk_are_listed_as_hadoop_lists_them(
     "seen", [(True,), (False, True), (False, False)], ids=["deleted", "moved there", "moved there between two looks"]
 )
 def test_a_row_that_is_replaced_meanwhile_is_read(
-    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: tuple[bool, ...]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: tuple[bool, ...]
 ) -> None:
     """Between the look for a file and its opening a writer may have deleted it and not yet moved the new one there, or
     have moved that one.

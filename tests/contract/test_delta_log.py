@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def read_by(rows: DataFrame) -> str:
     return str(scan.relation().location().getClass().getSimpleName())
 
 
-def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
+def test_the_state_follows_every_kind_of_commit(spark: SparkSession, tmp_path: Path) -> None:
     """Appends, updates, deletes, an overwrite and a table made anew: size and progress are Delta's."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     log = Log(table.location)
@@ -78,7 +79,7 @@ def test_the_state_follows_every_kind_of_commit(spark, tmp_path):
     [("TIMESTAMP AS OF '{time}'", 0), ("VERSION AS OF 2", 7)],
     ids=["a time, read by the driver", "a version, asked of Delta"],
 )
-def test_progress_goes_back_with_the_rows_of_a_restore(spark, tmp_path, to, more):
+def test_progress_goes_back_with_the_rows_of_a_restore(spark: SparkSession, tmp_path: Path, to: str, more: int) -> None:
     """Delta keeps what the rows had got to before. The next commit with progress says it for all inputs: whoever asks
     Delta hears the same. A version that is told by a time alone counts as one from before the first.
     """
@@ -107,7 +108,9 @@ def test_progress_goes_back_with_the_rows_of_a_restore(spark, tmp_path, to, more
 
 
 @pytest.mark.parametrize(("folder", "partition_by"), [("t", ()), ("a b%20{c,d}[1]*", ("x",))])
-def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_path, folder, partition_by):
+def test_a_few_plain_files_are_read_without_delta_and_are_the_table(
+    spark: SparkSession, tmp_path: Path, folder: str, partition_by: tuple[str, ...]
+) -> None:
     """Appended to, merged, cleared, made anew: the rows are those that Delta reads, wherever the table lies."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / folder), ("id",), partition_by=partition_by)
     for number in range(3):
@@ -131,7 +134,9 @@ def test_a_few_plain_files_are_read_without_delta_and_are_the_table(spark, tmp_p
         ("ALTER TABLE {t} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')", BY_DELTA),
     ],
 )
-def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp_path, change, reader_of):
+def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(
+    spark: SparkSession, tmp_path: Path, change: str, reader_of: str
+) -> None:
     """Rows hidden by deletion vectors, in files that it is given (decision 0082), and columns under other names; also
     for a reader that comes late.
     """
@@ -146,7 +151,7 @@ def test_files_that_are_not_the_table_by_themselves_are_read_by_delta(spark, tmp
         assert sorted(map(tuple, reader.read(spark, table).collect())) == delta_reads(table, spark)
 
 
-def test_many_files_are_read_by_delta(spark, tmp_path):
+def test_many_files_are_read_by_delta(spark: SparkSession, tmp_path: Path) -> None:
     """Beyond a few files Delta knows better which of them a query needs, with deletion vectors and without."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     many = spark.range(100, numPartitions=40).write.format("delta")
@@ -158,7 +163,7 @@ def test_many_files_are_read_by_delta(spark, tmp_path):
     assert format_.read(spark, table).count() == 2
 
 
-def test_changes_whose_files_are_gone_are_not_told(spark, tmp_path):
+def test_changes_whose_files_are_gone_are_not_told(spark: SparkSession, tmp_path: Path) -> None:
     """Who asks for the keys of commits whose images a VACUUM took must read everything."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     format_.append(made(spark, [(1, "a"), (2, "b")], "id INT, x STRING"), table, None)
@@ -169,7 +174,7 @@ def test_changes_whose_files_are_gone_are_not_told(spark, tmp_path):
     assert format_.changed_keys(spark, table, 0, 1) is None
 
 
-def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
+def test_a_reader_that_comes_late_asks_delta(spark: SparkSession, tmp_path: Path) -> None:
     """Behind a checkpoint the state comes from the snapshot, and is carried on from there."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("id",))
     spark = spark.newSession()
@@ -186,7 +191,7 @@ def test_a_reader_that_comes_late_asks_delta(spark, tmp_path):
     assert format_.progress(spark, table, "p") == Progress("p", 99)
 
 
-def test_small_work_is_planned_without_a_compiler(spark):
+def test_small_work_is_planned_without_a_compiler(spark: SparkSession) -> None:
     """The settings that make small batches quick are really set."""
     small, large = tuning.session_for(spark, 1), tuning.session_for(spark, tuning.SMALL_BYTES + 1)
     for key in ("spark.sql.adaptive.enabled", "spark.sql.codegen.wholeStage"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,7 +49,9 @@ def feed(spark: SparkSession, table: Table, version: int) -> list[tuple[Any, ...
         [(77, None, None, "delete")],
     ],
 )
-def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
+def test_both_ways_leave_the_same_rows_feed_and_counts(
+    spark: SparkSession, tmp_path: Path, rows: list[tuple[Any, ...]]
+) -> None:
     """Updates with both images, inserts, deletes of all rows, of a row that is not there."""
     told: list[tuple[Any, ...]] = []
     for way, format_ in {"anew": DeltaFormat(), "merged": DeltaFormat(rewritten_bytes=0, marked_files=0)}.items():
@@ -62,7 +65,7 @@ def test_both_ways_leave_the_same_rows_feed_and_counts(spark, tmp_path, rows):
     assert told[0][3] == "MERGE"
 
 
-def test_a_small_table_is_joined_where_it_is_read(spark, tmp_path):
+def test_a_small_table_is_joined_where_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
     """Where one task joins, no row of the table is sent to it: one stage finds what is done to each, one writes. Spark
     4.1 sends the rows of both sides all the same.
     """
@@ -75,7 +78,7 @@ def test_a_small_table_is_joined_where_it_is_read(spark, tmp_path):
     try:
         format_.put(changes, table, Progress("model", 1))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     tracker = spark.sparkContext.statusTracker()
     stages = [len(tracker.getJobInfo(job).stageIds) for job in sorted(tracker.getJobIdsForGroup(str(tmp_path)))]
@@ -83,7 +86,7 @@ def test_a_small_table_is_joined_where_it_is_read(spark, tmp_path):
     assert stages == [len(["any"]), len(["settled"]) + sent, len(["written"])]
 
 
-def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
+def test_the_files_of_a_small_table_stay_few(spark: SparkSession, tmp_path: Path) -> None:
     """Each batch leaves one file, however many there were, behind a checkpoint too."""
     format_, spark = DeltaFormat(), spark.newSession()
     spark.conf.set("spark.databricks.delta.properties.defaults.checkpointInterval", "10")
@@ -95,7 +98,7 @@ def test_the_files_of_a_small_table_stay_few(spark, tmp_path):
     assert list((tmp_path / "t" / "_delta_log").glob("*.checkpoint*.parquet"))
 
 
-def test_a_table_without_a_feed_is_left_to_merge(spark, tmp_path):
+def test_a_table_without_a_feed_is_left_to_merge(spark: SparkSession, tmp_path: Path) -> None:
     """Rows for a feed that a table does not keep would become its own."""
     format_, table = DeltaFormat(), Table("t", str(tmp_path / "t"), ("key-no.1",))
     builders.made(spark, ROWS, DDL).write.format("delta").save(table.location)
@@ -105,7 +108,7 @@ def test_a_table_without_a_feed_is_left_to_merge(spark, tmp_path):
 
 
 @pytest.mark.parametrize("late", ["append", "rewrite"])
-def test_a_writer_that_came_between_is_found(spark, tmp_path, late):
+def test_a_writer_that_came_between_is_found(spark: SparkSession, tmp_path: Path, late: str) -> None:
     """Two with the same progress: the second must not add its rows again, nor take the first one's away."""
     format_ = DeltaFormat()
     table = made(spark, format_, str(tmp_path / "t"))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats import hudi_options
 from replicator.formats.hudi import HudiFormat
@@ -79,7 +80,7 @@ def _steps(table: Path) -> Iterator[str]:
 class World:
     """A table of three rows and what becomes of it."""
 
-    def __init__(self, spark, folder: Path, *, on_read: bool) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, *, on_read: bool) -> None:
         self.spark, self.folder, self.on_read = spark, folder, on_read
         self.format, self.table = HudiFormat(), self.at(folder / "t")
         for n in (1, 2):
@@ -113,7 +114,7 @@ class World:
 
 
 @pytest.mark.parametrize("on_read", [False, True], ids=["copy on write", "merge on read"])
-def test_a_write_that_dies_is_taken_back_and_repeated(exact, tmp_path: Path, on_read: bool) -> None:
+def test_a_write_that_dies_is_taken_back_and_repeated(exact: SparkSession, tmp_path: Path, on_read: bool) -> None:
     """Requested, in flight, completed but not cleaned: rows and progress are there together or not at all."""
     world = World(exact, tmp_path, on_read=on_read)
     with camera(tmp_path / "t", tmp_path / "album", lambda name: "clean" not in name) as taken:
@@ -124,7 +125,9 @@ def test_a_write_that_dies_is_taken_back_and_repeated(exact, tmp_path: Path, on_
 
 
 @pytest.mark.parametrize("on_read", [False, True], ids=["clustering", "compaction"])
-def test_upkeep_that_dies_hinders_nobody(exact, tmp_path: Path, monkeypatch, on_read: bool) -> None:
+def test_upkeep_that_dies_hinders_nobody(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_read: bool
+) -> None:
     """Planned or half-done compaction and clustering: the next writer goes on beside it or takes it back."""
     monkeypatch.setitem(hudi_options._ALWAYS, "hoodie.parquet.small.file.limit", "0")  # so that there are small files
     world = World(exact, tmp_path, on_read=on_read)

@@ -303,6 +303,7 @@ def test_who_was_shut_out_writes_no_more_and_is_told_at_the_end(place: Place) ->
             fenced.put("a", {"v": 1})
             assert lock.shut_out(lake, "silver", brief).holder.pid == here().pid
             time.sleep(0.5)
+            write: Callable[[], object]
             for write in (lambda: fenced.put("a", {"v": 2}), lambda: fenced.remove("a")):
                 with pytest.raises(LeaseLost):
                     write()

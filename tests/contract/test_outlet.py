@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import TargetRefused, Unreachable
 from replicator.sinks.kafka import KafkaOutlet
@@ -52,7 +53,7 @@ def event(key: str, value: str | None, at: int, **headers: bytes) -> tuple[Any, 
     return key, value, [(name, bytearray(held)) for name, held in headers.items()], f"{at:03d}"
 
 
-def test_events_come_whole_and_those_of_a_key_in_their_order(spark, place: Place) -> None:
+def test_events_come_whole_and_those_of_a_key_in_their_order(spark: SparkSession, place: Place) -> None:
     """Text, headers and nulls as they are; a second call comes behind the first, whatever the order of the rows."""
     rows = [event("a", f"é{at}", at, ce_id=b"\x00x") for at in (3, 1, 2)] + [event("b", None, 4)]
     place.outlet.send(made(spark, rows, EVENTS).repartition(3), place.topic)
@@ -64,7 +65,7 @@ def test_events_come_whole_and_those_of_a_key_in_their_order(spark, place: Place
     assert [each for each in got if each.key == "b"] == [Sent("b", None, {})]
 
 
-def test_a_topic_that_is_not_there_is_named_and_not_made(spark, place: Place) -> None:
+def test_a_topic_that_is_not_there_is_named_and_not_made(spark: SparkSession, place: Place) -> None:
     """Exit code 3: it may come. The nearest name helps."""
     place.outlet.send(made(spark, [], EVENTS), place.topic)
     assert place.outlet.identity(place.topic) == place.outlet.identity(place.topic) is not None
@@ -77,7 +78,7 @@ def test_a_topic_that_is_not_there_is_named_and_not_made(spark, place: Place) ->
 
 
 @pytest.mark.stack
-def test_an_event_that_is_too_large_is_refused_for_good(spark, request: pytest.FixtureRequest) -> None:
+def test_an_event_that_is_too_large_is_refused_for_good(spark: SparkSession, request: pytest.FixtureRequest) -> None:
     """No retry helps (a producer takes a megabyte); nothing of it is in the message."""
     from tests.kafka import create
 

@@ -13,6 +13,7 @@ from threading import Event
 
 import pytest
 from psycopg2 import OperationalError, sql
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
@@ -47,7 +48,7 @@ def served(request: pytest.FixtureRequest) -> Served:
     return Served(MemorySink(), "memory") if request.param == "memory" else request.getfixturevalue("postgres")
 
 
-def test_publishing_twice_is_as_once(spark, served: Served) -> None:
+def test_publishing_twice_is_as_once(spark: SparkSession, served: Served) -> None:
     """A difference whose progress is in the ledger changes nothing."""
     of = customers(served.schema)
     first = difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 3, complete=True)
@@ -58,7 +59,7 @@ def test_publishing_twice_is_as_once(spark, served: Served) -> None:
     assert served.rows(of) == [(1, "Ann", Decimal("1.50")), (2, "Bob", Decimal("1.50"))]
 
 
-def test_the_same_version_by_another_commit_is_sent(spark, served: Served) -> None:
+def test_the_same_version_by_another_commit_is_sent(spark: SparkSession, served: Served) -> None:
     """F-C5: gold that was copied back comes to a number that it had; a ledger that does not say which commit it was, as
     one of an earlier checkout, goes on as it is.
     """
@@ -78,7 +79,7 @@ def test_the_same_version_by_another_commit_is_sent(spark, served: Served) -> No
     assert [row[:2] for row in served.rows(of)] == [(1, "Cid")]
 
 
-def test_rows_are_inserted_updated_and_deleted_and_counted(spark, served: Served) -> None:
+def test_rows_are_inserted_updated_and_deleted_and_counted(spark: SparkSession, served: Served) -> None:
     """Counts are exact, and a row that stays the same is no update."""
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann(key=k) for k in (1, 2, 3)], CUSTOMERS, 1, complete=True)])
@@ -87,7 +88,7 @@ def test_rows_are_inserted_updated_and_deleted_and_counted(spark, served: Served
     assert [row[:2] for row in served.rows(of)] == [(1, "Ann"), (2, "Bea"), (4, "Ann")]
 
 
-def test_a_complete_difference_removes_strangers(spark, served: Served) -> None:
+def test_a_complete_difference_removes_strangers(spark: SparkSession, served: Served) -> None:
     """Keys that are not in the whole model go, also after the gold table was made anew."""
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 8, complete=True)])
@@ -97,7 +98,7 @@ def test_a_complete_difference_removes_strangers(spark, served: Served) -> None:
     assert served.sink.progress(of) == Progress("gold-2", 0)
 
 
-def test_an_older_difference_is_skipped(spark, served: Served) -> None:
+def test_an_older_difference_is_skipped(spark: SparkSession, served: Served) -> None:
     """What was published at a version is never published at a lower one."""
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann("New")], CUSTOMERS, 5, complete=True)])
@@ -106,7 +107,7 @@ def test_an_older_difference_is_skipped(spark, served: Served) -> None:
     assert served.rows(of) == [(1, "New", Decimal("1.50"))]
 
 
-def test_a_writer_that_came_before_the_last_one_is_refused(spark, served: Served) -> None:
+def test_a_writer_that_came_before_the_last_one_is_refused(spark: SparkSession, served: Served) -> None:
     """By their tokens, within one lake: nothing of its batch is visible (reliability.md F-W2)."""
     of = customers(served.schema)
     writers = [Token("lake", 2), Token("lake", 2), Token("another", 1), None, Token("lake", 4)]
@@ -120,7 +121,7 @@ def test_a_writer_that_came_before_the_last_one_is_refused(spark, served: Served
     assert served.rows(of) == [(1, "v5", Decimal("1.50"))]
 
 
-def test_an_empty_difference_moves_the_ledger(spark, served: Served) -> None:
+def test_an_empty_difference_moves_the_ledger(spark: SparkSession, served: Served) -> None:
     """No rows changed, and still the target stands at the new version."""
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
@@ -129,7 +130,7 @@ def test_an_empty_difference_moves_the_ledger(spark, served: Served) -> None:
     assert served.sink.publish([]) == {}
 
 
-def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark, served: Served) -> None:
+def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark: SparkSession, served: Served) -> None:
     """Changes since a version that the target never had would leave it incomplete."""
     of = customers(served.schema)
     with pytest.raises(TargetRefused, match="dim_customers"):
@@ -140,7 +141,7 @@ def test_a_part_of_a_model_needs_a_ledger_row_of_the_same_input(spark, served: S
     assert served.rows(of) == [(1, "Ann", Decimal("1.50"))]
 
 
-def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark, served: Served) -> None:
+def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark: SparkSession, served: Served) -> None:
     """A standby that takes over may lack what was committed last, rows and ledger alike: what changed since then does
     not tell of it.
     """
@@ -157,7 +158,7 @@ def test_a_part_of_a_model_needs_a_ledger_that_is_as_far_as_it_was(spark, served
     assert [row[1] for row in served.rows(of)] == ["Ann", "Bob", "Zoë"]
 
 
-def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark, served: Served) -> None:
+def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark: SparkSession, served: Served) -> None:
     """The ledger speaks of tables: one that rests is not taken for as new as the one that took its place."""
     one = customers(served.schema)
     other = replace(one, target=Target("warehouse", served.schema, "customers"))
@@ -171,7 +172,7 @@ def test_a_model_whose_table_is_renamed_and_back_finds_each_as_it_left_it(spark,
     assert [row[0] for row in served.rows(other)] == [1, 3]
 
 
-def test_a_table_that_another_model_had_meanwhile_is_sent_whole(spark, served: Served) -> None:
+def test_a_table_that_another_model_had_meanwhile_is_sent_whole(spark: SparkSession, served: Served) -> None:
     """A model renamed and back, its gold table still there: what the table has now is of the other's gold."""
     first = customers(served.schema)
     second = replace(first, name="clients")
@@ -185,7 +186,7 @@ def test_a_table_that_another_model_had_meanwhile_is_sent_whole(spark, served: S
     assert [row[0] for row in served.rows(first)] == [1, 3]
 
 
-def test_a_refused_model_leaves_the_others_committed(spark, served: Served) -> None:
+def test_a_refused_model_leaves_the_others_committed(spark: SparkSession, served: Served) -> None:
     """The refused model is named, with its column and no value, and shows no part of its rows."""
     of, other = customers(served.schema), model(served.schema, "dim_products", {"id": "integer"})
     bad = difference(spark, of, [ann(key=7, credit="7654321.99"), ann(None, key=8)], CUSTOMERS, 1, complete=True)
@@ -201,7 +202,7 @@ def test_a_refused_model_leaves_the_others_committed(spark, served: Served) -> N
     assert served.sink.progress(of) is None
 
 
-def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark, served: Served) -> None:
+def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark: SparkSession, served: Served) -> None:
     """Also in the midst of them; it shows none, and the others are committed."""
     of, other = customers(served.schema), model(served.schema, "dim_products", {"id": "integer"})
     bad = difference(spark, of, [ann(key=key) for key in range(4, 0, -1)], CUSTOMERS, 1, complete=True)
@@ -214,7 +215,7 @@ def test_a_model_whose_rows_spark_cannot_compute_is_refused(spark, served: Serve
     assert (served.rows(of), served.rows(other)) == ([], [(1,)])
 
 
-def test_a_model_waits_for_the_refused_one_that_it_references(spark, served: Served) -> None:
+def test_a_model_waits_for_the_refused_one_that_it_references(spark: SparkSession, served: Served) -> None:
     """A fact does not go ahead of its dimension."""
     dim, fact = customers(served.schema), orders(served.schema)
     batch = [
@@ -228,7 +229,7 @@ def test_a_model_waits_for_the_refused_one_that_it_references(spark, served: Ser
     assert served.sink.progress(fact) is None
 
 
-def test_values_arrive_as_they_are(spark, served: Served) -> None:
+def test_values_arrive_as_they_are(spark: SparkSession, served: Served) -> None:
     """Blanks, non-ASCII text, NULLs, exact numbers, dates, bytes: nothing is trimmed, rounded or shifted."""
     columns = {
         "id": "bigint", "text": "text", "exact": "numeric(38,18)", "day": "date", "wall": "timestamp",
@@ -252,7 +253,7 @@ def test_values_arrive_as_they_are(spark, served: Served) -> None:
     assert served.rows(of) == sorted(rows)
 
 
-def test_hostile_names_are_only_names(spark, served: Served) -> None:
+def test_hostile_names_are_only_names(spark: SparkSession, served: Served) -> None:
     """Quotes, placeholders, dots and emoji in names of tables and columns."""
     columns = {
         'a"b': "integer",
@@ -276,7 +277,7 @@ def test_hostile_names_are_only_names(spark, served: Served) -> None:
     assert served.rows(of) == [(1, "x", "y", "k", "z", "up", "low")]
 
 
-def test_a_model_that_grew_is_asked_for_whole(spark, served: Served) -> None:
+def test_a_model_that_grew_is_asked_for_whole(spark: SparkSession, served: Served) -> None:
     """A new column and a wider type: no progress, no part of the model, and then every row at the same version."""
     of = customers(served.schema)
     served.sink.publish([difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 3, complete=True)])
@@ -295,7 +296,7 @@ def test_a_model_that_grew_is_asked_for_whole(spark, served: Served) -> None:
     assert served.sink.publish([whole]) == {of.name: Applied(0, 0, 0, 3)}
 
 
-def test_a_column_that_comes_back_is_asked_for(spark, served: Served) -> None:
+def test_a_column_that_comes_back_is_asked_for(spark: SparkSession, served: Served) -> None:
     """The table kept it with the values of before: what changed meanwhile was not told of it."""
     of = customers(served.schema)
     less = replace(of, columns=of.columns[:2])
@@ -322,7 +323,7 @@ def test_what_answers_is_told(served: Served) -> None:
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_the_tables_of_the_star_schema_are_as_declared(spark, postgres: Served) -> None:
+def test_the_tables_of_the_star_schema_are_as_declared(spark: SparkSession, postgres: Served) -> None:
     """Types, NOT NULL and the key in its order, made when missing."""
     columns = {
         "order_key": "integer !", "order_line_key": "integer !", "customer_key": "integer !",
@@ -357,7 +358,7 @@ def test_the_tables_of_the_star_schema_are_as_declared(spark, postgres: Served) 
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_foreign_key_holds_through_upserts_and_deletes(spark, postgres: Served) -> None:
+def test_a_foreign_key_holds_through_upserts_and_deletes(spark: SparkSession, postgres: Served) -> None:
     """Dimensions come first for upserts and last for deletes, whatever the order of the batch."""
     dim, fact = customers(postgres.schema), orders(postgres.schema)
     postgres.sink.publish(
@@ -380,7 +381,7 @@ def test_a_foreign_key_holds_through_upserts_and_deletes(spark, postgres: Served
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_lost_answer_to_commit_is_decided_by_the_ledger(spark, postgres: Served) -> None:
+def test_a_lost_answer_to_commit_is_decided_by_the_ledger(spark: SparkSession, postgres: Served) -> None:
     """COMMIT sent, reply swallowed (F-P5): the batch is there once and its counts are told."""
     of = customers(postgres.schema)
     with CommitProxy(postgres.connection.host, postgres.connection.port) as proxy:
@@ -407,7 +408,7 @@ def test_a_lost_answer_to_commit_is_decided_by_the_ledger(spark, postgres: Serve
     ids=["ddl", "staging", "staged", "writing", "commit"],
 )
 def test_a_connection_cut_before_the_commit_is_tried_again(
-    spark, postgres: Served, seen: bytes, trigger: bytes
+    spark: SparkSession, postgres: Served, seen: bytes, trigger: bytes
 ) -> None:
     """Cut at any step (K-T1 to K-T4, F-P4): the retry publishes the batch once."""
     of = customers(postgres.schema)
@@ -422,7 +423,7 @@ def test_a_connection_cut_before_the_commit_is_tried_again(
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_text_that_is_too_long_names_the_column_and_not_the_value(spark, postgres: Served) -> None:
+def test_text_that_is_too_long_names_the_column_and_not_the_value(spark: SparkSession, postgres: Served) -> None:
     """Postgres does not say which column; we do. Nothing is cut to fit."""
     of = customers(postgres.schema)
     with pytest.raises(TargetRefused, match="column name") as caught:
@@ -434,7 +435,7 @@ def test_text_that_is_too_long_names_the_column_and_not_the_value(spark, postgre
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark, postgres: Served) -> None:
+def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark: SparkSession, postgres: Served) -> None:
     """What the server says of a row that it cannot read is told by its SQLSTATE like any other, with the column by its
     name in the target, and no value.
     """
@@ -449,7 +450,7 @@ def test_text_with_nul_is_refused_by_staging_and_the_others_go_on(spark, postgre
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_number_that_would_be_rounded_is_refused(spark, postgres: Served) -> None:
+def test_a_number_that_would_be_rounded_is_refused(spark: SparkSession, postgres: Served) -> None:
     """Postgres would round silently."""
     of = customers(postgres.schema)
     rows = made(
@@ -462,7 +463,7 @@ def test_a_number_that_would_be_rounded_is_refused(spark, postgres: Served) -> N
 @pytest.mark.spark
 @pytest.mark.stack
 @pytest.mark.parametrize("zone", ["Asia/Kathmandu", "America/New_York"])
-def test_no_time_zone_takes_part(spark, postgres: Served, zone: str) -> None:
+def test_no_time_zone_takes_part(spark: SparkSession, postgres: Served, zone: str) -> None:
     """Instants arrive the same whatever the zone of the JVM and of the session (types.md Y5)."""
     columns = {"id": "integer", "instant": "timestamptz", "utc": "timestamp(3)", "wall": "timestamp"}
     of = model(postgres.schema, "times", columns)
@@ -478,14 +479,14 @@ def test_no_time_zone_takes_part(spark, postgres: Served, zone: str) -> None:
         postgres.sink.publish([Difference(of, frame, Progress("g", 1), complete=True)])
     finally:
         jvm_zone.setDefault(before)
-        spark.conf.set("spark.sql.session.timeZone", session_before)
+        spark.conf.set("spark.sql.session.timeZone", session_before)  # type: ignore[arg-type] # it has one
     expected = datetime(2024, 3, 31, 2, 30, 0, 123000, tzinfo=timezone.utc)
     assert postgres.rows(of) == [(1, expected, expected.replace(tzinfo=None), datetime(2024, 3, 31, 2, 30))]  # noqa: DTZ001
 
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_time_of_day_and_nested_values_have_a_form(spark, postgres: Served) -> None:
+def test_a_time_of_day_and_nested_values_have_a_form(spark: SparkSession, postgres: Served) -> None:
     """24:00:00 survives (types.md Y12); maps, structs and arrays become jsonb."""
     of = model(
         postgres.schema, "forms", {"id": "integer", "at": "time", "lasts": "interval", "doc": "jsonb", "raw": "bytea"}
@@ -510,7 +511,7 @@ def test_a_time_of_day_and_nested_values_have_a_form(spark, postgres: Served) ->
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_rows_of_many_tasks_and_pieces_all_arrive(spark, postgres: Served) -> None:
+def test_rows_of_many_tasks_and_pieces_all_arrive(spark: SparkSession, postgres: Served) -> None:
     """Once each: tasks with more rows than a piece has, and tasks with none."""
     of = model(postgres.schema, "many", {"id": "integer", "name": "text"})
     rows = spark.range(0, 30_000, 1, 3).selectExpr("CAST(id AS INT) id", "concat('ü ', id) name", "'upsert' _op")
@@ -521,7 +522,7 @@ def test_rows_of_many_tasks_and_pieces_all_arrive(spark, postgres: Served) -> No
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_row_that_changes_stays_in_its_page(spark, postgres: Served) -> None:
+def test_a_row_that_changes_stays_in_its_page(spark: SparkSession, postgres: Served) -> None:
     """Decision 0062: in a table that the sink makes a page has room for changed rows, a tenth of it, so that no index
     learns of them; what its owner sets instead stays.
     """
@@ -542,7 +543,7 @@ def test_a_row_that_changes_stays_in_its_page(spark, postgres: Served) -> None:
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_nothing_is_left_of_staging(spark, postgres: Served) -> None:
+def test_nothing_is_left_of_staging(spark: SparkSession, postgres: Served) -> None:
     """Of a run that ends well, and of one that is refused after it has staged: there is nothing to read (F-P10), in
     any schema.
     """
@@ -575,7 +576,7 @@ def test_nothing_is_left_of_staging(spark, postgres: Served) -> None:
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_who_sleeps_in_the_midst_of_handing_rows_over_is_ended(spark, postgres: Served) -> None:
+def test_who_sleeps_in_the_midst_of_handing_rows_over_is_ended(spark: SparkSession, postgres: Served) -> None:
     """For the server such a session is at work: the next publisher ends it once it has said nothing for its limit."""
     of = customers(postgres.schema)
     asleep, woken = Event(), Event()
@@ -610,7 +611,7 @@ def test_who_sleeps_in_the_midst_of_handing_rows_over_is_ended(spark, postgres: 
 
 @pytest.mark.spark
 @pytest.mark.stack
-def test_a_second_publisher_of_a_schema_is_kept_out(spark, postgres: Served) -> None:
+def test_a_second_publisher_of_a_schema_is_kept_out(spark: SparkSession, postgres: Served) -> None:
     """Two at once: one waits, then says that it cannot."""
     of = customers(postgres.schema)
     hasty = replace(postgres.connection, options={"lock_timeout": "200ms"})
@@ -623,7 +624,7 @@ def test_a_second_publisher_of_a_schema_is_kept_out(spark, postgres: Served) -> 
 
 
 @pytest.mark.spark
-def test_a_database_out_of_reach_is_named(spark) -> None:
+def test_a_database_out_of_reach_is_named(spark: SparkSession) -> None:
     """Host and port are said, the password is not."""
     away = PostgresConnection("127.0.0.1", 1, "db", "me", "hunter2", sslmode="disable")
     sink = PostgresSink(away, backoff=QUICK)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from psycopg2 import errors, sql
+from pyspark.sql import SparkSession
 
 from replicator.errors import TargetRefused
 from replicator.sinks.postgres import PostgresSink, ddl, ledger
@@ -234,7 +235,9 @@ def test_columns_of_others_and_their_rights_stay(postgres: Served, admin: Served
 
 
 @pytest.mark.spark
-def test_readers_keep_their_rights_and_views_through_every_publication(spark, postgres: Served, admin: Served) -> None:
+def test_readers_keep_their_rights_and_views_through_every_publication(
+    spark: SparkSession, postgres: Served, admin: Served
+) -> None:
     """From the first one on: default privileges give the rights, a view reads the table, and a part, the whole, a new
     identity and a wider column change neither.
     """
@@ -263,7 +266,7 @@ def test_readers_keep_their_rights_and_views_through_every_publication(spark, po
 
 
 @pytest.mark.spark
-def test_new_columns_come_with_their_values_or_not_at_all(spark, postgres: Served) -> None:
+def test_new_columns_come_with_their_values_or_not_at_all(spark: SparkSession, postgres: Served) -> None:
     """The table is altered in the transaction of the rows: a cut before COMMIT, and the answer to COMMIT lost, leave
     nothing half; a new column that may not be NULL is NOT NULL then, one that may be NULL now is not.
     """
@@ -294,7 +297,7 @@ def test_new_columns_come_with_their_values_or_not_at_all(spark, postgres: Serve
 
 
 @pytest.mark.spark
-def test_a_table_that_somebody_dropped_comes_back_whole(spark, postgres: Served) -> None:
+def test_a_table_that_somebody_dropped_comes_back_whole(spark: SparkSession, postgres: Served) -> None:
     """The ledger alone is no proof of the rows: without its table a model has no progress, and no part is taken."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 5, complete=True)])
@@ -311,7 +314,7 @@ def test_a_table_that_somebody_dropped_comes_back_whole(spark, postgres: Served)
 
 
 @pytest.mark.spark
-def test_a_table_that_somebody_made_anew_is_sent_whole(spark, postgres: Served) -> None:
+def test_a_table_that_somebody_made_anew_is_sent_whole(spark: SparkSession, postgres: Served) -> None:
     """To have it in partitions, say: what was published went to another table of that name. A ledger of an earlier
     checkout, which does not say which one it was, goes on as it is.
     """
@@ -331,7 +334,7 @@ def test_a_table_that_somebody_made_anew_is_sent_whole(spark, postgres: Served) 
 
 
 @pytest.mark.spark
-def test_a_table_that_somebody_made_of_partitions_is_published_to(spark, postgres: Served) -> None:
+def test_a_table_that_somebody_made_of_partitions_is_published_to(spark: SparkSession, postgres: Served) -> None:
     """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise."""
     of = customers(postgres.schema)
     execute(

@@ -8,6 +8,7 @@ from itertools import cycle
 
 import pytest
 from psycopg2 import sql
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from replicator.errors import TargetRefused
@@ -51,13 +52,13 @@ def several(number: int, seed: int) -> list[str]:
     raise AssertionError
 
 
-def whole(spark, of: Model, rows: list[tuple[str, ...]], version: int = 1) -> Difference:
+def whole(spark: SparkSession, of: Model, rows: list[tuple[str, ...]], version: int = 1) -> Difference:
     fields = [T.StructField(column.name, T.StringType()) for column in of.columns]
     frame = made(spark, rows, T.StructType([*fields, T.StructField("_op", T.StringType())]))
     return Difference(of, frame, Progress("g", version), complete=version == 1)
 
 
-def test_columns_of_any_name_are_served(spark, postgres: Served) -> None:
+def test_columns_of_any_name_are_served(spark: SparkSession, postgres: Served) -> None:
     """Each column holds its own name; keys of three odd columns; inserted, updated, deleted, and made wider."""
     names = several(len(HOSTILE) + FUZZED, 20261122)
     assert len(names) >= FUZZED + 60
@@ -84,7 +85,7 @@ def test_columns_of_any_name_are_served(spark, postgres: Served) -> None:
     assert found == [(f"This is {name}",) for name in names]
 
 
-def test_schemas_tables_and_models_of_any_name_are_served(spark, postgres: Served) -> None:
+def test_schemas_tables_and_models_of_any_name_are_served(spark: SparkSession, postgres: Served) -> None:
     """Two hostile schemas, tables in both, models of those names, all in one batch, and their ledger rows."""
     odd = ['%s "ü" $1; --', "a.b\\", "😀'", "%(x)s {0} ?", "select", "x" * 63, "\n\t", "/* _replicator_ledger */"]
     schemas = [f"{postgres.schema} {name}"[:63] for name in ("%s; \"DROP\" 'it'", "{x}.?$1\\ ü")]
@@ -111,7 +112,7 @@ def test_schemas_tables_and_models_of_any_name_are_served(spark, postgres: Serve
             postgres.run(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
 
 
-def test_a_name_that_postgres_keeps_for_itself_is_told(spark, postgres: Served) -> None:
+def test_a_name_that_postgres_keeps_for_itself_is_told(spark: SparkSession, postgres: Served) -> None:
     """A system column's name cannot be had: the model is refused in Postgres' own words."""
     of = model(postgres.schema, "system", {"id": "integer", "xmin": "integer"})
     with pytest.raises(TargetRefused, match=r"xmin.*conflicts with a system column"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from psycopg2 import sql
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError, TargetRefused, Unreachable
 from replicator.sinks.postgres import Backoff, PostgresSink
@@ -57,7 +58,9 @@ def role_setting(admin: Served, setting: str) -> Iterator[None]:
         execute(admin, f"ALTER ROLE {role} RESET {setting.partition(' ')[0]}")
 
 
-def test_a_deadlock_with_another_writer_is_tried_again(spark, postgres: Served, admin: Served, caplog) -> None:
+def test_a_deadlock_with_another_writer_is_tried_again(
+    spark: SparkSession, postgres: Served, admin: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """Postgres chooses the publication as the victim (40P01): the batch is published once the rival is done (F-P3)."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann(key=k) for k in (1, 2)], CUSTOMERS, 1, complete=True)])
@@ -80,7 +83,7 @@ def test_a_deadlock_with_another_writer_is_tried_again(spark, postgres: Served, 
     assert [row[1] for row in postgres.rows(of)] == ["Bea", "Bea"]
 
 
-def test_rows_are_taken_in_the_order_of_the_key(spark, postgres: Served, admin: Served) -> None:
+def test_rows_are_taken_in_the_order_of_the_key(spark: SparkSession, postgres: Served, admin: Served) -> None:
     """Upserts and deletes alike: a rival who goes the same way waits, and there is no deadlock, whatever the order in
     which rows were staged and lie in the table.
     """
@@ -102,7 +105,9 @@ def test_rows_are_taken_in_the_order_of_the_key(spark, postgres: Served, admin: 
     assert [row[0] for row in postgres.rows(of)] == [1]
 
 
-def test_a_serialization_failure_is_tried_again(spark, postgres: Served, admin: Served, caplog) -> None:
+def test_a_serialization_failure_is_tried_again(
+    spark: SparkSession, postgres: Served, admin: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """Under repeatable read a row that a rival changed meanwhile ends the transaction (40001): done anew (F-P3)."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
@@ -118,7 +123,9 @@ def test_a_serialization_failure_is_tried_again(spark, postgres: Served, admin: 
     assert "40001" in caplog.text
 
 
-def test_a_full_disk_is_waited_for_and_nothing_is_visible(spark, postgres: Served, caplog) -> None:
+def test_a_full_disk_is_waited_for_and_nothing_is_visible(
+    spark: SparkSession, postgres: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """SQLSTATE 53100 from the server: out of reach for now (F-P6); once there is room the same batch is published."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
@@ -141,7 +148,7 @@ def test_a_full_disk_is_waited_for_and_nothing_is_visible(spark, postgres: Serve
     assert postgres.sink.publish([batch]) == {of.name: Applied(1, 1, 0, 2)}
 
 
-def test_a_target_that_only_reads_is_waited_for(spark, postgres: Served, admin: Served) -> None:
+def test_a_target_that_only_reads_is_waited_for(spark: SparkSession, postgres: Served, admin: Served) -> None:
     """A standby, or a server that was set to read only (25006): out of reach for now, and read all the same."""
     of = customers(postgres.schema)
     postgres.sink.publish([difference(spark, of, [ann()], CUSTOMERS, 1, complete=True)])
@@ -175,7 +182,7 @@ def _alone(admin: Served, statement: str) -> None:
 
 
 def test_a_right_and_a_character_that_a_database_lacks_are_said(
-    spark, postgres: Served, admin: Served, western: Served
+    spark: SparkSession, postgres: Served, admin: Served, western: Served
 ) -> None:
     """Without TEMPORARY (0045) asking and publishing say the GRANT that mends it; a character that the server's
     encoding lacks is said with its column, and no value.
@@ -198,7 +205,9 @@ def test_a_right_and_a_character_that_a_database_lacks_are_said(
     assert western.rows(other) == [(1, "Zoë")]
 
 
-def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(spark, postgres: Served, admin: Served) -> None:
+def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(
+    spark: SparkSession, postgres: Served, admin: Served
+) -> None:
     """What it does not see it cannot delete, and no server says a word: refused until it may see all rows."""
     of, role = customers(postgres.schema), postgres.connection.user
     postgres.sink.publish([difference(spark, of, [ann(), ann("Bob", key=2)], CUSTOMERS, 1, complete=True)])
@@ -219,7 +228,7 @@ def test_a_policy_that_hides_rows_from_the_publisher_stops_its_model(spark, post
 
 
 def test_words_about_a_table_that_a_database_cannot_write_are_said(
-    spark, postgres: Served, admin: Served, western: Served
+    spark: SparkSession, postgres: Served, admin: Served, western: Served
 ) -> None:
     """A description, or a name, with a character that the server's encoding lacks stops its model by name, and no
     other; what the encoding has is written.
@@ -243,7 +252,9 @@ def test_words_about_a_table_that_a_database_cannot_write_are_said(
     ]
 
 
-def test_a_target_that_comes_back_is_published_to(spark, postgres: Served, caplog) -> None:
+def test_a_target_that_comes_back_is_published_to(
+    spark: SparkSession, postgres: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     """Down at first, then there: the same call ends well (F-P1)."""
     of = customers(postgres.schema)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -262,7 +273,9 @@ def test_a_target_that_comes_back_is_published_to(spark, postgres: Served, caplo
 
 
 @pytest.mark.parametrize("deferrable", [False, True], ids=["at once", "deferrable"])
-def test_values_that_change_places_meet_a_unique_column(spark, postgres: Served, caplog, deferrable: bool) -> None:
+def test_values_that_change_places_meet_a_unique_column(
+    spark: SparkSession, postgres: Served, caplog: pytest.LogCaptureFixture, deferrable: bool
+) -> None:
     """Two rows swap a value that is unique beside the key (F-P7): refused by name and warned of before where it is
     checked row by row, equal where it is deferrable.
     """
@@ -287,7 +300,7 @@ def test_values_that_change_places_meet_a_unique_column(spark, postgres: Served,
 @pytest.mark.parametrize("kind", ["", "DEFERRABLE"])
 @pytest.mark.parametrize("is_written", [False, True], ids=["of another table", "of a table in the batch"])
 def test_a_row_that_others_refer_to_stops_its_model_and_no_other(
-    spark, postgres: Served, kind: str, is_written: bool
+    spark: SparkSession, postgres: Served, kind: str, is_written: bool
 ) -> None:
     """Whose table refers to it, and when that is checked, makes no difference: what has nothing to do with it is
     published.
@@ -321,7 +334,7 @@ def test_a_row_that_others_refer_to_stops_its_model_and_no_other(
     assert len(postgres.rows(of)) == 1
 
 
-def test_two_runs_at_once_publish_each_batch_once(spark, postgres: Served) -> None:
+def test_two_runs_at_once_publish_each_batch_once(spark: SparkSession, postgres: Served) -> None:
     """Both stage into tables of one name (F-P10): one waits for the other, and no row of the one is the other's."""
     of, other = customers(postgres.schema), model(postgres.schema, "other", {"id": "integer"})
     one = [difference(spark, of, [ann(key=k) for k in range(20)], CUSTOMERS, 1, complete=True)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from psycopg2 import sql
+from pyspark.sql import SparkSession
 
 from replicator.errors import TargetRefused
 from replicator.protocols import Difference
@@ -41,7 +42,7 @@ LISTS = {
 }  # fmt: skip
 
 
-def test_lists_and_documents_arrive_as_they_are(spark, postgres: Served) -> None:
+def test_lists_and_documents_arrive_as_they_are(spark: SparkSession, postgres: Served) -> None:
     """Each element as its type's text, NULLs and the order kept; published again nothing differs."""
     of = model(postgres.schema, "lists", {"id": "integer"} | {name: kind for name, (kind, _, _) in LISTS.items()})
     values = [f"{value} AS {name}" for name, (_, value, _) in LISTS.items()]
@@ -67,7 +68,7 @@ ADDRESSES = {
 }
 
 
-def test_what_silver_has_as_text_arrives_as_the_declared_type(spark, postgres: Served) -> None:
+def test_what_silver_has_as_text_arrives_as_the_declared_type(spark: SparkSession, postgres: Served) -> None:
     """Addresses, and times with a zone (types.md section 2: timetz as is); published again nothing differs."""
     of = model(postgres.schema, "addresses", {"id": "integer"} | {name: kind for name, (kind, _) in ADDRESSES.items()})
     rows = made(spark, [(1, *[text for _, text in ADDRESSES.values()], "upsert")],
@@ -99,7 +100,7 @@ def test_what_silver_has_as_text_arrives_as_the_declared_type(spark, postgres: S
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_column(
-    spark, postgres: Served, kind: str, value: str, told: str
+    spark: SparkSession, postgres: Served, kind: str, value: str, told: str
 ) -> None:
     """No value, and no element of a list, is cut, rounded or turned into another kind of thing; a type that the server
     cannot make of a value is told with its column.
@@ -115,7 +116,9 @@ KEYS = "id STRING, n INT, _op STRING"
 
 @pytest.mark.parametrize("kind", ["char(5)", "varchar(5)", "text"])
 @pytest.mark.parametrize("key", ["ab   ", "ab", "ab      ", "", "    "])
-def test_a_text_that_is_a_key_is_found_again_with_its_blanks(spark, postgres: Served, kind: str, key: str) -> None:
+def test_a_text_that_is_a_key_is_found_again_with_its_blanks(
+    spark: SparkSession, postgres: Served, kind: str, key: str
+) -> None:
     """A CHAR is filled up with blanks that do not count, and a VARCHAR loses those for which it has no room."""
     of = model(postgres.schema, "keyed", {"id": kind, "n": "integer"})
     both = [(key, 1, "upsert"), ("abcde", 1, "upsert")]
@@ -128,7 +131,7 @@ def test_a_text_that_is_a_key_is_found_again_with_its_blanks(spark, postgres: Se
 
 
 @pytest.mark.parametrize("kind", ["char(2)", "varchar(2)"])
-def test_a_key_that_is_too_long_is_nobody_elses(spark, postgres: Served, kind: str) -> None:
+def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: Served, kind: str) -> None:
     """It was never in the target, so its delete finds nothing; cut, it would be another row's."""
     of = model(postgres.schema, "keyed", {"id": kind, "n": "integer"})
     postgres.sink.publish([difference(spark, of, [("ab", 1, "upsert")], KEYS, 1, complete=True)])
@@ -139,7 +142,7 @@ def test_a_key_that_is_too_long_is_nobody_elses(spark, postgres: Served, kind: s
 @pytest.mark.parametrize("target", ["text", "varchar(10)", "char(10)"])
 @pytest.mark.parametrize(("kind", "keys"), [("INT", (1, -2)), ("BOOLEAN", (True, False)), ("DECIMAL(5,2)", ("1.50",))])
 def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
-    spark, postgres: Served, kind: str, keys: tuple[Any, ...], target: str
+    spark: SparkSession, postgres: Served, kind: str, keys: tuple[Any, ...], target: str
 ) -> None:
     """As a column that is no key may be."""
     of = model(postgres.schema, "keyed", {"id": target, "n": "integer"})
@@ -151,7 +154,7 @@ def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
     assert len(postgres.rows(of)) == len(keys) - 1
 
 
-def test_wall_time_is_no_instant_where_it_is_a_text(spark, postgres: Served) -> None:
+def test_wall_time_is_no_instant_where_it_is_a_text(spark: SparkSession, postgres: Served) -> None:
     """It has no zone in gold (types.md Y5); an instant has, and says so."""
     of = model(postgres.schema, "times", {"id": "integer", "wall": "text", "instant": "varchar(40)"})
     values = "TIMESTAMP_NTZ'2024-03-31 02:30:00.5' AS wall", "timestamp_micros(1) AS instant"
@@ -170,7 +173,7 @@ def test_wall_time_is_no_instant_where_it_is_a_text(spark, postgres: Served) -> 
         ("double precision[]", "array(9007199254740993L)"),
     ],
 )
-def test_no_number_is_rounded_whatever_brings_it(spark, postgres: Served, kind: str, value: str) -> None:
+def test_no_number_is_rounded_whatever_brings_it(spark: SparkSession, postgres: Served, kind: str, value: str) -> None:
     """As a decimal is not: a text with a number of any digits, a whole number in a type with fewer of them."""
     of = model(postgres.schema, "rounded", {"id": "integer", "v": kind})
     rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
@@ -182,7 +185,7 @@ def test_no_number_is_rounded_whatever_brings_it(spark, postgres: Served, kind: 
     ("kind", "value"), [("numeric", "'1.505'"), ("double precision", "2147483647"), ("real", "7S")]
 )
 def test_a_number_of_another_type_that_is_the_same_there_arrives(
-    spark, postgres: Served, kind: str, value: str
+    spark: SparkSession, postgres: Served, kind: str, value: str
 ) -> None:
     """Types.md section 2: a number of any digits is a text in silver."""
     of = model(postgres.schema, "same", {"id": "integer", "v": kind})
@@ -195,7 +198,9 @@ def test_a_number_of_another_type_that_is_the_same_there_arrives(
 
 @pytest.mark.parametrize("kind", ["date", "time", "time with time zone"])
 @pytest.mark.parametrize("value", ["TIMESTAMP_NTZ'2024-03-31 02:30:00'", "timestamp_micros(1)"])
-def test_a_moment_is_not_cut_to_a_day_or_a_time_without_a_word(spark, postgres: Served, kind: str, value: str) -> None:
+def test_a_moment_is_not_cut_to_a_day_or_a_time_without_a_word(
+    spark: SparkSession, postgres: Served, kind: str, value: str
+) -> None:
     """As a decimal is not rounded: the model's SQL says so, or the column is declared as what it is."""
     of = model(postgres.schema, "cut", {"id": "integer", "v": kind})
     rows = spark.range(1).selectExpr("1 AS id", f"{value} AS v", "'upsert' AS _op")
@@ -223,7 +228,7 @@ _ANY_CASE = sql.SQL(
 
 @pytest.mark.parametrize(("kind", "old", "new"), ALIKE)
 def test_a_value_that_postgres_finds_equal_to_the_old_one_is_written(
-    spark, postgres: Served, kind: str, old: str, new: str
+    spark: SparkSession, postgres: Served, kind: str, old: str, new: str
 ) -> None:
     """What a reader sees is what gold has, also under a collation of somebody's own."""
     of = model(postgres.schema, "alike", {"id": "integer", "value": kind})

@@ -11,6 +11,7 @@ from threading import Event
 
 import pytest
 from psycopg2 import sql
+from pyspark.sql import SparkSession
 
 from replicator.errors import Unreachable
 from replicator.protocols import Difference
@@ -26,7 +27,7 @@ ROWS = 3000
 COPY = b"FROM STDIN"
 
 
-def items(spark, postgres: Served, version: int, name: str) -> Difference:
+def items(spark: SparkSession, postgres: Served, version: int, name: str) -> Difference:
     of = model(postgres.schema, "items", {"id": "integer", "name": "text"})
     rows = [(key, f"{name} {key:05}", "upsert") for key in range(ROWS)]
     return Difference(of, made(spark, rows, "id INT, name STRING, _op STRING"), Progress("g", version), complete=True)
@@ -52,7 +53,7 @@ def reading(served: Served) -> Iterator[list[tuple[int, int]]]:
             looking.result()
 
 
-def test_over_a_slow_link_that_breaks_all_of_a_batch_arrives_once(spark, postgres: Served) -> None:
+def test_over_a_slow_link_that_breaks_all_of_a_batch_arrives_once(spark: SparkSession, postgres: Served) -> None:
     """Cut in the midst of staging, then before the answer to COMMIT: readers see the old rows or the new ones."""
     postgres.sink.publish([items(spark, postgres, 1, "old")])
     batch = items(spark, postgres, 2, "new")
@@ -77,7 +78,9 @@ def test_over_a_slow_link_that_breaks_all_of_a_batch_arrives_once(spark, postgre
     [(COPY, b"new 02500"), (b"pg_advisory_lock", b"SET CONSTRAINTS ALL DEFERRED")],
     ids=["staging", "transaction"],
 )
-def test_a_link_that_dies_without_a_word_is_given_up(spark, postgres: Served, seen: bytes, trigger: bytes) -> None:
+def test_a_link_that_dies_without_a_word_is_given_up(
+    spark: SparkSession, postgres: Served, seen: bytes, trigger: bytes
+) -> None:
     """Neither side is told: ours says that Postgres is out of reach (exit 3, try again), and its session there is
     ended, by the server or by the next publisher, who waits for its lock no longer.
     """

@@ -185,7 +185,7 @@ class World:
     scope="module",
     params=[pytest.param(name, marks=[pytest.mark.hudi] * name.startswith("hudi")) for name in IMPLEMENTATIONS],
 )
-def world(request, spark, tmp_path_factory) -> World:
+def world(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp(request.param)
     on_read = request.param == "hudi merge on read"
     return World(exact_session(spark), IMPLEMENTATIONS[request.param](), folder, merge_on_read=on_read)
@@ -430,7 +430,9 @@ def test_a_difference_goes_back_in_the_order(world: World) -> None:
     assert world.states("back") == wanted
 
 
-def test_a_table_in_hudi_that_was_made_with_an_order_goes_back_too(world: World, monkeypatch) -> None:
+def test_a_table_in_hudi_that_was_made_with_an_order_goes_back_too(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tables at rest lose the field that orders them with the next write, logs that were not merged included."""
     if not isinstance(world.format, HudiFormat):
         pytest.skip("a property of Hudi's tables")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.spec import Column, Declaration, SourceSpec
@@ -29,7 +30,9 @@ def shown(run: Run, table: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", ["dbserver1", "cmtx", "cmflat"])
-def test_a_table_of_mariadb_has_every_row_that_was_inserted(exact, recorded: Path, tmp_path: Path, name: str) -> None:
+def test_a_table_of_mariadb_has_every_row_that_was_inserted(
+    exact: SparkSession, recorded: Path, tmp_path: Path, name: str
+) -> None:
     """`INSERT ... VALUES (1,'x'),(1,'x'),(2,'y')` is three rows, by the row of the event; its update and its delete are
     told; the whole stream again is nothing new.
     """
@@ -43,7 +46,9 @@ def test_a_table_of_mariadb_has_every_row_that_was_inserted(exact, recorded: Pat
     assert (first.applied, first.dead_lettered, first.ignored) == (3, 2, {"tombstone": 1})
 
 
-def test_a_table_of_postgresql_in_delta_is_what_a_rebuild_makes(exact, recorded: Path, tmp_path: Path) -> None:
+def test_a_table_of_postgresql_in_delta_is_what_a_rebuild_makes(
+    exact: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
     """P2, P3: two equal rows of a snapshot and an insert, record by record, then the stream again; in bronze as a whole
     they are the same rows by the same keys.
     """
@@ -62,7 +67,7 @@ def test_a_table_of_postgresql_in_delta_is_what_a_rebuild_makes(exact, recorded:
     ("classicmodels.dbserver1", "classicmodels.keyless", [(2, "z")]),
 ], ids=["postgresql", "mariadb"])  # fmt: skip
 def test_of_declared_keys_an_update_leaves_nothing_under_the_old_one(
-    exact, recorded: Path, tmp_path: Path, file: str, table: str, live: list[tuple[int, str]]
+    exact: SparkSession, recorded: Path, tmp_path: Path, file: str, table: str, live: list[tuple[int, str]]
 ) -> None:
     """B4: what `before` says, in one batch and sent again; of two equal rows there is one, which a delete takes."""
     prefix = file.partition(".")[2]

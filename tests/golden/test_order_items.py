@@ -54,14 +54,14 @@ def cents(amount: Decimal) -> Decimal:
     return amount.quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
-def test_the_figures_are_the_scenarios(told) -> None:
+def test_the_figures_are_the_scenarios(told: list[list[dict[str, Any]]]) -> None:
     """Before and after the ship date of 11077 and the insert of 11075."""
     gross, revenue = Decimal("1353872.59"), Decimal("1265294.9395")
     assert figures(told[0]) == (2152, 829, 89, 51_275, gross, revenue, 835)
     assert figures(told[1]) == (2155, 830, 89, 51_317, gross + 586, revenue + Decimal("498.1"), 838)
 
 
-def test_three_customers_lead_and_twenty_hold_the_majority(told) -> None:
+def test_three_customers_lead_and_twenty_hold_the_majority(told: list[list[dict[str, Any]]]) -> None:
     """Revenue by customer, as the dashboard shows it."""
     revenue: dict[str, Decimal] = {}
     for item in told[0]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.spec import Column, Declaration, Outbox, SourceSpec
 from tests.builders import exact_session
@@ -32,7 +33,9 @@ def run_of(spark: Any, folder: Path, recorded: Path, final: dict[str, Any], mode
     return run
 
 
-def test_as_a_log_it_keeps_every_inserted_row(spark, tmp_path: Path, recorded: Path, final) -> None:
+def test_as_a_log_it_keeps_every_inserted_row(
+    spark: SparkSession, tmp_path: Path, recorded: Path, final: dict[str, Any]
+) -> None:
     """I4: rows of the snapshot and inserts, none of the 14 updates and 2 deletes."""
     run = run_of(spark, tmp_path, recorded, final, "log")
     [account] = run.accounts
@@ -40,7 +43,9 @@ def test_as_a_log_it_keeps_every_inserted_row(spark, tmp_path: Path, recorded: P
     assert len(run.shown(TABLE)) == account.applied == 830
 
 
-def test_as_the_current_state_it_equals_the_table(spark, tmp_path: Path, recorded: Path, final) -> None:
+def test_as_the_current_state_it_equals_the_table(
+    spark: SparkSession, tmp_path: Path, recorded: Path, final: dict[str, Any]
+) -> None:
     """I4, P6: an upserted image is an ordinary table."""
     shown = run_of(spark, tmp_path, recorded, final, "current").shown(TABLE)
     at = {column["name"]: index for index, column in enumerate(final["columns"])}

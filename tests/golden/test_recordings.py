@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages.account import Account
@@ -123,7 +124,12 @@ def lab_records(recorded: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def lab(exact, lab_records, truth, tmp_path_factory) -> Lab:
+def lab(
+    exact: SparkSession,
+    lab_records: list[dict[str, Any]],
+    truth: dict[str, Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Lab:
     run = Run(exact, tmp_path_factory.mktemp("lab"), SourceSpec("labschema", "labschema.*"), memory=False)
     run.take(lab_records)
     once, accounts = run.stored(LAB), tuple(run.accounts)
@@ -149,7 +155,7 @@ def test_silver_is_what_the_database_held_in_the_end(lab: Lab, truth: dict[str, 
     assert differing(shown, expected) == {}
 
 
-def test_every_record_is_accounted_for(lab: Lab, lab_records) -> None:
+def test_every_record_is_accounted_for(lab: Lab, lab_records: list[dict[str, Any]]) -> None:
     """P11, R1: read = applied + superseded + dead-lettered + ignored, and nothing was read twice."""
     assert sum(account.read for account in lab.accounts) == len(lab_records)
     assert sum(account.dead_lettered for account in lab.accounts) == 0
@@ -169,7 +175,9 @@ def test_a_replay_with_new_offsets_changes_no_content(lab: Lab) -> None:
     assert {t: changed for t in LAB if (changed := differing(replayed[t], once[t]))} == {}
 
 
-def test_a_stream_cut_at_any_step_ends_the_same(exact, lab: Lab, lab_records, truth, tmp_path: Path) -> None:
+def test_a_stream_cut_at_any_step_ends_the_same(
+    exact: SparkSession, lab: Lab, lab_records: list[dict[str, Any]], truth: dict[str, Any], tmp_path: Path
+) -> None:
     """P2: in four batches, byte for byte, in another format than the one run was in."""
     records = [r for r in lab_records if r["topic"] == f"labschema.{CUSTOMERS}"]
     run = Run(exact, tmp_path, SourceSpec("labschema", "labschema.*"))
@@ -182,7 +190,9 @@ def test_a_stream_cut_at_any_step_ends_the_same(exact, lab: Lab, lab_records, tr
 
 
 @pytest.mark.parametrize("seed", [5])
-def test_batches_in_any_order_end_the_same(exact, lab: Lab, lab_records, tmp_path: Path, seed: int) -> None:
+def test_batches_in_any_order_end_the_same(
+    exact: SparkSession, lab: Lab, lab_records: list[dict[str, Any]], tmp_path: Path, seed: int
+) -> None:
     """P1: three random parts, in the order of the dice; each record keeps its own offset."""
     dice = random.Random(seed)
     parts: list[list[dict[str, Any]]] = [[], [], []]
@@ -195,7 +205,9 @@ def test_batches_in_any_order_end_the_same(exact, lab: Lab, lab_records, tmp_pat
     assert differing(run.stored([CUSTOMERS])[CUSTOMERS], lab.once[CUSTOMERS]) == {}
 
 
-def test_declared_types_take_the_place_of_a_schema(exact, recorded: Path, truth, tmp_path: Path) -> None:
+def test_declared_types_take_the_place_of_a_schema(
+    exact: SparkSession, recorded: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
     """Types.md Y13: without schema blocks the declaration says what base64 and day numbers mean."""
     tables = ("classicmodels.orders", "classicmodels.orderdetails", "classicmodels.payments")
     run = Run(exact, tmp_path, SourceSpec("dbserver1", "dbserver1.*", tables=declared(truth, tables)))
@@ -204,7 +216,9 @@ def test_declared_types_take_the_place_of_a_schema(exact, recorded: Path, truth,
         assert differing(run.shown(table), final(truth, table)) == {}, table
 
 
-def test_flattened_rows_end_the_same(exact, recorded: Path, truth, tmp_path: Path) -> None:
+def test_flattened_rows_end_the_same(
+    exact: SparkSession, recorded: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
     """F2: `rewrite-with-tombstone`, ordered by the position fields; decimals as text."""
     tables = ("classicmodels.orders", "classicmodels.payments")
     spec = SourceSpec("cmflat", "cmflat.*", tables=declared(truth, tables, "decimal_string"))
@@ -215,7 +229,7 @@ def test_flattened_rows_end_the_same(exact, recorded: Path, truth, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["types_maria.mtconnect", "hostile_pg.pgconnect"])
-def test_every_hostile_record_is_accounted_for(exact, recorded: Path, tmp_path: Path, name: str) -> None:
+def test_every_hostile_record_is_accounted_for(exact: SparkSession, recorded: Path, tmp_path: Path, name: str) -> None:
     """Promise D: applied, superseded, ignored by a named rule, or a dead letter with a reason; nothing is lost.
 
     PostgreSQL's table of all types has dates that Python cannot hold: test_types.py looks at them where they are.
@@ -230,7 +244,13 @@ def test_every_hostile_record_is_accounted_for(exact, recorded: Path, tmp_path: 
 @pytest.mark.parametrize(("kind", "unmentioned"), [("redelivery", ()), ("redelivery_resnapshot", ((5,),))])
 @pytest.mark.parametrize(("name", "table"), [("pgredeliver", "s.pay"), ("mtredeliver", "redo.pay")])
 def test_what_a_connector_sends_again_ends_as_the_source(
-    exact, recorded: Path, tmp_path: Path, kind: str, unmentioned: tuple[tuple[int, ...], ...], name: str, table: str
+    exact: SparkSession,
+    recorded: Path,
+    tmp_path: Path,
+    kind: str,
+    unmentioned: tuple[tuple[int, ...], ...],
+    name: str,
+    table: str,
 ) -> None:
     """J1, J4, P6: after real crashes of Connect the tail came again, or a snapshot; in two batches, no table stops.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.delta import DeltaFormat
 from replicator.spec import Declaration, SourceSpec
@@ -118,7 +119,7 @@ class Proof:
 
 
 @pytest.fixture(scope="module")
-def proof(spark, tmp_path_factory) -> Proof:
+def proof(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Proof:
     """Bronze and the rebuilt silver are in Delta, the silver of the batches is in memory."""
     spec = SourceSpec("golden", ".*", tables=tuple(each for stream in STREAMS for each in stream.declarations()))
     run = Run(exact_session(spark), tmp_path_factory.mktemp("golden"), spec, bronze=DeltaFormat())

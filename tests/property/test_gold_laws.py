@@ -109,7 +109,12 @@ def small(spark: SparkSession) -> SparkSession:
     return tuning.session_for(spark, 0)
 
 
-def test_incremental_gold_equals_gold_computed_anew(small, request, capsys, monkeypatch) -> None:
+def test_incremental_gold_equals_gold_computed_anew(
+    small: SparkSession,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Gold.md: trees of up to five tables, inner and left joins, lineage from either side, filters, expressions, an
     explode, one input twice, histories, a model over a model; rows that come, change, refer elsewhere, go, and come
     again; tables that are altered, emptied, built anew or replaced; refreshes that die.
@@ -132,11 +137,13 @@ def in_turn(work: Work, keys: Sequence[tuple[DataFrame, Sequence[str]]], turns: 
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_without_one_of_the_two_sides_a_difference_is_found(small, request, monkeypatch, side) -> None:
+def test_without_one_of_the_two_sides_a_difference_is_found(
+    small: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
     """The worlds tell: with the rows of the table alone, or with the rows to come alone, gold goes wrong."""
     touched = affected.touched
 
-    def of_the_table(query, *more):
+    def of_the_table(query: affected.Query, *more: Any) -> DataFrame:
         return touched(lambda inputs: query(inputs).limit(0), *more)
 
     if side == "old":
@@ -147,7 +154,9 @@ def test_without_one_of_the_two_sides_a_difference_is_found(small, request, monk
         play(small, request.config.getoption("--gold-seed"), request.config.getoption("--gold-batches"), calm=True)
 
 
-def test_where_a_span_of_keys_is_forgotten_a_difference_is_found(small, request, monkeypatch) -> None:
+def test_where_a_span_of_keys_is_forgotten_a_difference_is_found(
+    small: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The worlds tell: keys that are looked for elsewhere are not found."""
     monkeypatch.setattr(refresh_plan, "where", lambda _work, keys: list(map(without_the_first, key_spans.found(keys))))
     with pytest.raises(AssertionError):

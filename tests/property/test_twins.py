@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 
 import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from replicator.transforms import fold, merge
 from replicator.transforms.registers import State, join
@@ -18,7 +20,7 @@ def plain(history: History) -> State:
     return reduce(join, map(told, history))
 
 
-def rows_of(spark, histories):
+def rows_of(spark: SparkSession, histories: Iterable[tuple[int, History]]) -> DataFrame:
     """One folded silver row per history; its key is the history's number."""
     sent = [
         (
@@ -33,13 +35,13 @@ def rows_of(spark, histories):
     return fold.fold(changes(spark, sent), ["k"], partial=True)
 
 
-def as_state(row) -> State:
+def as_state(row: Row) -> State:
     default = row["_seq"] + ("-" if row["_deleted"] else "")
     places = {column: (row["_column_seq"] or {}).get(column, default) for column in ("a", "b")}
     return State(row["_seq"], row["_deleted"], places)
 
 
-def check(rows) -> None:
+def check(rows: list[Row]) -> None:
     for row in rows:
         expected = plain(EVERY[row["k"]])
         assert as_state(row) == expected, EVERY[row["k"]]
@@ -48,12 +50,12 @@ def check(rows) -> None:
     assert len(rows) == len(EVERY)
 
 
-def test_folding_a_whole_history_is_joining_its_changes(exact) -> None:
+def test_folding_a_whole_history_is_joining_its_changes(exact: SparkSession) -> None:
     """M5, for all 516 histories in one job: positions and values."""
     check(rows_of(exact, enumerate(EVERY)).collect())
 
 
-def test_merging_the_halves_of_a_history_is_joining_its_changes(exact) -> None:
+def test_merging_the_halves_of_a_history_is_joining_its_changes(exact: SparkSession) -> None:
     """M2: older half stored, newer half incoming, and the other way round."""
     halves = [(history[: len(history) // 2], history[len(history) // 2 :]) for history in EVERY]
     old, new = (rows_of(exact, ((at, half[which]) for at, half in enumerate(halves))) for which in (0, 1))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from infra.local.endpoints import Endpoints
 from infra.sample_source import connector
 from infra.sources.classicmodels.load import load, log_in
 from infra.sources.classicmodels.rows import generate
@@ -29,7 +31,7 @@ BROKEN = {
 
 
 @pytest.fixture(scope="module")
-def config(endpoints):
+def config(endpoints: Endpoints) -> Iterator[dict[str, str]]:
     """A connector for the seven offices of an own database, which goes away with its topics."""
     with closing(log_in(endpoints.mariadb)) as source:
         load(source, generate(), DATABASE)
@@ -43,7 +45,7 @@ def config(endpoints):
 
 
 @pytest.fixture
-def connect(endpoints):
+def connect(endpoints: Endpoints) -> Iterator[Connect]:
     rest = Connect(endpoints.connect)
     rest.forget(NAME)
     yield rest
@@ -61,7 +63,7 @@ def end_of_offices(consumer: Consumer) -> int:
     return end
 
 
-def records_of_offices(endpoints, at_least: int) -> int:
+def records_of_offices(endpoints: Endpoints, at_least: int) -> int:
     """The end of the topic, once it has been reached and is quiet; the topic itself appears with its first record."""
     consumer = Consumer({"bootstrap.servers": endpoints.kafka, "group.id": NAME})
     deadline, seen = time.monotonic() + 180, -1
@@ -77,7 +79,7 @@ def records_of_offices(endpoints, at_least: int) -> int:
     raise AssertionError(f"{seen} records of {at_least}")
 
 
-def test_a_connector_is_applied_again_and_again(connect, config):
+def test_a_connector_is_applied_again_and_again(connect: Connect, config: dict[str, str]) -> None:
     """The second time nothing changes; it is listed once and runs."""
     for _ in range(2):
         connect.apply(NAME, config)
@@ -86,7 +88,7 @@ def test_a_connector_is_applied_again_and_again(connect, config):
     assert connect.list().count(NAME) == 1
 
 
-def test_a_stopped_connector_has_no_tasks_and_is_still_known(connect, config):
+def test_a_stopped_connector_has_no_tasks_and_is_still_known(connect: Connect, config: dict[str, str]) -> None:
     """STOPPED is reached before the call returns; the connector is still listed."""
     connect.apply(NAME, config)
     connect.wait_running(NAME)
@@ -106,7 +108,9 @@ def test_a_stopped_connector_has_no_tasks_and_is_still_known(connect, config):
         ({"database.password": "wrong"}, "database.hostname: .*Access denied"),
     ],
 )
-def test_a_refused_configuration_says_which_property_and_why(connect, config, change, told):
+def test_a_refused_configuration_says_which_property_and_why(
+    connect: Connect, config: dict[str, str], change: dict[str, str], told: str
+) -> None:
     """Before anything is created; the password is not in the message."""
     with pytest.raises(ConfigError, match=told) as raised:
         connect.apply(NAME, {**config, **change})
@@ -114,7 +118,7 @@ def test_a_refused_configuration_says_which_property_and_why(connect, config, ch
     assert NAME not in connect.list()
 
 
-def test_a_task_that_fails_at_once_is_told_with_its_innermost_cause(connect, config):
+def test_a_task_that_fails_at_once_is_told_with_its_innermost_cause(connect: Connect, config: dict[str, str]) -> None:
     """It shows RUNNING for a moment; the trace is one short line without Java frames."""
     connect.apply(NAME, {**config, **BROKEN})
     with pytest.raises(ConnectorFailed, match=r"Unknown field: nowhere") as raised:
@@ -123,7 +127,7 @@ def test_a_task_that_fails_at_once_is_told_with_its_innermost_cause(connect, con
     assert "\n" not in str(raised.value)
 
 
-def test_a_failed_task_fails_again_without_a_cure_and_runs_with_one(connect, config):
+def test_a_failed_task_fails_again_without_a_cure_and_runs_with_one(connect: Connect, config: dict[str, str]) -> None:
     """A restart alone repeats the failure; applying the mended configuration is enough."""
     connect.apply(NAME, {**config, **BROKEN})
     for _ in range(2):
@@ -134,7 +138,7 @@ def test_a_failed_task_fails_again_without_a_cure_and_runs_with_one(connect, con
     assert connect.wait_running(NAME).running
 
 
-def test_an_unknown_connector_has_no_status_and_cannot_be_stopped_or_restarted(connect):
+def test_an_unknown_connector_has_no_status_and_cannot_be_stopped_or_restarted(connect: Connect) -> None:
     """None for the status; a mistake for the rest; deleting and forgetting what is absent is fine."""
     assert connect.status("absent") is None
     for verb in (connect.stop, connect.restart):
@@ -144,7 +148,9 @@ def test_an_unknown_connector_has_no_status_and_cannot_be_stopped_or_restarted(c
     connect.forget("absent")
 
 
-def test_offsets_outlive_a_deleted_connector_but_not_a_forgotten_one(connect, config, endpoints):
+def test_offsets_outlive_a_deleted_connector_but_not_a_forgotten_one(
+    connect: Connect, config: dict[str, str], endpoints: Endpoints
+) -> None:
     """Deleted: the same name goes on without a snapshot. Forgotten: the seven offices come again. Of neither has
     Connect a status left when the call returns.
     """

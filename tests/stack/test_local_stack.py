@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -16,9 +17,11 @@ import psycopg2
 import pymysql
 import pytest
 from confluent_kafka.admin import AdminClient
+from psycopg2.extensions import connection as Connection
 
 from infra.local import SERVICES, Stack
 from infra.local.accounts import stand_in_for
+from infra.local.endpoints import Database, Endpoints
 from infra.local.processes import birth
 
 pytestmark = pytest.mark.stack
@@ -35,7 +38,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def home(tmp_path):
+def home(tmp_path: Path) -> Iterator[Path]:
     """A home of its own, and nothing of it left afterwards."""
     yield tmp_path / "home"
     Stack(tmp_path / "home").delete()
@@ -63,16 +66,16 @@ def _ends(home: Path, seconds: float = 30) -> bool:
     return True
 
 
-def _postgres(endpoints):
+def _postgres(endpoints: Endpoints) -> closing[Connection]:
     at = endpoints.postgres
     return closing(psycopg2.connect(host=at.host, port=at.port, user=at.user, password=at.password, dbname=at.database))
 
 
-def _mariadb(at):
+def _mariadb(at: Database) -> closing[pymysql.Connection]:
     return closing(pymysql.connect(host=at.host, port=at.port, user=at.user, password=at.password))
 
 
-def test_the_stack_serves_is_up_twice_without_harm_and_keeps_data_and_addresses_over_a_restart(home):
+def test_the_stack_serves_is_up_twice_without_harm_and_keeps_data_and_addresses_over_a_restart(home: Path) -> None:
     """Up, up again, down, up again: the same processes, then the same addresses with the same data."""
     stack = Stack(home)
     endpoints = stack.up()
@@ -114,7 +117,7 @@ def test_the_stack_serves_is_up_twice_without_harm_and_keeps_data_and_addresses_
     assert [one.name for one in stack.status() if one.pid] == ["mariadb", "postgres"]
 
 
-def test_when_the_owner_is_killed_nothing_is_left_behind(home):
+def test_when_the_owner_is_killed_nothing_is_left_behind(home: Path) -> None:
     """A watchdog stops what a killed process had started."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, home, "mariadb", "postgres", "s3"], cwd=REPOSITORY, stdout=subprocess.PIPE
@@ -127,7 +130,7 @@ def test_when_the_owner_is_killed_nothing_is_left_behind(home):
 
 
 @pytest.mark.parametrize("after", [0.3, 1.0, 2.0])
-def test_when_the_owner_is_killed_in_the_middle_of_a_start_nothing_is_left_behind(home, after):
+def test_when_the_owner_is_killed_in_the_middle_of_a_start_nothing_is_left_behind(home: Path, after: float) -> None:
     """The watchdog is there before the first server is."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, home, *SERVICES], cwd=REPOSITORY, stdout=subprocess.DEVNULL
@@ -140,7 +143,7 @@ def test_when_the_owner_is_killed_in_the_middle_of_a_start_nothing_is_left_behin
 
 
 @pytest.fixture
-def listening():
+def listening() -> Iterator[None]:
     """Children listen to Ctrl-C, also where these tests run in a shell's background: there nothing does."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -148,8 +151,9 @@ def listening():
 
 
 @pytest.mark.usefixtures("listening")
-def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(home):
+def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(home: Path) -> None:
     """Ctrl-C in the middle of `up`: exit code 130, no server left, and no half-made data folder in the way."""
+    command: list[str | Path]
     command = [sys.executable, "-m", "infra.local", "up", "mariadb", "postgres", "kafka", "--home", home]
     with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True, stderr=subprocess.PIPE) as starter:
         until = time.monotonic() + 60
@@ -163,7 +167,7 @@ def test_an_interrupted_start_stops_what_it_had_started_and_the_next_one_works(h
     Stack(home).up(["mariadb", "postgres"])
 
 
-def test_a_dead_owner_takes_nothing_along_that_was_started_for_somebody_else(home):
+def test_a_dead_owner_takes_nothing_along_that_was_started_for_somebody_else(home: Path) -> None:
     """What was stopped and started again without an owner stays up when the first owner ends."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, home, "postgres", "s3"], cwd=REPOSITORY, stdout=subprocess.PIPE

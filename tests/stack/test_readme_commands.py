@@ -104,7 +104,7 @@ def typed(shell: Shell, commands: Sequence[str]) -> str:
 
 
 def test_the_demo_ends_equal_and_its_lake_answers(
-    spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``make demo``, then the queries of "Ask the lake", against what it left."""
     assert spark
@@ -120,7 +120,7 @@ def test_the_demo_ends_equal_and_its_lake_answers(
 
 
 def test_your_own_events_become_tables_without_any_configuration(
-    spark, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shell: Shell, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Four records: two rows and a dead letter, which the commands of docs/operate.md show and try again; and an epoch
     for what may follow.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
 from decimal import Decimal
@@ -12,16 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
+import pymysql
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from psycopg2.extensions import connection as Connection
 from psycopg2.extras import execute_values
 
 from infra import lab
+from infra.local.endpoints import Endpoints
 from infra.sample_source import connector
 from infra.sources.classicmodels.load import load, log_in, original_rows
 from infra.sources.classicmodels.rows import generate
 from infra.sources.classicmodels.shapes import SHAPES
+from infra.sources.shape import Rows
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
 from replicator.connect.rest import Connect
 
@@ -37,7 +42,7 @@ AFTER_THE_LAB = {**SNAPSHOT, "customers": 127, "products": 113, "orders": 327, "
 
 
 @pytest.fixture
-def source(endpoints):
+def source(endpoints: Endpoints) -> Iterator[pymysql.Connection]:
     with closing(log_in(endpoints.mariadb)) as connection:
         yield connection
         connection.rollback()
@@ -45,10 +50,10 @@ def source(endpoints):
 
 
 @pytest.fixture
-def target(endpoints):
+def target(endpoints: Endpoints) -> Iterator[Connection]:
     """A schema of its own in Postgres."""
     server = endpoints.postgres
-    login = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    login: dict[str, Any] = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
     with closing(psycopg2.connect(dbname=server.database, **login)) as connection:
         with connection, connection.cursor() as cursor:
             cursor.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}")
@@ -59,7 +64,7 @@ def target(endpoints):
 
 
 @pytest.fixture(params=["generated", "original"])
-def rows(request):
+def rows(request: pytest.FixtureRequest) -> Rows:
     if request.param == "generated":
         return generate()
     if not ORIGINALS.is_dir():
@@ -68,7 +73,7 @@ def rows(request):
 
 
 @pytest.fixture
-def topics(endpoints):
+def topics(endpoints: Endpoints) -> Iterator[dict[str, str]]:
     """Table -> topic, of a connector that is registered by the test and forgotten afterwards."""
     connect, admin = Connect(endpoints.connect), AdminClient({"bootstrap.servers": endpoints.kafka})
     connect.forget(PREFIX)
@@ -79,7 +84,7 @@ def topics(endpoints):
         deleted.result(20)
 
 
-def records(endpoints, topics: dict[str, str], expected: dict[str, int]) -> dict[str, list[Any]]:
+def records(endpoints: Endpoints, topics: dict[str, str], expected: dict[str, int]) -> dict[str, list[Any]]:
     """Table -> its records, once each topic has at least the expected number and nothing came for a second."""
     consumer = Consumer(
         {"bootstrap.servers": endpoints.kafka, "group.id": PREFIX, "auto.offset.reset": "earliest"}
@@ -109,7 +114,7 @@ def _wait_for_topics(consumer: Consumer, wanted: set[str], deadline: float) -> N
         time.sleep(0.3)
 
 
-def test_loading_twice_ends_in_the_same_tables(source, rows):
+def test_loading_twice_ends_in_the_same_tables(source: pymysql.Connection, rows: Rows) -> None:
     """3,864 rows, read back with the same values and types, whatever was there before."""
     for _ in range(2):
         assert load(source, rows, DATABASE) == 3864
@@ -119,7 +124,7 @@ def test_loading_twice_ends_in_the_same_tables(source, rows):
             assert difference.equal, f"{table}: {difference}"
 
 
-def test_the_lab_changes_the_star_as_each_step_says(source, rows):
+def test_the_lab_changes_the_star_as_each_step_says(source: pymysql.Connection, rows: Rows) -> None:
     """Rows added, rewritten and removed per star table, computed by the source itself."""
     load(source, rows, DATABASE)
     before = star_of_source(source, DATABASE)
@@ -141,7 +146,7 @@ def test_the_lab_changes_the_star_as_each_step_says(source, rows):
 
 
 @pytest.mark.skipif(not ORIGINALS.is_dir(), reason="the original rows are not beside the project")
-def test_the_star_of_the_original_rows_has_the_scenarios_sums(source):
+def test_the_star_of_the_original_rows_has_the_scenarios_sums(source: pymysql.Connection) -> None:
     """9,604,190.61 gross and 3,825,880.25 profit; 9,602,461.40 and 3,825,216.79 without line 1 of order 10100."""
     load(source, original_rows(ORIGINALS), DATABASE)
     assert _sums(source) == (105_516, Decimal("9604190.61"), Decimal("3825880.25"))
@@ -150,7 +155,7 @@ def test_the_star_of_the_original_rows_has_the_scenarios_sums(source):
     assert _sums(source) == (105_467, Decimal("9602461.40"), Decimal("3825216.79"))
 
 
-def _sums(source) -> tuple[int, Decimal, Decimal]:
+def _sums(source: pymysql.Connection) -> tuple[int, Decimal, Decimal]:
     facts = star_of_source(source, DATABASE)["fact_orders"]
     return (
         sum(fact["quantity_ordered"] for fact in facts),
@@ -159,7 +164,7 @@ def _sums(source) -> tuple[int, Decimal, Decimal]:
     )
 
 
-def test_the_target_is_compared_with_the_source_by_content(source, target):
+def test_the_target_is_compared_with_the_source_by_content(source: pymysql.Connection, target: Connection) -> None:
     """Equal right after the same rows were written; then each kind of difference is told by key and column."""
     load(source, generate(), DATABASE)
     _write_star(target, star_of_source(source, DATABASE))
@@ -178,7 +183,7 @@ def test_the_target_is_compared_with_the_source_by_content(source, target):
     assert (len(report["fact_orders"].missing), len(report["fact_orders"].unexpected)) == (4, 4)
 
 
-def _write_star(target, star: dict[str, list[dict[str, Any]]]) -> None:
+def _write_star(target: Connection, star: dict[str, list[dict[str, Any]]]) -> None:
     types = {int: "integer", str: "text", Decimal: "numeric(12,2)", date: "date"}
     with target, target.cursor() as cursor:
         for table, facts in star.items():
@@ -188,7 +193,7 @@ def _write_star(target, star: dict[str, list[dict[str, Any]]]) -> None:
             execute_values(cursor, f"INSERT INTO {SCHEMA}.{table} VALUES %s", [tuple(fact.values()) for fact in facts])
 
 
-def test_a_step_that_fails_leaves_nothing_behind(source):
+def test_a_step_that_fails_leaves_nothing_behind(source: pymysql.Connection) -> None:
     """The second time the lab's customers are already there; the source stays as it was."""
     load(source, generate(), DATABASE)
     lab.run(source, lab.STEPS[0])
@@ -198,7 +203,9 @@ def test_a_step_that_fails_leaves_nothing_behind(source):
     assert tables_of_source(source, DATABASE) == before
 
 
-def test_the_connector_delivers_the_snapshot_and_then_the_lab(endpoints, source, topics):
+def test_the_connector_delivers_the_snapshot_and_then_the_lab(
+    endpoints: Endpoints, source: pymysql.Connection, topics: dict[str, str]
+) -> None:
     """3,864 `r` events with their schema in eight topics, then what each statement does: 3,875 records together."""
     load(source, generate(), DATABASE)
     connect = Connect(endpoints.connect)

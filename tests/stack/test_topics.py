@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.debezium.hiding import REDACTED
 from replicator.errors import Unreachable
@@ -83,7 +84,7 @@ def conf(broker: str, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> None:
+def test_a_live_topic_is_looked_at_and_asked(spark: SparkSession, broker: str, conf: Path) -> None:
     """``tail`` and ``sql --topic``: readable values, what is no change is said; with the configuration or the address
     alone; the end is the end of then.
     """
@@ -111,7 +112,7 @@ def test_a_live_topic_is_looked_at_and_asked(spark, broker: str, conf: Path) -> 
 
 
 def test_a_new_project_runs_as_it_is(
-    spark, broker: str, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: str, conf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`init` and the address of Kafka are all that the tables of a connector need; those of one whose name only ends
     so are not read.
@@ -130,7 +131,7 @@ def test_a_new_project_runs_as_it_is(
     assert {row["topic"] for row in kept.collect()} == {f"{prefix}.{TOPIC}"}
 
 
-def test_topics_end_where_both_clients_say(spark, broker: str, conf: Path) -> None:
+def test_topics_end_where_both_clients_say(spark: SparkSession, broker: str, conf: Path) -> None:
     """Java's and librdkafka's, of every partition; ``status`` needs no Spark for it."""
     prefix = (conf / "prefix").read_text()
     create(broker, f"{prefix}.three", partitions=3)
@@ -142,7 +143,7 @@ def test_topics_end_where_both_clients_say(spark, broker: str, conf: Path) -> No
     assert ends.end_offsets(broker, "no such topic", {}) == {}
 
 
-def test_what_comes_is_followed(spark, broker: str, conf: Path) -> None:
+def test_what_comes_is_followed(spark: SparkSession, broker: str, conf: Path) -> None:
     """``--follow`` begins at the end, and shows what comes then."""
     topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
     feeding = threading.Timer(3, produce, (broker, topic, [('{"id":7}', None)] * 20))
@@ -154,7 +155,7 @@ def test_what_comes_is_followed(spark, broker: str, conf: Path) -> None:
     assert told == ["0/5  tombstone  id=7"]
 
 
-def test_what_is_not_there_is_named(spark, broker: str, conf: Path) -> None:
+def test_what_is_not_there_is_named(spark: SparkSession, broker: str, conf: Path) -> None:
     """Exit code 3, whether it is the topic or the broker; to look makes no topic."""
     topic = f"{(conf / 'prefix').read_text()}.{TOPIC}"
     for verb in (("tail", f"{topic}x"), ("sql", "SELECT 1", "--topic", f"{topic}x")):
@@ -167,7 +168,7 @@ def test_what_is_not_there_is_named(spark, broker: str, conf: Path) -> None:
 
 
 def test_what_is_masked_before_bronze_rests_nowhere(
-    spark, broker: str, conf: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: str, conf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a broker's topic over two runs: keys, both images, tombstones, the headers of a moved key, what is no JSON;
     and rows find each other by their hashes.
@@ -221,7 +222,7 @@ def test_what_is_masked_before_bronze_rests_nowhere(
     assert "example.org" not in shown
 
 
-def test_changes_arrive_in_the_canonical_topic(spark, broker: str, conf: Path) -> None:
+def test_changes_arrive_in_the_canonical_topic(spark: SparkSession, broker: str, conf: Path) -> None:
     """Kafka to Kafka: no topic, exit 3; with one, events and a tombstone under the key; nothing twice without a reason,
     and the schema is told.
     """

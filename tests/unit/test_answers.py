@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,14 +46,14 @@ VALUES = [
 ]
 
 
-def answer(columns, batch=2):
+def answer(columns: dict[str, Any] | pa.Table, batch: int = 2) -> ArrowAnswer:
     """An answer of batches of two rows."""
     table = pa.table(columns) if isinstance(columns, dict) else columns
     return ArrowAnswer(pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=batch)))
 
 
 @pytest.mark.parametrize(("kind", "value", "text", "object_"), VALUES, ids=[str(case[0])[:30] for case in VALUES])
-def test_a_value_is_written_as_spark_writes_it(kind, value, text, object_):
+def test_a_value_is_written_as_spark_writes_it(kind: pa.DataType, value: Any, text: str, object_: str) -> None:
     """Every digit of numbers, times in UTC to the microsecond, in texts without zeros at their end."""
     column = pa.array([value, None], kind)
     assert column_texts(column) == [text, None]
@@ -68,12 +70,12 @@ def test_a_value_is_written_as_spark_writes_it(kind, value, text, object_):
         (2 / 3, "0.6666666666666666"),
     ],
 )  # fmt: skip
-def test_doubles_are_written_as_java_writes_them(value, text):
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
     """Plain between a thousandth and ten millions."""
     assert real(value) == text
 
 
-def test_a_table_ends_with_the_limit_and_says_so(capsys):
+def test_a_table_ends_with_the_limit_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """What was cut is told on stderr; what was not is not."""
     rows.write(answer({"a": list(range(5))}), Rows.csv, 3)
     cut = capsys.readouterr()
@@ -82,7 +84,7 @@ def test_a_table_ends_with_the_limit_and_says_so(capsys):
     assert capsys.readouterr() == ("a\n0\n1\n2\n3\n4\n", "")
 
 
-def test_csv_tells_null_from_no_text(capsys):
+def test_csv_tells_null_from_no_text(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty field is NULL; two columns may have one name."""
     table = pa.Table.from_arrays([pa.array([None, ""]), pa.array(['a"b', "c,d"])], names=["a", "a"])
     rows.write(answer(table), Rows.csv, None)
@@ -90,14 +92,16 @@ def test_csv_tells_null_from_no_text(capsys):
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_json_is_one_array(capsys, count):
+def test_json_is_one_array(capsys: pytest.CaptureFixture[str], count: int) -> None:
     """Also of no rows."""
     rows.write(answer({"a": pa.array(range(count), pa.int32())}), Rows.json, None)
     assert json.loads(capsys.readouterr().out) == [{"a": index} for index in range(count)]
 
 
 @pytest.mark.parametrize(("most", "count"), [(None, 5), (3, 3), (4, 4), (5, 5), (0, 0)])
-def test_parquet_keeps_the_types(tmp_path: Path, capsys, most, count):
+def test_parquet_keeps_the_types(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], most: int | None, count: int
+) -> None:
     """As many rows as asked for, across batches; whether there are more is told."""
     file = tmp_path / "t.parquet"
     table = pa.table({"a": pa.array([Decimal(index) for index in range(5)], pa.decimal128(10, 2))})
@@ -107,7 +111,7 @@ def test_parquet_keeps_the_types(tmp_path: Path, capsys, most, count):
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
-def test_a_type_that_parquet_has_not_is_told(tmp_path: Path):
+def test_a_type_that_parquet_has_not_is_told(tmp_path: Path) -> None:
     """An interval is a mistake of the query, and no failure."""
     table = pa.table({"a": pa.array([pa.MonthDayNano([1, 2, 3])], pa.month_day_nano_interval())})
     with pytest.raises(ConfigError, match=r"Parquet has no such type.*CAST"):
@@ -115,12 +119,12 @@ def test_a_type_that_parquet_has_not_is_told(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_appears_whole_or_not_at_all(tmp_path: Path):
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     """What fails half-way leaves the old file and nothing beside it."""
     file = tmp_path / "t.csv"
     file.write_text("old")
 
-    def broken():
+    def broken() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"a": [1]})
         raise ValueError
 
@@ -143,26 +147,26 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path):
         (Rows.json, "a.txt", Rows.json),
     ],
 )
-def test_the_suffix_of_a_file_tells_its_form(form, output, chosen):
+def test_the_suffix_of_a_file_tells_its_form(form: Rows | None, output: str | None, chosen: Rows) -> None:
     """Unless somebody says another; on stdout it is a table."""
     assert rows.form_of(form, None if output is None else Path(output)) is chosen
 
 
 @pytest.mark.parametrize(("form", "output"), [(Rows.parquet, None), (None, "a.txt"), (Rows.table, "a.csv")])
-def test_a_form_that_does_not_go_there_is_refused(form, output):
+def test_a_form_that_does_not_go_there_is_refused(form: Rows | None, output: str | None) -> None:
     """Parquet is no text, and a table no file."""
     with pytest.raises(ConfigError):
         rows.form_of(form, None if output is None else Path(output))
 
 
 @pytest.mark.parametrize("form", [Rows.json, Rows.parquet])
-def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form):
+def test_columns_of_one_name_are_refused_where_names_count(tmp_path: Path, form: Rows) -> None:
     """One of them would be lost to whoever reads it."""
     with pytest.raises(ConfigError, match="two columns are called 'a'"):
         rows.write(answer(pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])), form, None, tmp_path / "t")
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path):
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """With its path, before anything is read."""
     with pytest.raises(ConfigError, match="cannot be written"):
         rows.write(answer({"a": [1]}), Rows.csv, None, tmp_path / "no" / "t.csv")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import boto3
 import pyarrow as pa
 import pytest
@@ -20,7 +23,7 @@ RESULTS = "http://motoapi.amazonaws.com/moto-api/static/athena/query-results"
 
 
 @pytest.fixture(autouse=True)
-def keys(monkeypatch):
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of nobody, whatever this machine has."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
@@ -28,15 +31,15 @@ def keys(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def info(name, kind, **more):
+def info(name: str, kind: str, **more: int) -> dict[str, Any]:
     return {"Name": name, "Type": kind, **more}
 
 
-def row(*texts):
+def row(*texts: str | None) -> dict[str, Any]:
     return {"Data": [{} if text is None else {"VarCharValue": text} for text in texts]}
 
 
-def page(columns, *rows):
+def page(columns: list[dict[str, Any]], *rows: dict[str, Any]) -> dict[str, Any]:
     return {"Rows": list(rows), "ResultSetMetadata": {"ColumnInfo": columns}}
 
 
@@ -45,7 +48,7 @@ ROWS = [row("customer_id", "revenue"), row("QUICK", "110277.31"), row("ALFKI", N
 
 
 @mock_aws
-def test_a_query_is_asked_where_the_configuration_says(tmp_path):
+def test_a_query_is_asked_where_the_configuration_says(tmp_path: Path) -> None:
     """The whole way from the command line: workgroup, database, output; its rows, and what it cost on stderr."""
     boto3.client("athena", region_name="eu-west-1").create_work_group(Name="analysts", Configuration={})
     result = {"rows": ROWS, "column_info": COLUMNS}
@@ -63,7 +66,7 @@ def test_a_query_is_asked_where_the_configuration_says(tmp_path):
 
 
 @mock_aws
-def test_a_workgroup_that_there_is_not_is_a_mistake_of_configuration():
+def test_a_workgroup_that_there_is_not_is_a_mistake_of_configuration() -> None:
     """Exit 2: a retry changes nothing."""
     place = athena.Place(region="us-east-1", workgroup="no")
     with pytest.raises(ConfigError, match="WorkGroup does not exist"):
@@ -73,31 +76,31 @@ def test_a_workgroup_that_there_is_not_is_a_mistake_of_configuration():
 class Played:
     """Athena by a script of its answers, in the order in which they must be asked for."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.client = boto3.client("athena", region_name="us-east-1", config=Config(retries={"max_attempts": 0}))
         self.stub = Stubber(self.client)
-        self.waited = []
+        self.waited: list[float] = []
         place = {"QueryExecutionContext": {"Database": "default", "Catalog": "AwsDataCatalog"}, "WorkGroup": "primary"}
         self.stub.add_response(
             "start_query_execution", {"QueryExecutionId": "q1"}, {"QueryString": "SELECT 1", **place}
         )
 
-    def state(self, state, statistics=None, **status):
+    def state(self, state: str, statistics: dict[str, Any] | None = None, **status: Any) -> None:
         found = {"Status": {"State": state, **status}, "StatementType": "DML", "Statistics": statistics or {}}
         self.stub.add_response("get_query_execution", {"QueryExecution": found}, {"QueryExecutionId": "q1"})
 
-    def result(self, result, size, token=None, following=None):
+    def result(self, result: dict[str, Any], size: int, token: str | None = None, following: str | None = None) -> None:
         wanted = {"QueryExecutionId": "q1", "MaxResults": size} | ({"NextToken": token} if token else {})
         self.stub.add_response(
             "get_query_results", {"ResultSet": result, **({"NextToken": following} if following else {})}, wanted
         )
 
-    def engine(self):
+    def engine(self) -> athena.AthenaEngine:
         self.stub.activate()
         return athena.AthenaEngine(self.client, PLACE, self.waited.append)
 
 
-def test_pages_are_fetched_as_far_as_somebody_reads():
+def test_pages_are_fetched_as_far_as_somebody_reads() -> None:
     """Only the first one has the header; the last is not asked for when nobody wants it."""
     played = Played()
     played.state("SUCCEEDED")
@@ -109,7 +112,7 @@ def test_pages_are_fetched_as_far_as_somebody_reads():
     played.stub.assert_no_pending_responses()
 
 
-def test_any_number_of_pages_is_read():
+def test_any_number_of_pages_is_read() -> None:
     """And no more rows at once than are wanted."""
     played = Played()
     played.state("SUCCEEDED")
@@ -121,7 +124,7 @@ def test_any_number_of_pages_is_read():
     assert played.engine().ask("SELECT 1", 7).batches().read_all().column("n").to_pylist() == list(range(5))
 
 
-def test_it_is_asked_less_and_less_often_and_tells_what_it_took():
+def test_it_is_asked_less_and_less_often_and_tells_what_it_took() -> None:
     """From a quarter of a second up to five."""
     played = Played()
     for state in ("QUEUED", *["RUNNING"] * 12):
@@ -135,14 +138,14 @@ def test_it_is_asked_less_and_less_often_and_tells_what_it_took():
     assert engine.told() == "Athena: 1.2 s, 5,678,901 bytes scanned"
 
 
-def test_whoever_interrupts_stops_the_query_too():
+def test_whoever_interrupts_stops_the_query_too() -> None:
     """It would go on scanning, and costing."""
     played = Played()
     played.state("RUNNING")
     played.stub.add_response("stop_query_execution", {}, {"QueryExecutionId": "q1"})
     engine = played.engine()
 
-    def interrupted(_seconds):
+    def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
     engine._wait = interrupted
@@ -162,7 +165,7 @@ def test_whoever_interrupts_stops_the_query_too():
         ({}, ReplicatorError),
     ],
 )
-def test_a_query_that_failed_says_athenas_reason(status, kind):
+def test_a_query_that_failed_says_athenas_reason(status: dict[str, Any], kind: type[ReplicatorError]) -> None:
     """By its category: the query's own mistake, a failure of the moment, or neither."""
     played = Played()
     played.state("FAILED", **status)
@@ -172,7 +175,7 @@ def test_a_query_that_failed_says_athenas_reason(status, kind):
     assert type(raised.value) is kind
 
 
-def test_a_query_that_somebody_cancelled_is_no_answer():
+def test_a_query_that_somebody_cancelled_is_no_answer() -> None:
     """Exit 1, by name."""
     played = Played()
     played.state("CANCELLED", StateChangeReason="by an administrator")
@@ -190,7 +193,7 @@ def test_a_query_that_somebody_cancelled_is_no_answer():
         ("InternalServerException", Unreachable),
     ],
 )
-def test_what_aws_refuses_is_told_by_its_code(code, kind):
+def test_what_aws_refuses_is_told_by_its_code(code: str, kind: type[ReplicatorError]) -> None:
     """Who may not ask is told apart from who should ask later."""
     client = boto3.client("athena", region_name="us-east-1", config=Config(retries={"max_attempts": 0}))
     with Stubber(client) as stub:
@@ -199,7 +202,7 @@ def test_what_aws_refuses_is_told_by_its_code(code, kind):
             athena.AthenaEngine(client, PLACE).ask("SELECT 1", None)
 
 
-def test_nobody_at_the_address_is_out_of_reach():
+def test_nobody_at_the_address_is_out_of_reach() -> None:
     """Exit 3; the address is named."""
     place = athena.Place(region="us-east-1", endpoint="http://127.0.0.1:9")
     with pytest.raises(Unreachable, match="does not answer") as raised:
@@ -207,7 +210,7 @@ def test_nobody_at_the_address_is_out_of_reach():
     assert raised.value.where == "http://127.0.0.1:9"
 
 
-def test_a_region_is_needed():
+def test_a_region_is_needed() -> None:
     """Neither the configuration nor AWS's own chain has one."""
     with pytest.raises(ConfigError, match="region"):
         athena.client(athena.Place())
@@ -229,7 +232,9 @@ def test_a_region_is_needed():
         (info("c", "timestamp with time zone"), "2024-05-06 07:08:09.123 UTC", "2024-05-06 07:08:09.123 UTC"),
     ],
 )
-def test_a_text_of_athenas_is_a_value_of_its_type(column, text, value):
+def test_a_text_of_athenas_is_a_value_of_its_type(
+    column: dict[str, Any], text: str, value: bool | bytes | float | str | None
+) -> None:
     """By the result's metadata; NULL is the text that is not there."""
     read = batches([page([column], row(text), row(None))], has_header=False).read_all()
     assert read.schema.field("c").type == arrow_type(column)
@@ -237,7 +242,7 @@ def test_a_text_of_athenas_is_a_value_of_its_type(column, text, value):
     assert (str(found[0]) if value is None else found[0], found[1]) == (text if value is None else value, None)
 
 
-def test_times_and_dates_are_times_and_dates():
+def test_times_and_dates_are_times_and_dates() -> None:
     """To the microsecond."""
     columns = [info("d", "date"), info("t", "timestamp")]
     read = batches([page(columns, row("2024-05-06", "2024-05-06 07:08:09.123"))], has_header=False).read_all()
@@ -245,7 +250,7 @@ def test_times_and_dates_are_times_and_dates():
     assert str(read.column("t")[0]) == "2024-05-06 07:08:09.123000"
 
 
-def test_a_first_row_that_is_no_header_is_a_row():
+def test_a_first_row_that_is_no_header_is_a_row() -> None:
     """EXPLAIN has none, and a SELECT of names may look like one."""
     columns = [info("plan", "varchar")]
     assert batches([page(columns, row("Query Plan"))], has_header=True).read_all().num_rows == 1

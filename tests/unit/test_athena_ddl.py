@@ -20,7 +20,7 @@ def parsed(statement: str) -> Any:
     return one
 
 
-def test_a_table_in_delta_is_one_statement_of_place_and_type():
+def test_a_table_in_delta_is_one_statement_of_place_and_type() -> None:
     """Athena allows nothing else and reads the columns from the log."""
     table, view = entries(silver(id="INT"), "lakehouse")
     [statement] = athena_ddl.statements(table, "lakehouse")
@@ -34,7 +34,7 @@ def test_a_table_in_delta_is_one_statement_of_place_and_type():
     assert (tree.kind, tree.expression.named_selects) == ("VIEW", ["id"])
 
 
-def test_a_table_in_hudi_is_told_whole_with_its_partitions_in_portions():
+def test_a_table_in_hudi_is_told_whole_with_its_partitions_in_portions() -> None:
     """830 partitions are nine statements; a parser for Athena reads every column back as it was meant."""
     folders = tuple(f"customer_id=C{at % 89}/order_id={at}" for at in range(830))
     kept = replace(HUDI, partition_by=("customer_id", "order_id"), folders=folders)
@@ -53,14 +53,14 @@ def test_a_table_in_hudi_is_told_whole_with_its_partitions_in_portions():
     assert isinstance(parsed("\n".join(added[0].splitlines()[:2])), (sqlglot.exp.Alter, sqlglot.exp.Command))
 
 
-def test_a_partition_without_a_value_is_told_as_hive_names_it():
+def test_a_partition_without_a_value_is_told_as_hive_names_it() -> None:
     """Also of a column of numbers."""
     kept = replace(HUDI, partition_by=("order_id",), folders=("order_id=__HIVE_DEFAULT_PARTITION__",))
     table = entries(silver(kept, order_id="INT", id="INT"), "lakehouse")[0]
     assert "(`order_id` = '__HIVE_DEFAULT_PARTITION__')" in athena_ddl.statements(table, "lakehouse")[1]
 
 
-def test_fields_are_quoted_as_columns_are():
+def test_fields_are_quoted_as_columns_are() -> None:
     """Hive's grammar, which reads the statement, refuses words of its own and a leading `_` else."""
     inner = T.StructType([T.StructField("date", T.DateType()), T.StructField("_id", T.DecimalType(10, 2))])
     outer = T.StructType([T.StructField("Order", T.ArrayType(inner))])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.debezium import terms
 from replicator.formats.delta import DeltaFormat
@@ -29,7 +30,7 @@ def flattened(offset: int, key: int, value: int, gtid: str, file: int, pos: int)
 
 
 @pytest.fixture
-def lake(exact, tmp_path: Path) -> Silver:
+def lake(exact: SparkSession, tmp_path: Path) -> Silver:
     return Silver(exact, tmp_path, binlog_position="gtid")
 
 
@@ -50,7 +51,7 @@ def test_another_server_takes_over_and_its_binlog_begins_anew(lake: Silver) -> N
     assert lake.rebuilt().rows() == lake.rows()
 
 
-def test_positions_within_a_transaction_are_those_of_its_server(exact, tmp_path: Path) -> None:
+def test_positions_within_a_transaction_are_those_of_its_server(exact: SparkSession, tmp_path: Path) -> None:
     """Another server has a transaction at other positions: what it sends again of one, also behind one whose clock
     says less, is no rewind and no state of its own, and the rest of one that broke off wins.
     """
@@ -64,7 +65,7 @@ def test_positions_within_a_transaction_are_those_of_its_server(exact, tmp_path:
     assert lake.states() == states
 
 
-def test_flattened_rows_have_the_gtid_for_their_place(exact, tmp_path: Path) -> None:
+def test_flattened_rows_have_the_gtid_for_their_place(exact: SparkSession, tmp_path: Path) -> None:
     """They do not name their connector: with `gtid` it is MariaDB's."""
     lake = Silver(exact, tmp_path, binlog_position="gtid", declared={"deletes": "rewrite"})
     lake.take(flattened(0, 1, 10, "0-1-5", 9, 6000))
@@ -73,7 +74,7 @@ def test_flattened_rows_have_the_gtid_for_their_place(exact, tmp_path: Path) -> 
     assert lake.seqs()[1] == f"0000{6:020x}{0:016x}{1:016x}"
 
 
-def test_by_file_and_position_the_same_stops_the_table(exact, tmp_path: Path) -> None:
+def test_by_file_and_position_the_same_stops_the_table(exact: SparkSession, tmp_path: Path) -> None:
     """The negative control: without the setting the other server's changes stand below the first one's."""
     lake = Silver(exact, tmp_path)
     lake.take(maria(2, 1, 11, "0-1-5", 9, 6000))
@@ -96,7 +97,7 @@ def test_two_domains_have_no_order_and_stop_the_table(lake: Silver, together: bo
         assert lake.rows() == {1: (10, "0001")}
 
 
-def test_what_places_changes_may_not_change_under_a_table(exact, tmp_path: Path) -> None:
+def test_what_places_changes_may_not_change_under_a_table(exact: SparkSession, tmp_path: Path) -> None:
     """Positions of two kinds have no order; the table tells its readers which it has."""
     lake = Silver(exact, tmp_path, binlog_position="gtid", format=DeltaFormat())
     lake.take(maria(0, 1, 10, "0-1-5", 9, 6000))
@@ -116,7 +117,7 @@ def test_a_change_without_gtid_is_a_dead_letter(lake: Silver) -> None:
     assert (account.applied, account.dead_lettered) == (1, 1)
 
 
-def test_rows_of_one_event_have_an_order_where_the_user_says_so(exact, tmp_path: Path) -> None:
+def test_rows_of_one_event_have_an_order_where_the_user_says_so(exact: SparkSession, tmp_path: Path) -> None:
     """A replay passes the older row of an event without a trace; by file and position it would show it for a time."""
     lake = Silver(exact, tmp_path, binlog_position="file_pos_row")
     rows = change(0, 1, 10, 100, 1, row=0), change(1, 1, 11, 100, 1, row=1)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
@@ -34,11 +35,11 @@ BYTES = {
 UNDECODABLE = {"not UTF-8", "cut in a character", "surrogate", "overlong"}
 
 
-def kafka(session, *records):
+def kafka(session: SparkSession, *records: tuple[str, bytes | None, bytes | None]) -> DataFrame:
     return made(session, [(topic, 0, at, None, k, v, []) for at, (topic, k, v) in enumerate(records)], KAFKA)
 
 
-def test_every_byte_is_kept(exact) -> None:
+def test_every_byte_is_kept(exact: SparkSession) -> None:
     """Text where the bytes are UTF-8, the bytes themselves where they are not; key and value alone (A)."""
     records = kafka(exact, *[("t", value, value) for value in BYTES.values()], ("t", b"\xff", b"good"))
     *rows, mixed = sorted(bronze.rows(records, {}).collect(), key=lambda row: row["offset"])
@@ -54,13 +55,13 @@ def test_every_byte_is_kept(exact) -> None:
     )  # fmt: skip
 
 
-def test_a_row_carries_its_topics_incarnation(exact) -> None:
+def test_a_row_carries_its_topics_incarnation(exact: SparkSession) -> None:
     """J5: Kafka's id of the topic; NULL where nobody knows one."""
     rows = bronze.rows(kafka(exact, ("a", b"", b""), ("b", b"", b"")), {"a": "id-of-a"}).collect()
     assert {row["topic"]: row["topic_id"] for row in rows} == {"a": "id-of-a", "b": None}
 
 
-def test_a_topic_belongs_to_the_source_that_its_records_name(exact) -> None:
+def test_a_topic_belongs_to_the_source_that_its_records_name(exact: SparkSession) -> None:
     """Architecture 9.1: `source.name` in any wrapping, else the first part of the topic's name."""
     told = {
         "renamed": envelope("c", {"id": 1}, name="one"),
@@ -79,7 +80,7 @@ def test_a_topic_belongs_to_the_source_that_its_records_name(exact) -> None:
     }
 
 
-def test_a_file_that_is_read_again_adds_what_is_new(exact, tmp_path: Path) -> None:
+def test_a_file_that_is_read_again_adds_what_is_new(exact: SparkSession, tmp_path: Path) -> None:
     """Architecture 9.6: (topic, partition, offset) is once in bronze, in one file, in two, and over several runs."""
 
     def line(offset: int, topic: str = "a.b.c") -> str:

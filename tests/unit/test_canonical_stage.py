@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
@@ -111,7 +111,7 @@ def brief(event: dict[str, Any], *columns: str) -> tuple[Any, ...]:
     return (event["op"], *event["key"].values(), *images)
 
 
-def test_gold_is_told_commit_by_commit(spark) -> None:
+def test_gold_is_told_commit_by_commit(spark: SparkSession) -> None:
     """First the rows that are there, then what each commit did; money is text, lineage stays here; the second run has
     nothing to say.
     """
@@ -139,7 +139,7 @@ def test_gold_is_told_commit_by_commit(spark) -> None:
     }  # fmt: skip
 
 
-def test_the_key_of_a_model_is_that_of_its_file(spark) -> None:
+def test_the_key_of_a_model_is_that_of_its_file(spark: SparkSession) -> None:
     """Its columns come with what tables of silver have noted of them: one that is a key there is none here."""
     world = World(spark)
     for version, name in enumerate(("Ann", "Anna")):
@@ -153,7 +153,7 @@ def test_the_key_of_a_model_is_that_of_its_file(spark) -> None:
 
 
 @pytest.mark.parametrize("point", ["canonical.begun", "canonical.sent"])
-def test_what_is_sent_again_has_the_ids_that_it_had(spark, point: str) -> None:
+def test_what_is_sent_again_has_the_ids_that_it_had(spark: SparkSession, point: str) -> None:
     """A run that dies between Kafka and the lake, or before its first event, with the table moving on meanwhile: the
     topic has every event at least once, and without repetitions what a run that was not killed has sent.
     """
@@ -175,7 +175,7 @@ def test_what_is_sent_again_has_the_ids_that_it_had(spark, point: str) -> None:
     assert len(killed.told) == (3 if point == "canonical.begun" else 6)
 
 
-def test_silver_is_told_through_select_and_where(spark) -> None:
+def test_silver_is_told_through_select_and_where(spark: SparkSession) -> None:
     """Others see a row that enters the feed as created and one that leaves it as deleted; a change that they do not see
     is no event. The source's order and time come along, and keys go by the feed's names.
     """
@@ -196,7 +196,7 @@ def test_silver_is_told_through_select_and_where(spark) -> None:
     assert [event["complete"] for event in world.told] == [True, True, True]
 
 
-def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark) -> None:
+def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark: SparkSession) -> None:
     """Straight from the source's topic: filtered, reshaped, the same key, with or without silver; bad JSON stays in
     bronze and stops nothing; sent again, the ids are the same.
     """
@@ -230,7 +230,7 @@ def test_every_change_is_an_event_whatever_silver_makes_of_a_batch(spark) -> Non
     assert [event["id"] for event in world.told[len(once) :]] == [event["id"] for event in once]
 
 
-def test_an_update_that_is_declared_a_delete_is_an_event_that_deletes(spark) -> None:
+def test_an_update_that_is_declared_a_delete_is_an_event_that_deletes(spark: SparkSession) -> None:
     """`apply_as_deletes` holds for who reads bronze's changes as for silver; a row that is never there is no event."""
     declared = (Declaration("shop.orders", transform=Transform(as_deletes="status = 'D'")),)
     feed = replace(OF_GOLD, table="s/shop.orders", every_change=True)
@@ -252,7 +252,7 @@ def test_an_update_that_is_declared_a_delete_is_an_event_that_deletes(spark) -> 
     ]
 
 
-def test_records_with_one_position_and_offset_keep_apart_by_their_partition(spark) -> None:
+def test_records_with_one_position_and_offset_keep_apart_by_their_partition(spark: SparkSession) -> None:
     """Offsets repeat across partitions, and rows of a snapshot share a position: one event per record, each with its
     own key's image before and its own place.
     """
@@ -273,7 +273,7 @@ def test_records_with_one_position_and_offset_keep_apart_by_their_partition(spar
     assert len({event["id"] for event in world.told}) == 6
 
 
-def test_the_first_records_of_a_topic_are_told_before_silver_has_seen_it(spark) -> None:
+def test_the_first_records_of_a_topic_are_told_before_silver_has_seen_it(spark: SparkSession) -> None:
     """A shard that joins is of the table from its first record on; topics of others are not; nothing is sent twice as
     soon as silver knows.
     """
@@ -294,7 +294,7 @@ def test_the_first_records_of_a_topic_are_told_before_silver_has_seen_it(spark) 
     ]
 
 
-def test_a_feed_out_of_reach_keeps_nothing_from_the_others(spark) -> None:
+def test_a_feed_out_of_reach_keeps_nothing_from_the_others(spark: SparkSession) -> None:
     """Its topic is missing: that is its error, to be tried again, and those before and behind it are sent and told."""
     world = World(spark)
     world.put((1, "Ann", None, "upsert"))
@@ -313,7 +313,7 @@ def stopped(world: World) -> Any:
     return report.error
 
 
-def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
+def test_a_feed_stops_rather_than_break_its_word(spark: SparkSession) -> None:
     """Other columns under the same version, another table under the same name, expressions that do not fit, a table
     that is not there: a named error, nothing sent and no step forward; a topic that is not there is to be tried again.
     """
@@ -348,7 +348,7 @@ def test_a_feed_stops_rather_than_break_its_word(spark) -> None:
     assert world.told[-1]["op"] == "read"
 
 
-def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
+def test_a_feed_notices_that_its_file_tells_of_other_rows(spark: SparkSession) -> None:
     """Another `where` begins the feed anew, since nobody was told which rows came and went by it; so does another
     topic, which has none of the rows, and another key of the model; and another `select`, or it is another version.
     Without news as well, and from a standing that did not say them yet. A topic that was dropped and made again is
@@ -392,7 +392,7 @@ def test_a_feed_notices_that_its_file_tells_of_other_rows(spark) -> None:
     assert [(each.events, each.error) for each in world.deliver()] == [(2, None)]
 
 
-def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark) -> None:
+def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark: SparkSession) -> None:
     """A feed that lags when its table gains a column, and takes it up as another version: in the commits before, the
     column was NULL.
     """
@@ -417,7 +417,7 @@ def test_what_is_sent_late_has_the_columns_that_the_table_has_now(spark) -> None
     ]
 
 
-def test_a_row_that_is_what_it_was_is_another_event(spark) -> None:
+def test_a_row_that_is_what_it_was_is_another_event(spark: SparkSession) -> None:
     """Also at the same place of the source, where a table was made again in another way and back: who drops an id that
     he has must not miss the last of them.
     """
@@ -437,7 +437,7 @@ def test_a_row_that_is_what_it_was_is_another_event(spark) -> None:
     assert len({event["id"] for event in world.told}) == 4
 
 
-def test_what_a_feed_has_sent_is_not_read_again(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_feed_has_sent_is_not_read_again(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even for what its partitions had reached: the process remembers that, of topics that were idle, too."""
     world = World(exact_session(spark), replace(OF_GOLD, table="s/shop.orders", every_change=True))
     own, read, added = world.source, list[int](), MemoryFormat.added
@@ -470,7 +470,7 @@ def other(offset: int) -> Record:
 
 
 @pytest.mark.parametrize("every_change", [False, True], ids=["silver", "bronze"])
-def test_a_time_that_no_calendar_has_stops_no_feed(spark, every_change: bool) -> None:
+def test_a_time_that_no_calendar_has_stops_no_feed(spark: SparkSession, every_change: bool) -> None:
     """An event may say any number: it is none then."""
     world = World(exact_session(spark), replace(OF_SILVER, where=None, select=(), every_change=every_change))
     world.record(envelope("c", {"id": 1}, pos=10, ts_ms=2**63 - 1), envelope("c", {"id": 2}, pos=20, ts_ms=10**15))
@@ -478,7 +478,7 @@ def test_a_time_that_no_calendar_has_stops_no_feed(spark, every_change: bool) ->
     assert [event["time"] for event in world.told] == [None, None]
 
 
-def test_a_new_column_of_the_table_changes_no_event_by_itself(spark) -> None:
+def test_a_new_column_of_the_table_changes_no_event_by_itself(spark: SparkSession) -> None:
     """Rows that only got the column, or a wider type, are not told."""
     before = made(spark, [(1, "Ann"), (2, "Bob")], "id INT, name STRING")
     after = made(spark, [(1, "Ann", None), (2, "Bea", None)], "id BIGINT, name STRING, more STRING")
@@ -487,7 +487,7 @@ def test_a_new_column_of_the_table_changes_no_event_by_itself(spark) -> None:
     assert (change["op"], change["before"]["name"], change["after"]["name"]) == ("update", "Bob", "Bea")
 
 
-def test_keys_of_maps_are_texts(spark) -> None:
+def test_keys_of_maps_are_texts(spark: SparkSession) -> None:
     """Of bytes as bytes are written, and of what is nested its JSON, as in answers of `sql`."""
     maps = "map(X'ff00', DATE'2020-01-02') AS raw, map(struct(1.50BD AS x), map(DATE'2020-01-02', 2BD)) AS pairs"
     rows = spark.sql(f"SELECT 1 AS id, {maps}")
@@ -496,7 +496,7 @@ def test_keys_of_maps_are_texts(spark) -> None:
     assert json.loads(told) == {"id": 1, "raw": {"/wA=": "2020-01-02"}, "pairs": pairs}
 
 
-def test_the_schema_holds_for_what_is_sent(spark) -> None:
+def test_the_schema_holds_for_what_is_sent(spark: SparkSession) -> None:
     """JSON Schema 2020-12 is written beside the control row; types, nullability and constants are those of the
     events.
     """
@@ -518,7 +518,7 @@ def test_the_schema_holds_for_what_is_sent(spark) -> None:
     assert members["type"]["const"] == world.told[0]["type"]
 
 
-def test_versions_that_are_not_kept_any_more_stop_the_feed(spark) -> None:
+def test_versions_that_are_not_kept_any_more_stop_the_feed(spark: SparkSession) -> None:
     """Nobody could tell what they did: a named error, and how to go on."""
     world = World(spark)
     world.put((1, "Ann", None, "upsert"))
@@ -529,7 +529,7 @@ def test_versions_that_are_not_kept_any_more_stop_the_feed(spark) -> None:
     assert len(world.sent) == 1
 
 
-def test_two_keys_within_a_millisecond_are_two(spark) -> None:
+def test_two_keys_within_a_millisecond_are_two(spark: SparkSession) -> None:
     """Types.md Y2: a key that is a time is told apart by all of its digits."""
 
     def images(*values: int) -> Any:

@@ -37,12 +37,12 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("kind", "hive", "trino"), TYPES, ids=[hive for _, hive, _ in TYPES])
-def test_every_type_has_a_word_in_hive_and_in_trino(kind, hive, trino):
+def test_every_type_has_a_word_in_hive_and_in_trino(kind: T.DataType, hive: str, trino: str) -> None:
     """Glue holds Hive's, Athena's views Trino's."""
     assert (hive_type(kind), trino_type(kind)) == (hive, trino)
 
 
-def test_every_type_of_silver_has_a_word_in_both():
+def test_every_type_of_silver_has_a_word_in_both() -> None:
     """Whatever Debezium's logical types become can be registered."""
     plain = {kind for kind in type_words.PLAIN.values() if "<" not in kind}
     assert {"STRING", "TIMESTAMP_NTZ", "BINARY"} < plain <= set(KINDS)
@@ -58,20 +58,20 @@ def test_every_type_of_silver_has_a_word_in_both():
         (T.StructType([T.StructField("a b", T.LongType())]), "Athena does not read a field called 'a b'"),
     ],
 )
-def test_what_athena_cannot_read_is_refused_by_name(kind, why):
+def test_what_athena_cannot_read_is_refused_by_name(kind: T.DataType, why: str) -> None:
     """Better than a table that answers every question with an error."""
     with pytest.raises(CatalogRefused, match=re.escape(why)):
         columns([T.StructField("c", kind)], {}, "gold/m")
 
 
-def test_columns_that_only_case_tells_apart_are_refused():
+def test_columns_that_only_case_tells_apart_are_refused() -> None:
     """Athena knows lower case only; a column that parts a table is one of its columns."""
     fields = [T.StructField("Id", T.LongType()), T.StructField("id", T.LongType())]
     with pytest.raises(CatalogRefused, match="'Id' and 'id'"):
         columns(fields, {}, "gold/m")
 
 
-def test_a_column_is_explained_by_its_model_or_by_its_name_at_the_source():
+def test_a_column_is_explained_by_its_model_or_by_its_name_at_the_source() -> None:
     """A comment says what the name in lower case has lost; Glue keeps 255 characters of one line."""
     fields = [
         T.StructField("orderNumber", T.LongType(), metadata={"name": "orderNumber"}),

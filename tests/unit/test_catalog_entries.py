@@ -19,7 +19,7 @@ def named(every: Sequence[Entry]) -> dict[str, Kind]:
     return {each.name: each.kind for each in every}
 
 
-def test_silver_is_a_table_of_all_rows_and_a_view_of_the_live_ones():
+def test_silver_is_a_table_of_all_rows_and_a_view_of_the_live_ones() -> None:
     """People ask the view: the source's columns, without deleted rows; times are cast to what the view says."""
     table, view = entries(silver(id="INT", placed="TIMESTAMP_NTZ", total="DECIMAL"), "lakehouse")
     assert (table.name, table.kind, table.location) == (
@@ -34,7 +34,7 @@ def test_silver_is_a_table_of_all_rows_and_a_view_of_the_live_ones():
     )
 
 
-def test_a_history_shows_its_intervals():
+def test_a_history_shows_its_intervals() -> None:
     """A place that began none is no interval."""
     times: dict[str, Any] = {
         "__START_AT": "STRING",
@@ -47,7 +47,7 @@ def test_a_history_shows_its_intervals():
     assert view.sql.endswith('WHERE "__end_at" IS NULL OR "__end_at" > "__start_at"')
 
 
-def test_gold_is_the_table_itself():
+def test_gold_is_the_table_itself() -> None:
     """With the words of its model."""
     words = {"k": "A key."}
     table = LakeTable("m", "gold/m", "s3a://b/m", schema(k="STRING"), Kept("delta"), "One row per k.", words)
@@ -56,7 +56,7 @@ def test_gold_is_the_table_itself():
     assert entry.columns[0].comment == "A key."
 
 
-def test_columns_that_part_a_table_stand_last_and_hudi_s_own_first():
+def test_columns_that_part_a_table_stand_last_and_hudi_s_own_first() -> None:
     """As DESCRIBE shows an outbox table: five of Hudi's, the others, two that part it."""
     folders = ("customer_id=a%2Fb/order_id=1", "customer_id=__HIVE_DEFAULT_PARTITION__/order_id=2")
     kept = replace(HUDI, partition_by=("customer_id", "order_id"), folders=folders)
@@ -70,7 +70,7 @@ def test_columns_that_part_a_table_stand_last_and_hudi_s_own_first():
     assert [each.name for each in view.columns] == ["order_id", "customer_id", "placed"]
 
 
-def test_a_table_merged_on_read_is_told_twice_and_the_view_shows_it_as_it_is_now():
+def test_a_table_merged_on_read_is_told_twice_and_the_view_shows_it_as_it_is_now() -> None:
     """Hudi's own names: `_rt` with what is not compacted yet, `_ro` without."""
     made = entries(silver(replace(HUDI, merge_on_read=True), id="INT"), "lakehouse")
     assert named(made) == {
@@ -79,13 +79,13 @@ def test_a_table_merged_on_read_is_told_twice_and_the_view_shows_it_as_it_is_now
     assert '"orders__all_rt"' in made[-1].sql
 
 
-def test_a_name_that_glue_does_not_hold_is_refused():
+def test_a_name_that_glue_does_not_hold_is_refused() -> None:
     """255 characters."""
     with pytest.raises(CatalogRefused, match="longer than 255"):
         entries(silver(name="x" * 251, id="INT"), "lakehouse")
 
 
-def test_a_view_s_text_holds_its_query_and_trino_s_types():
+def test_a_view_s_text_holds_its_query_and_trino_s_types() -> None:
     """The form in which Athena itself keeps views; another text is nobody's query."""
     _, view = entries(silver(id="INT", placed="TIMESTAMP"), "lakehouse")
     text = presto_view.encode(view.sql, "lakehouse", view.columns)
@@ -104,12 +104,12 @@ def test_a_view_s_text_holds_its_query_and_trino_s_types():
         ("hdfs://n/l", "hdfs://n/l"),
     ],
 )
-def test_places_are_urls(root, known):
+def test_places_are_urls(root: str, known: str) -> None:
     """Hadoop's own scheme for S3 is no other tool's."""
     assert url(root) == known
 
 
-def test_what_athena_may_not_read_is_said():
+def test_what_athena_may_not_read_is_said() -> None:
     """It knows S3 only, Delta up to reader version 3, and Hudi's tables up to version 6."""
     table = silver(id="INT")
     assert unread(table) is None
@@ -117,7 +117,7 @@ def test_what_athena_may_not_read_is_said():
     assert unread(replace(table, kept=HUDI)) == "it knows Hudi up to protocol 6, and this is 9"
 
 
-def test_a_table_of_another_format_is_refused():
+def test_a_table_of_another_format_is_refused() -> None:
     """Athena reads Delta and Hudi."""
     with pytest.raises(CatalogRefused, match="does not read tables in memory"):
         entries(silver(Kept("memory"), id="INT"), "lakehouse")

@@ -20,7 +20,7 @@ def placed(*silver_tables: tuple[str, str], gold: Sequence[str] = ()) -> list[pl
     return places.places(made, models, views(made, models))
 
 
-def test_a_table_has_the_shortest_name_that_is_its_own_in_lower_case():
+def test_a_table_has_the_shortest_name_that_is_its_own_in_lower_case() -> None:
     """The names of `sql`: the last part, or the long one where two have it."""
     every = placed(("S", "Db.Orders"), ("S", "a.t"), ("S", "b.T"), gold=["Fact"])
     assert {place.title: place.known_as for place in every} == {
@@ -28,14 +28,14 @@ def test_a_table_has_the_shortest_name_that_is_its_own_in_lower_case():
     }  # fmt: skip
 
 
-def test_what_a_catalog_cannot_have_in_a_name_is_encoded_as_in_columns():
+def test_what_a_catalog_cannot_have_in_a_name_is_encoded_as_in_columns() -> None:
     """Athena takes letters, digits and `_`; the source's own name is found all the same."""
     every = placed(("s", "shop.Order Details"), ("s", "shop.a-b"), ("s", "shop.ü"), gold=["fact_orders"])
     assert [place.known_as for place in every] == ["order_x20_details", "a_x2d_b", "_xc3__xbc_", "fact_orders"]
     assert [place.name for place in places.chosen(every, None, ["Order Details"])] == ["shop.Order Details"]
 
 
-def test_tables_that_would_have_one_name_are_both_refused():
+def test_tables_that_would_have_one_name_are_both_refused() -> None:
     """Whichever came last would hide the other: long names in two cases, a model called as a table of all rows."""
     every = placed(("s", "a.T"), ("s", "A.t"), ("s", "x.u"), gold=["u__all"])
     assert set(places.collisions(every)) == {"silver/s/a.T", "silver/s/A.t", "silver/s/x.u", "gold/u__all"}
@@ -43,7 +43,7 @@ def test_tables_that_would_have_one_name_are_both_refused():
     assert places.collisions(placed(("s", "a.t"), gold=["m"])) == {}
 
 
-def test_tables_are_chosen_by_source_or_by_name():
+def test_tables_are_chosen_by_source_or_by_name() -> None:
     """As other verbs take them; a name that nothing has is an error that lists what there is."""
     every = placed(("s", "a.t"), ("r", "a.u"), gold=["m"])
 

@@ -12,12 +12,12 @@ HEADINGS = re.findall(
 )
 
 
-def test_the_newest_entry_is_the_version_of_the_package():
+def test_the_newest_entry_is_the_version_of_the_package() -> None:
     """A release without an entry, or an entry without a release, is a mistake."""
     assert HEADINGS[0][0] == __version__
 
 
-def test_no_page_holds_leftovers_of_a_merge():
+def test_no_page_holds_leftovers_of_a_merge() -> None:
     """Both sides of a conflict in one text are a page that nobody read."""
     root = Path(__file__).parents[2]
     pages = [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
@@ -27,7 +27,7 @@ def test_no_page_holds_leftovers_of_a_merge():
     assert found == []
 
 
-def test_every_version_is_there_once_with_its_date():
+def test_every_version_is_there_once_with_its_date() -> None:
     """Only the newest one may be unreleased."""
     versions = [version for version, _ in HEADINGS]
     assert len(versions) == len(set(versions))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from hashlib import md5
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.transforms import canonical, checksum
@@ -43,7 +45,7 @@ VECTORS = [
 
 
 @pytest.mark.spark
-def test_values_have_one_text_each(exact) -> None:
+def test_values_have_one_text_each(exact: SparkSession) -> None:
     """P9: UTC microseconds, trimmed numbers, hex, NaN, -0.0, NULL and '', maps sorted, arrays in order."""
     rows = exact.sql("SELECT " + ", ".join(f"{sql} AS v{at}" for at, (sql, _) in enumerate(VECTORS)))
     found = rows.select([each.alias(name) for name, each in canonical.of(rows, rows.columns).items()]).first()
@@ -93,12 +95,12 @@ def by_hand(row: tuple[Any, ...]) -> str:
     return "".join(f"{len(text)}:{text}" for text in texts)
 
 
-def summed(rows, columns=("name", "price", "at", "day")) -> dict[int, Sum]:
+def summed(rows: DataFrame, columns: Iterable[str] = ("name", "price", "at", "day")) -> dict[int, Sum]:
     return checksum.by_bucket(checksum.sums(rows, ["k"], list(columns)).collect())
 
 
 @pytest.mark.spark
-def test_sums_see_every_change_and_no_order(exact) -> None:
+def test_sums_see_every_change_and_no_order(exact: SparkSession) -> None:
     """A permutation leaves them; a cell, a row more, a row twice, two values exchanged between columns or rows do not;
     the value is the one that anybody computes by hand.
     """

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import class_archive
 from replicator.java import java_home
@@ -39,7 +40,7 @@ def test_an_archive_of_another_class_path_is_passed_over_in_silence(tmp_path: Pa
 
 
 @pytest.mark.spark
-def test_the_driver_of_the_tests_maps_it(spark) -> None:
+def test_the_driver_of_the_tests_maps_it(spark: SparkSession) -> None:
     """``make jars`` has made it: the classes of Spark's SQL come from there."""
     archive = class_archive.place(java_home())
     assert archive.is_file(), "make jars"

@@ -59,12 +59,12 @@ def generated() -> dict[str, list[dict[str, Any]]]:
     return {table: [shape.record(row) for row in rows[table]] for table, shape in SHAPES.items()}
 
 
-def test_every_table_has_its_number_of_rows(tables):
+def test_every_table_has_its_number_of_rows(tables: dict[str, list[dict[str, Any]]]) -> None:
     """3,864 rows, told by table in the scenario."""
     assert {table: len(records) for table, records in tables.items()} == COUNTS
 
 
-def test_primary_keys_are_unique_and_never_null(tables):
+def test_primary_keys_are_unique_and_never_null(tables: dict[str, list[dict[str, Any]]]) -> None:
     """Also for a database that compares text without case and without trailing blanks."""
     for table, shape in SHAPES.items():
         keys = [tuple(str(record[column]).casefold().rstrip() for column in shape.key) for record in tables[table]]
@@ -72,14 +72,14 @@ def test_primary_keys_are_unique_and_never_null(tables):
         assert all(record[column] is not None for record in tables[table] for column in shape.key)
 
 
-def test_foreign_keys_hold(tables):
+def test_foreign_keys_hold(tables: dict[str, list[dict[str, Any]]]) -> None:
     """Each reference names a row that is there, or is NULL."""
     for table, column, other, key in REFERENCES:
         known = {record[key] for record in tables[other]} | {None}
         assert {record[column] for record in tables[table]} <= known, f"{table}.{column}"
 
 
-def test_values_have_the_types_of_their_columns(tables):
+def test_values_have_the_types_of_their_columns(tables: dict[str, list[dict[str, Any]]]) -> None:
     """int, str, Decimal with two places, date; never a float."""
     for table, shape in SHAPES.items():
         for column, kind in shape.columns.items():
@@ -89,7 +89,7 @@ def test_values_have_the_types_of_their_columns(tables):
                 assert {value.as_tuple().exponent for value in values} == {-2}, f"{table}.{column}"
 
 
-def test_a_boss_comes_before_those_who_report_to_her(tables):
+def test_a_boss_comes_before_those_who_report_to_her(tables: dict[str, list[dict[str, Any]]]) -> None:
     """InnoDB checks a reference to the own table row by row."""
     seen = {None}
     for employee in tables["employees"]:
@@ -97,7 +97,7 @@ def test_a_boss_comes_before_those_who_report_to_her(tables):
         seen.add(employee["employeeNumber"])
 
 
-def test_the_lab_finds_what_it_refers_to_and_nothing_that_it_inserts(tables):
+def test_the_lab_finds_what_it_refers_to_and_nothing_that_it_inserts(tables: dict[str, list[dict[str, Any]]]) -> None:
     """Employees, customer 103, line 1 of order 10100, which is not yet of customer 103; no 498, 500, 501."""
     customers = {record["customerNumber"] for record in tables["customers"]}
     assert {1165, 1504, 1621} <= {record["employeeNumber"] for record in tables["employees"]}
@@ -110,7 +110,7 @@ def test_the_lab_finds_what_it_refers_to_and_nothing_that_it_inserts(tables):
     assert sorted(lines) == [1, 2, 3, 4]
 
 
-def test_orders_run_from_10100_to_10425_over_the_scenarios_days(tables):
+def test_orders_run_from_10100_to_10425_over_the_scenarios_days(tables: dict[str, list[dict[str, Any]]]) -> None:
     """326 numbers without a gap, 2003-01-06 to 2005-05-31, 14 of them without a ship date."""
     orders = tables["orders"]
     assert [record["orderNumber"] for record in orders] == list(range(10100, 10426))
@@ -129,7 +129,7 @@ def test_orders_run_from_10100_to_10425_over_the_scenarios_days(tables):
     }
 
 
-def test_lines_are_numbered_within_their_order(tables):
+def test_lines_are_numbered_within_their_order(tables: dict[str, list[dict[str, Any]]]) -> None:
     """(order, line number) is unique, 1 to at most 18; each order has a line."""
     lines = Counter((record["orderNumber"], record["orderLineNumber"]) for record in tables["orderdetails"])
     assert set(lines.values()) == {1}
@@ -137,13 +137,13 @@ def test_lines_are_numbered_within_their_order(tables):
     assert len({order for order, _ in lines}) == 326
 
 
-def test_one_product_is_never_ordered_and_24_customers_never_order(tables):
+def test_one_product_is_never_ordered_and_24_customers_never_order(tables: dict[str, list[dict[str, Any]]]) -> None:
     """109 products and 98 customers in the fact."""
     assert len({record["productCode"] for record in tables["orderdetails"]}) == 109
     assert len({record["customerNumber"] for record in tables["orders"]}) == 98
 
 
-def test_product_lines_have_the_scenarios_sizes(tables):
+def test_product_lines_have_the_scenarios_sizes(tables: dict[str, list[dict[str, Any]]]) -> None:
     """Ships has nine products: the lab adds two."""
     assert Counter(record["productLine"] for record in tables["products"]) == {
         "Classic Cars": 38,
@@ -156,13 +156,13 @@ def test_product_lines_have_the_scenarios_sizes(tables):
     }
 
 
-def test_no_line_is_sold_below_its_purchase_price(tables):
+def test_no_line_is_sold_below_its_purchase_price(tables: dict[str, list[dict[str, Any]]]) -> None:
     """The scenario's fact has no negative profit."""
     bought = {record["productCode"]: record["buyPrice"] for record in tables["products"]}
     assert all(line["priceEach"] >= bought[line["productCode"]] for line in tables["orderdetails"])
 
 
-def test_customers_have_the_scenarios_nulls_blanks_and_letters(tables):
+def test_customers_have_the_scenarios_nulls_blanks_and_letters(tables: dict[str, list[dict[str, Any]]]) -> None:
     """NULL counts of section 7; 51 customers with a blank around a value; 21 that ASCII cannot write."""
     customers = tables["customers"]
     nulls = Counter(column for record in customers for column, value in record.items() if value is None)
@@ -172,7 +172,7 @@ def test_customers_have_the_scenarios_nulls_blanks_and_letters(tables):
     assert sum(any(not value.isascii() for value in values) for values in texts) == 21
 
 
-def test_texts_hold_what_breaks_careless_readers(generated):
+def test_texts_hold_what_breaks_careless_readers(generated: dict[str, list[dict[str, Any]]]) -> None:
     """Quotes, backslashes, line feeds, tabs, blanks at both ends, post codes with a leading zero."""
     told = "".join(record["comments"] or "" for record in generated["orders"])
     assert all(character in told for character in "\"'\\\n\t")
@@ -183,14 +183,14 @@ def test_texts_hold_what_breaks_careless_readers(generated):
     assert all(record["htmlDescription"] is record["image"] is None for record in generated["productlines"])
 
 
-def test_the_same_seed_gives_the_same_rows_on_every_python():
+def test_the_same_seed_gives_the_same_rows_on_every_python() -> None:
     """Pinned: a change of the generator must be meant."""
     content = repr(dict(generate())).encode()
     assert hashlib.sha256(content).hexdigest() == "6f9f278b6eb9b23350d108d826befc67f0b7056a7cca88579922d724717e5383"
     assert generate(7) != generate()
 
 
-def test_the_sums_of_the_generated_rows_are_known(generated):
+def test_the_sums_of_the_generated_rows_are_known(generated: dict[str, list[dict[str, Any]]]) -> None:
     """What the star schema must add up to."""
     lines = generated["orderdetails"]
     bought = {record["productCode"]: record["buyPrice"] for record in generated["products"]}
@@ -203,7 +203,7 @@ def test_the_sums_of_the_generated_rows_are_known(generated):
 
 
 @pytest.mark.skipif(not ORIGINALS.is_dir(), reason="the original rows are not beside the project")
-def test_the_original_rows_have_the_scenarios_sums():
+def test_the_original_rows_have_the_scenarios_sums() -> None:
     """The reader of the CSV edition loses no row and no cent."""
     rows = original_rows(ORIGINALS)
     lines = [SHAPES["orderdetails"].record(row) for row in rows["orderdetails"]]

@@ -11,6 +11,7 @@ import boto3
 import pytest
 import sqlglot
 from moto import mock_aws
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app
@@ -40,7 +41,7 @@ def outcomes(*arguments: str) -> dict[str, dict[str, Any]]:
 
 
 def test_silver_and_gold_are_registered_with_the_words_of_their_models(
-    spark, glue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, glue: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Delta: the table, the view of live rows, the model's words for its columns; a second run is quiet. A table that
     cannot be read is named, and keeps nothing from the others.
@@ -72,7 +73,7 @@ def test_silver_and_gold_are_registered_with_the_words_of_their_models(
 
 
 @pytest.mark.hudi
-def test_a_table_in_hudi_is_registered_with_its_partitions(spark, glue, tmp_path: Path) -> None:
+def test_a_table_in_hudi_is_registered_with_its_partitions(spark: SparkSession, glue: Any, tmp_path: Path) -> None:
     """From Hudi's own properties and list of partitions: composite paths, escaped values, NULL. A table without
     partitions has none.
     """

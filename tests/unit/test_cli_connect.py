@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +22,7 @@ CONNECTOR = {"kind": "mariadb", "host": "127.0.0.1", "user": "u", "password": "$
 
 
 @pytest.fixture
-def closed():
+def closed() -> Iterator[int]:
     """An address on which nobody listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -27,10 +30,10 @@ def closed():
 
 
 @pytest.fixture
-def conf(tmp_path):
+def conf(tmp_path: Path) -> Callable[..., tuple[str, ...]]:
     """Writes a configuration with these sources; gives back the flags that name it."""
 
-    def write(url=None, **sources):
+    def write(url: str | None = None, **sources: dict[str, Any]) -> tuple[str, ...]:
         (tmp_path / "sources").mkdir()
         (tmp_path / "base.yaml").write_text("", encoding="utf-8")
         (tmp_path / "dev.yaml").write_text(yaml.safe_dump({"connect": {"url": url}}), encoding="utf-8")
@@ -46,14 +49,16 @@ def conf(tmp_path):
     ["plugins", "list", "status", "validate", "diff", "apply", "pause x", "resume x", "restart x", "stop x", "delete x",
      "offsets show x", "offsets reset x", "snapshot shop a.b"],
 )  # fmt: skip
-def test_every_verb_says_that_kafka_connect_is_out_of_reach(conf, closed, verb):
+def test_every_verb_says_that_kafka_connect_is_out_of_reach(
+    conf: Callable[..., tuple[str, ...]], closed: int, verb: str
+) -> None:
     """Exit code 3, with the address."""
     flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
     with pytest.raises(Unreachable, match=f"Kafka Connect does not answer .*{closed}"):
         said("connect", *verb.split(), *flags, code=3)
 
 
-def test_without_an_address_or_a_connector_the_way_out_is_named(conf):
+def test_without_an_address_or_a_connector_the_way_out_is_named(conf: Callable[..., tuple[str, ...]]) -> None:
     """Exit code 2: what to write, and where."""
     flags = conf(bare={})
     with pytest.raises(ConfigError, match=r"Set connect\.url"):
@@ -64,14 +69,14 @@ def test_without_an_address_or_a_connector_the_way_out_is_named(conf):
         said("connect", "check", "bear", *flags, code=2)
 
 
-def test_where_no_source_describes_a_connector_that_is_told(conf):
+def test_where_no_source_describes_a_connector_that_is_told(conf: Callable[..., tuple[str, ...]]) -> None:
     """And no table without rows."""
     done = CliRunner().invoke(app, ["connect", "check", *conf(bare={})])
     told = "No source describes a connector: give its file a block `connector`.\n"
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", told)
 
 
-def test_two_sources_cannot_have_one_connector(conf):
+def test_two_sources_cannot_have_one_connector(conf: Callable[..., tuple[str, ...]]) -> None:
     """The second would undo the first."""
     flags = conf(
         "http://127.0.0.1:9", a={"connector": CONNECTOR | {"name": "x"}}, b={"connector": CONNECTOR | {"name": "x"}}
@@ -80,14 +85,14 @@ def test_two_sources_cannot_have_one_connector(conf):
         said("connect", "diff", *flags, code=2)
 
 
-def test_pruning_looks_at_all_sources(conf):
+def test_pruning_looks_at_all_sources(conf: Callable[..., tuple[str, ...]]) -> None:
     """With some of them only, all others would be gone."""
     flags = conf("http://127.0.0.1:9", a={"connector": CONNECTOR})
     with pytest.raises(ConfigError, match="--prune looks at all sources"):
         said("connect", "apply", "a", "--prune", *flags, code=2)
 
 
-def test_a_database_that_cannot_be_asked_is_told_by_check(conf, closed):
+def test_a_database_that_cannot_be_asked_is_told_by_check(conf: Callable[..., tuple[str, ...]], closed: int) -> None:
     """Nobody said how; nobody answers; its client is not there."""
     place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}
     flags = conf(silent={"connector": CONNECTOR}, away={"connector": CONNECTOR | {"name": "y"}, "database": place})
@@ -99,21 +104,25 @@ def test_a_database_that_cannot_be_asked_is_told_by_check(conf, closed):
         logins.client("no_such_module", "no-such", "Oracle")
 
 
-def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(conf, closed):
+def test_what_is_missing_is_known_at_the_end_of_a_snapshot_only(
+    conf: Callable[..., tuple[str, ...]], closed: int
+) -> None:
     """So that nobody removes rows without having seen it."""
     flags = conf(f"http://127.0.0.1:{closed}", shop={"connector": CONNECTOR})
     with pytest.raises(ConfigError, match="--remove-missing needs to see the end"):
         said("connect", "snapshot", "shop", "a.b", "--remove-missing", "--no-wait", *flags, code=2)
 
 
-def test_where_nobody_can_tell_whether_a_table_is_there_that_is_told(conf, closed):
+def test_where_nobody_can_tell_whether_a_table_is_there_that_is_told(
+    conf: Callable[..., tuple[str, ...]], closed: int
+) -> None:
     """On stderr, and the signal is sent; not of a table that the connector's list names by itself."""
     place = {"kind": "mariadb", "host": "127.0.0.1", "port": closed, "user": "u", "sslmode": "disable"}
     runs = {"connector.class": CLASSES["mariadb"], "topic.prefix": "shop", "signal.data.collection": "a.signals"}
     with running("shop", {**runs, "table.include.list": r"a\.b,a\.c.*"}) as url:
         flags = conf(url, shop={"connector": CONNECTOR, "database": place})
 
-        def told(*tables):
+        def told(*tables: str) -> str:
             done = CliRunner().invoke(app, ["connect", "snapshot", "shop", *tables, "--no-wait", *flags])
             assert isinstance(done.exception, Unreachable)  # the signal table is where nobody listens
             assert done.stdout == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from tests import readme
@@ -19,7 +20,7 @@ PLACE = ("shop.sales.orders", "0", "3")
 
 
 @pytest.fixture(scope="module")
-def folder(spark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With events.jsonl, declare.yaml and the lake made of them; tests leave it as it is."""
     made = tmp_path_factory.mktemp("own")
     document = next(c for c in readme.commands("Your own captured events") if c.startswith("cat > events.jsonl"))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.lake import Lake
@@ -14,7 +15,7 @@ from tests.cli import said
 pytestmark = pytest.mark.spark
 
 
-def test_models_are_told_in_their_order_with_what_they_wait_for(spark, tmp_path: Path) -> None:
+def test_models_are_told_in_their_order_with_what_they_wait_for(spark: SparkSession, tmp_path: Path) -> None:
     """In a lake without tables each model waits for its input, and nothing is written; a wrong name is refused. A model
     stops whose input cannot be read, as in a run.
     """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app, run
@@ -25,7 +27,9 @@ tables:
 @pytest.mark.parametrize(
     ("sizes", "few"), [((10, 20), True), ((run._FEW_BYTES, 1), False), ((run._FEW_BYTES,), True)], ids=str
 )
-def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(tmp_path, sizes, few):
+def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(
+    tmp_path: Path, sizes: tuple[int, ...], few: bool
+) -> None:
     """All files together decide (decision 0053)."""
     files = []
     for at, size in enumerate(sizes):
@@ -36,7 +40,7 @@ def test_a_few_captured_events_are_taken_by_a_jvm_that_compiles_quickly(tmp_path
     assert run._are_few(files) is few
 
 
-def test_what_is_no_file_here_may_be_long(tmp_path):
+def test_what_is_no_file_here_may_be_long(tmp_path: Path) -> None:
     """A pattern, a folder, an object: their size is not known before they are read."""
     assert not run._are_few([f"{tmp_path}/*.jsonl"])
     assert not run._are_few([str(tmp_path)])
@@ -53,7 +57,9 @@ def test_what_is_no_file_here_may_be_long(tmp_path):
     ],
     ids=["nothing to do", "no end", "a stage", "no name"],
 )
-def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeypatch):
+def test_a_run_that_could_do_nothing_says_so(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A matter of usage (exit code 2), before anything is made."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=words):
@@ -61,10 +67,10 @@ def test_a_run_that_could_do_nothing_says_so(arguments, words, tmp_path, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys):
+def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys: pytest.CaptureFixture[str]) -> None:
     """A full disk: what became of the tables is told all the same, and decides the exit code."""
 
-    def note():
+    def note() -> None:
         raise Unreachable("no space is left", where="lake/_replicator/runs/1.json")
 
     run._noted(note)
@@ -72,7 +78,7 @@ def test_a_lake_that_takes_no_note_of_a_run_holds_nothing_up(capsys):
 
 
 @pytest.mark.spark
-def test_a_recording_tells_its_time_and_what_is_declared_of_no_table(spark, tmp_path):
+def test_a_recording_tells_its_time_and_what_is_declared_of_no_table(spark: SparkSession, tmp_path: Path) -> None:
     """A misspelled table, or mask, holds for nothing: it is named on stderr with the nearest that there is."""
     events, declare = tmp_path / "events.jsonl", tmp_path / "declare.yaml"
     declare.write_text(DECLARED)

@@ -17,20 +17,20 @@ ROOT = Path(__file__).parents[2]
 CONF = str(ROOT / "conf")
 
 
-def replicator(*arguments, **environment):
+def replicator(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from replicator.cli import main; main()", *arguments]
     own = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=own, cwd=ROOT)
 
 
-def test_a_right_configuration_is_told_and_ends_with_0():
+def test_a_right_configuration_is_told_and_ends_with_0() -> None:
     """On stdout are data, stderr is silent."""
     done = replicator("validate", "--conf", CONF, "--env", "local", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["sources"] == ["dbserver1"]
 
 
-def test_a_wrong_configuration_ends_with_2_and_no_trace(tmp_path):
+def test_a_wrong_configuration_ends_with_2_and_no_trace(tmp_path: Path) -> None:
     """One clear sentence on stderr; nothing on stdout."""
     (tmp_path / "dev.yaml").write_text("lakee: {}\n", encoding="utf-8")
     done = replicator("validate", "--conf", str(tmp_path), "--env", "dev")
@@ -39,7 +39,7 @@ def test_a_wrong_configuration_ends_with_2_and_no_trace(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("--debug", "validate"), ("validate", "--debug")])
-def test_debug_shows_the_trace_wherever_it_stands(arguments, tmp_path):
+def test_debug_shows_the_trace_wherever_it_stands(arguments: tuple[str, str], tmp_path: Path) -> None:
     """Before the verb or behind it."""
     done = ended(*arguments, "--conf", str(tmp_path / "none"))
     assert done.returncode == 2
@@ -47,19 +47,19 @@ def test_debug_shows_the_trace_wherever_it_stands(arguments, tmp_path):
     assert done.stderr.rstrip().splitlines()[-1].startswith("error: ")
 
 
-def test_a_wrong_command_line_ends_with_2():
+def test_a_wrong_command_line_ends_with_2() -> None:
     """Usage counts as configuration."""
     assert ended("nosuchverb").returncode == 2
     assert ended("validate", "--nosuchflag").returncode == 2
 
 
-def test_the_version_is_told_without_a_verb():
+def test_the_version_is_told_without_a_verb() -> None:
     """As of any program."""
     done = ended("--version")
     assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
 
 
-def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
+def test_a_target_of_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     """The registry is the list of what there is."""
     (tmp_path / "dev.yaml").write_text(
         "targets: {w: {kind: postgre, host: h, database: d, user: u}}\n", encoding="utf-8"
@@ -69,7 +69,7 @@ def test_a_target_of_an_unknown_kind_is_refused(tmp_path):
     assert (done.returncode, done.stderr) == (2, told)
 
 
-def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path):
+def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path: Path) -> None:
     """A misspelled name would leave a mask without its table; shards and topics of one's own are not second-guessed."""
     (tmp_path / "sources").mkdir()
     (tmp_path / "dev.yaml").write_text("kafka: {bootstrap_servers: 'k:1'}\n", encoding="utf-8")
@@ -87,7 +87,7 @@ def test_what_is_declared_of_a_table_that_is_not_read_is_told(tmp_path):
     assert done.stderr.splitlines() == [*told, "warning: t does not read a.b, which its file declares"]
 
 
-def test_config_show_tells_where_each_value_came_from_and_no_secret():
+def test_config_show_tells_where_each_value_came_from_and_no_secret() -> None:
     """Values with file, line and variable; passwords masked."""
     done = ended("config", "show", "--conf", CONF, "--env", "local", "--json", POSTGRES_PASSWORD="canary")
     shown = {line["key"]: line for line in json.loads(done.stdout)}
@@ -96,14 +96,14 @@ def test_config_show_tells_where_each_value_came_from_and_no_secret():
     assert "canary" not in done.stdout
 
 
-def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path):
+def test_jars_that_are_missing_end_with_2_and_name_the_command(tmp_path: Path) -> None:
     """Nothing is fetched unasked."""
     done = ended("jars", REPLICATOR_CACHE=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert "replicator jars --fetch" in done.stderr
 
 
-def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path):
+def test_doctor_puts_a_wrong_installation_before_a_service_out_of_reach(tmp_path: Path) -> None:
     """Exit 2 mends here, exit 3 elsewhere; every finding is told at once."""
     dev = "kafka: {bootstrap_servers: '127.0.0.1:1'}\nlake: {root: %s}\n" % (tmp_path / "lake")
     (tmp_path / "dev.yaml").write_text(dev, encoding="utf-8")

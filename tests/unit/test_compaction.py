@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.spec import Declaration
@@ -245,7 +246,7 @@ def _read_all(lake: Silver) -> tuple[dict[int, Any], dict[int, Any]]:
     return values(lake), {key: value for log in logs for key, value in log.live.items()}
 
 
-def test_a_compacted_log_ends_as_its_source_wherever_it_is_read(exact, tmp_path: Path) -> None:
+def test_a_compacted_log_ends_as_its_source_wherever_it_is_read(exact: SparkSession, tmp_path: Path) -> None:
     """Random logs with replays, compacted at random places between three reads; a rebuild from bronze agrees."""
     lake = Silver(exact, tmp_path, declared=COMPACTED)
     found, wanted = _read_all(lake)
@@ -254,7 +255,7 @@ def test_a_compacted_log_ends_as_its_source_wherever_it_is_read(exact, tmp_path:
 
 
 def test_by_the_letter_of_the_rule_a_repeated_delete_hides_a_later_one(
-    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The negative control of what we add to B5: the tombstone is all that tells of the second delete."""
     first = change(0, 1, 10, 100, 0, "c"), change(1, 1, 0, 200, 1, "d"), tombstone(2, 1), change(3, 1, 11, 300, 2, "c")
@@ -271,7 +272,7 @@ def test_by_the_letter_of_the_rule_a_repeated_delete_hides_a_later_one(
 
 @pytest.mark.parametrize("declared", [True, False], ids=["every tombstone deletes", "none does"])
 def test_without_the_check_or_without_the_delete_rows_are_wrong(
-    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: bool
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: bool
 ) -> None:
     """The negative controls: a replayed delete's tombstone takes the row for good; a removed delete is missed."""
     monkeypatch.setattr(compaction, "_says_nothing_new", lambda: F.lit(False))

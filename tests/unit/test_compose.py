@@ -34,20 +34,20 @@ def _properties(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines())
 
 
-def test_every_local_service_is_there_under_its_name():
+def test_every_local_service_is_there_under_its_name() -> None:
     """Beside the five: the UI, Spark, and the one that makes the bucket."""
     assert set(EVERY) == {*SERVICES, "s3-bucket", "kafka-ui", "spark", "spark-worker"}
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_every_image_is_pinned_to_a_version(name):
+def test_every_image_is_pinned_to_a_version(name: str) -> None:
     """`latest` is another stack tomorrow."""
     tag = EVERY[name]["image"].rpartition(":")[2]
     assert re.search(r"\d+[.-]\d+", tag)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_ports_are_published_on_loopback_only_and_never_twice(name):
+def test_ports_are_published_on_loopback_only_and_never_twice(name: str) -> None:
     """The credentials are public."""
     published = [port for service in EVERY.values() for port in service.get("ports", [])]
     assert all(re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port) for port in EVERY[name].get("ports", []))
@@ -55,7 +55,7 @@ def test_ports_are_published_on_loopback_only_and_never_twice(name):
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_a_service_refers_to_exists(name):
+def test_what_a_service_refers_to_exists(name: str) -> None:
     """Dependencies with a health check, configs and volumes."""
     service = EVERY[name]
     for needed, how in service.get("depends_on", {}).items():
@@ -67,12 +67,12 @@ def test_what_a_service_refers_to_exists(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(EVERY) - {"s3-bucket"}))
-def test_every_server_has_a_health_check(name):
+def test_every_server_has_a_health_check(name: str) -> None:
     """`docker compose up --wait` returns when the stack serves."""
     assert EVERY[name]["healthcheck"]["test"][0] == "CMD"
 
 
-def test_the_versions_are_those_of_the_locks():
+def test_the_versions_are_those_of_the_locks() -> None:
     """Kafka, PostgreSQL, MariaDB and Spark as tested."""
     versions = {name: service["image"].rpartition(":")[2] for name, service in EVERY.items()}
     assert f"org.apache.kafka:kafka_2.13:{versions['kafka']}" in LOCK["kafka"]
@@ -83,7 +83,7 @@ def test_the_versions_are_those_of_the_locks():
     assert f"org.apache.spark:spark-sql-kafka-0-10_{scala}:{spark}" in locked()
 
 
-def test_mariadb_has_the_local_binlog_logins_and_grants():
+def test_mariadb_has_the_local_binlog_logins_and_grants() -> None:
     """What Debezium needs is the same in both."""
     command, logins = EVERY["mariadb"]["command"], _config("mariadb-logins")
     assert {*BINLOG, f"--server-id={SETTINGS.mariadb_server_id}", "--gtid-strict-mode=ON"} <= set(command)
@@ -93,7 +93,7 @@ def test_mariadb_has_the_local_binlog_logins_and_grants():
     assert f"GRANT {CONNECTOR_GRANTS} ON *.* TO '{connector.user}'@'%'" in logins
 
 
-def test_postgres_has_the_local_settings_and_roles():
+def test_postgres_has_the_local_settings_and_roles() -> None:
     """Logical decoding on, the owner of the target, and the sample database with its owner."""
     assert {f"--{name}={value}" for name, value in SERVER.items()} <= set(EVERY["postgres"]["command"])
     admin, target = SETTINGS.postgres_admin, SETTINGS.postgres_target
@@ -106,7 +106,7 @@ def test_postgres_has_the_local_settings_and_roles():
     assert f'DATABASE "{SETTINGS.postgres_source_database}" OWNER "{source.user}"' in _config("postgres-roles")
 
 
-def test_kafka_and_connect_have_the_local_settings():
+def test_kafka_and_connect_have_the_local_settings() -> None:
     """One-replica topics and quick rebalances, in the spelling of the image."""
     environment = EVERY["kafka"]["environment"]
     spelled = {f"KAFKA_{name.upper().replace('.', '_')}": str(value) for name, value in SMALL.items()}
@@ -115,14 +115,14 @@ def test_kafka_and_connect_have_the_local_settings():
     assert worker.items() <= _properties(_config("connect-worker")).items()
 
 
-def test_connect_knows_the_local_logins_of_debezium(tmp_path):
+def test_connect_knows_the_local_logins_of_debezium(tmp_path: Path) -> None:
     """What `${env:...}` in conf/sources refers to."""
     logins = Stack(tmp_path).endpoints().logins()
     assert logins.items() <= EVERY["connect"]["environment"].items()
     assert all(re.fullmatch(str(WORKER["config.providers.env.param.allowlist.pattern"]), name) for name in logins)
 
 
-def test_s3_has_the_local_keys_and_bucket():
+def test_s3_has_the_local_keys_and_bucket() -> None:
     """A lake's address differs by host and port only."""
     environment = EVERY["s3"]["environment"]
     assert environment == {"MINIO_ROOT_USER": SETTINGS.s3.user, "MINIO_ROOT_PASSWORD": SETTINGS.s3.password}
@@ -131,7 +131,7 @@ def test_s3_has_the_local_keys_and_bucket():
     assert script.endswith(f" s3/{SETTINGS.s3_bucket}")
 
 
-def test_docker_compose_accepts_the_file():
+def test_docker_compose_accepts_the_file() -> None:
     """Where the tool is installed it reads the file too; no runtime is needed for that."""
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode:

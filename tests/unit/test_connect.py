@@ -8,6 +8,7 @@ import json
 import socket
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,7 @@ from replicator.connect.told import shorten
 from replicator.errors import ConfigError, Unreachable
 
 
-def test_a_java_trace_is_shortened_to_its_causes():
+def test_a_java_trace_is_shortened_to_its_causes() -> None:
     """One line, outermost first, without frames and without repetition."""
     trace = (
         "org.apache.kafka.connect.errors.ConnectException: An exception occurred\n"
@@ -33,7 +34,7 @@ def test_a_java_trace_is_shortened_to_its_causes():
     assert shorten("") == ""
 
 
-def test_of_a_long_cause_its_end_is_told_too():
+def test_of_a_long_cause_its_end_is_told_too() -> None:
     """Of a dropped slot Debezium tells the whole offset first, and then what is the matter."""
     begins, ends = "io.debezium.DebeziumException: trying to read from Offset [", "], but this is no longer available."
     told = shorten(f"{begins}{'lsn=LSN{0/213FA50}, ' * 40}{ends}\n\tat io.debezium.Task.start(Task.java:1)")
@@ -42,7 +43,7 @@ def test_of_a_long_cause_its_end_is_told_too():
     assert len(told) == 300
 
 
-def test_a_connect_that_nobody_answers_for_is_out_of_reach():
+def test_a_connect_that_nobody_answers_for_is_out_of_reach() -> None:
     """A closed port: one sentence with the address, and a retry may cure it."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -53,7 +54,7 @@ def test_a_connect_that_nobody_answers_for_is_out_of_reach():
 
 
 @pytest.mark.parametrize("path", ["/", "/absent"])
-def test_another_server_at_the_address_is_a_configuration_error(tmp_path, path):
+def test_another_server_at_the_address_is_a_configuration_error(tmp_path: Path, path: str) -> None:
     """A folder listing with 200, or 404: no JSON comes from there, and no retry would change that."""
     (tmp_path / "connectors").write_text("<html>hello</html>")
     handler = functools.partial(_Quiet, directory=str(tmp_path))
@@ -66,7 +67,7 @@ def test_another_server_at_the_address_is_a_configuration_error(tmp_path, path):
             server.shutdown()
 
 
-def test_a_plugin_that_looks_at_its_database_for_long_is_waited_for():
+def test_a_plugin_that_looks_at_its_database_for_long_is_waited_for() -> None:
     """As long as it may take, by the validation and by the PUT, which validates once more; while the workers rebalance
     (409), Connect is asked again.
     """

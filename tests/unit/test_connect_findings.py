@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from replicator.connect.findings import Finding, findings
 
 
-def entry(name, errors=(), recommended=(), documentation="", **value):
+def entry(
+    name: str, errors: Iterable[str] = (), recommended: Iterable[str] = (), documentation: str = "", **value: Any
+) -> dict[str, Any]:
     """One entry of an answer, as Connect writes it."""
     return {
         "definition": {"name": name, "documentation": documentation},
@@ -13,7 +18,7 @@ def entry(name, errors=(), recommended=(), documentation="", **value):
     }
 
 
-def test_an_error_says_the_key_what_is_wrong_and_what_there_is_to_choose_from():
+def test_an_error_says_the_key_what_is_wrong_and_what_there_is_to_choose_from() -> None:
     """One line per error, without the value, which may be a secret."""
     told = {
         "configs": [
@@ -37,7 +42,7 @@ def test_an_error_says_the_key_what_is_wrong_and_what_there_is_to_choose_from():
     ]
 
 
-def test_without_choices_the_first_sentence_of_the_documentation_helps():
+def test_without_choices_the_first_sentence_of_the_documentation_helps() -> None:
     """Without markup, and no longer than a line."""
     told = {
         "configs": [
@@ -51,7 +56,7 @@ def test_without_choices_the_first_sentence_of_the_documentation_helps():
     assert second.mend.endswith("…")
 
 
-def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one():
+def test_a_key_that_no_plugin_reads_is_a_warning_with_the_nearest_one() -> None:
     """It would be taken without a word and do nothing; what is passed on behind the plugin is left alone."""
     unseen = {"definition": {"name": "lob.enabled"}, "value": None}
     unlisted = {"definition": None, "value": {"name": "internal.one", "errors": []}}

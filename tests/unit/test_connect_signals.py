@@ -11,7 +11,7 @@ import pytest
 from replicator.connect import notices, present, signals
 from replicator.connect.configuration import CLASSES
 from replicator.connect.notices import Notice
-from replicator.connect.signals import Asked
+from replicator.connect.signals import Asked, Signal
 from replicator.errors import ConfigError, ConnectorFailed, Unreachable
 
 PG = {
@@ -22,13 +22,13 @@ PG = {
 }
 
 
-def config(kind="postgresql", **more):
+def config(kind: str = "postgresql", **more: str | None) -> dict[str, str]:
     """A configuration that runs; a key without a value is left out."""
     made = {**PG, "connector.class": CLASSES[kind], **{key.replace("__", "."): value for key, value in more.items()}}
     return {key: value for key, value in made.items() if value is not None}
 
 
-def test_an_incremental_snapshot_names_its_tables_and_nothing_else():
+def test_an_incremental_snapshot_names_its_tables_and_nothing_else() -> None:
     """Names are regular expressions to Debezium: a dot is one."""
     signal = signals.signal(Asked(("sales.orders", "sales.lines")), config())
     assert signal.type == "execute-snapshot"
@@ -38,12 +38,12 @@ def test_an_incremental_snapshot_names_its_tables_and_nothing_else():
     assert signals.signal(Asked(("sales.orders",)), config()).id != signal.id
 
 
-def test_a_condition_is_a_filter_or_a_whole_query():
+def test_a_condition_is_a_filter_or_a_whole_query() -> None:
     """An incremental snapshot takes a condition, a blocking one a SELECT, quoted as its database does; only under its
     very name, not by an expression, is that one found (seen with Debezium 3.7: all rows were read).
     """
 
-    def filter_of(kind, blocking, table="sales.orders", **more):
+    def filter_of(kind: str, blocking: bool, table: str = "sales.orders", **more: str) -> tuple[str, str]:
         asked = Asked((table,), where="id < 10", blocking=blocking)
         [condition] = signals.signal(asked, config(kind, **more)).data["additional-conditions"]
         return condition["data-collection"], condition["filter"]
@@ -60,7 +60,7 @@ def test_a_condition_is_a_filter_or_a_whole_query():
     )
 
 
-def test_what_is_under_way_can_be_stopped_whole_or_in_part():
+def test_what_is_under_way_can_be_stopped_whole_or_in_part() -> None:
     """Without tables the list is empty, which means all of them; a connector without a signal table can be told too."""
     assert signals.signal(Asked((), stop=True), config()).data == {"data-collections": [], "type": "INCREMENTAL"}
     part = signals.signal(Asked(("sales.orders",), stop=True), config(signal__data__collection=None))
@@ -85,13 +85,13 @@ def test_what_is_under_way_can_be_stopped_whole_or_in_part():
         (Asked(("sales.orders",)), {"kind": "sqlserver", "database__names": "a,b"}, "<database>.<schema>.<table>"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_a_sentence(asked, more, said):
+def test_what_cannot_be_asked_is_refused_with_a_sentence(asked: Asked, more: dict[str, Any], said: str) -> None:
     """Before anything is sent, with the way out."""
     with pytest.raises(ConfigError, match=said):
         signals.signal(asked, config(**more))
 
 
-def test_a_list_that_names_tables_tells_which_one_may_be_meant():
+def test_a_list_that_names_tables_tells_which_one_may_be_meant() -> None:
     """Whether its points are escaped or not; expressions name none."""
     listed = config(table__include__list=r"sales\.orders, sales.lines,other\.x.*,a\.b\-c")
     assert signals.named(listed) == ["sales.orders", "sales.lines", "a.b-c"]
@@ -125,13 +125,15 @@ EVERYTHING = {"table__include__list": None}
         ("sqlserver", {**EVERYTHING, "database__names": "db"}, SEEN, "db.sales.order", "sees no table db.sales.order"),
     ],
 )
-def test_a_table_that_is_not_there_is_refused_with_the_nearest_captured_one(kind, more, seen, table, said):
+def test_a_table_that_is_not_there_is_refused_with_the_nearest_captured_one(
+    kind: str, more: dict[str, str | None], seen: list[str], table: str, said: str
+) -> None:
     """A connector would pass over it without a word."""
     with pytest.raises(ConfigError, match=said):
         present.unknown([table], config(kind, **more), seen, "u")
 
 
-def test_of_a_table_that_a_login_may_not_see_nobody_can_tell():
+def test_of_a_table_that_a_login_may_not_see_nobody_can_tell() -> None:
     """PostgreSQL shows all names to everyone, others do not; what is there, or listed by name, needs nobody's word."""
     listed = {"table__include__list": r"sales\.orders,sales\.l.*"}
     for seen in (None, [], ["sales.signals"], ["hr.people"]):
@@ -141,19 +143,19 @@ def test_of_a_table_that_a_login_may_not_see_nobody_can_tell():
     assert present.unknown(["Sales.ORDERS", "sales.lines"], config(**listed), SEEN, "u") == []
 
 
-def test_captured_is_what_debezium_reads():
+def test_captured_is_what_debezium_reads() -> None:
     """Case does not count, a comma may be part of an expression, one that only Java reads is believed; a blocking
     snapshot and a ``read.only`` connector need no signal table.
     """
     for name in ("Sales.ORDERS", "other.xx"):
         assert signals.signal(Asked((name,)), config()).data["data-collections"] == [name.replace(".", r"\.")]
     assert signals.signal(Asked(("a.b",)), config(table__include__list=r"a\.\p{Lower}"))
-    without = {"signal__data__collection": None}
+    without: dict[str, Any] = {"signal__data__collection": None}
     assert signals.signal(Asked(("sales.orders",), blocking=True), config(**without)).is_blocking
     assert signals.signal(Asked(("sales.orders",)), config(**without, read__only="true"))
 
 
-def test_channels_are_those_that_run():
+def test_channels_are_those_that_run() -> None:
     """The table unless said otherwise, a topic by name or Debezium's own; none at all is refused, so is silence."""
     assert (signals.table(config()), signals.topic(config())) == ("sales.signals", "")
     by_topic = config(signal__enabled__channels="kafka")
@@ -168,7 +170,9 @@ def test_channels_are_those_that_run():
         signals.notifications("c", config(**{**told, "notification__enabled__channels": "log"}))
 
 
-def value(type_, id_, aggregate="Incremental Snapshot", *, wrapped=False, **more):
+def value(
+    type_: str, id_: str, aggregate: str = "Incremental Snapshot", *, wrapped: bool = False, **more: str
+) -> bytes:
     """A notification as Debezium 3.7 writes it, recorded from a real snapshot."""
     told = {
         "id": id_,
@@ -179,13 +183,13 @@ def value(type_, id_, aggregate="Incremental Snapshot", *, wrapped=False, **more
     return json.dumps({"schema": {}, "payload": told} if wrapped else told).encode()
 
 
-def heard(signal, *values):
+def heard(signal: Signal, *values: bytes | None) -> list[Notice]:
     """The notices of values that come in one batch each."""
     read = partial(notices.notice, of=signal, prefix="shop")
     return list(notices.follow([[each] for each in values], read, lambda: None, patience=60))
 
 
-def test_a_snapshot_is_followed_to_its_end():
+def test_a_snapshot_is_followed_to_its_end() -> None:
     """Chunks, tables with their rows, the end; what others' snapshots say is not ours, with a schema or without."""
     signal = signals.signal(Asked(("sales.orders",)), config())
     scanned = {"scanned_collection": "sales.orders", "total_rows_scanned": "1467", "status": "SUCCEEDED"}
@@ -212,7 +216,7 @@ def test_a_snapshot_is_followed_to_its_end():
     assert (outcome.rows, outcome.failed) == (1467, False)
 
 
-def test_a_blocking_snapshot_looks_as_a_first_one():
+def test_a_blocking_snapshot_looks_as_a_first_one() -> None:
     """It has no id of ours: what such a snapshot of this connector says after the signal counts."""
     signal = signals.signal(Asked(("sales.orders",), blocking=True), config())
     other = json.dumps(
@@ -224,7 +228,7 @@ def test_a_blocking_snapshot_looks_as_a_first_one():
     assert [each.type for each in found] == ["STARTED", "COMPLETED"]
 
 
-def test_a_table_that_was_not_read_is_told():
+def test_a_table_that_was_not_read_is_told() -> None:
     """With the plugin's reason; stopped before; or not a word of it. The end of a name is enough."""
     failed = Notice("TABLE_SCAN_COMPLETED", "db.dbo.a", "NO_PRIMARY_KEY", 0)
     done = Notice("TABLE_SCAN_COMPLETED", "db.dbo.b", "EMPTY", 0)
@@ -240,12 +244,12 @@ def test_a_table_that_was_not_read_is_told():
     assert (stopped.status, stopped.failed) == ("ABORTED", True)
 
 
-def test_waiting_ends_when_it_is_vain(monkeypatch):
+def test_waiting_ends_when_it_is_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing said in time: try again, with the causes; a connector that failed meanwhile is told by its own error."""
     signal = signals.signal(Asked(("sales.orders",)), config())
     read = partial(notices.notice, of=signal, prefix="shop")
 
-    def failing():
+    def failing() -> None:
         raise ConnectorFailed("it failed")
 
     silence: list[list[Any]] = [[] for _ in range(3)]

@@ -11,7 +11,7 @@ from replicator import settings, sourcefile
 from replicator.connect.configuration import CLASSES
 from replicator.connect.configuration import configuration as made
 from replicator.errors import ConfigError
-from replicator.spec import Connector
+from replicator.spec import Connector, SourceSpec
 
 FILES = sorted((Path(__file__).parent / "connectors").glob("*.yaml"))
 CONF = Path(__file__).parents[2] / "conf"
@@ -24,7 +24,7 @@ def configuration(of: Connector | None) -> dict[str, str]:
     return made(of)
 
 
-def told(tmp_path, text):
+def told(tmp_path: Path, text: str) -> SourceSpec:
     """The source that a file of that text describes."""
     path = tmp_path / "s.yaml"
     path.write_text(f"name: s\n{text}", encoding="utf-8")
@@ -32,26 +32,26 @@ def told(tmp_path, text):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_source_file_gives_its_connector(file):
+def test_a_source_file_gives_its_connector(file: Path) -> None:
     """Every kind and form against a configuration that was read by people, and by the plugin itself on a stack."""
     assert configuration(sourcefile.template(file).connector) == json.loads(file.with_suffix(".json").read_text())
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_no_null_becomes_the_default_of_its_column(file):
+def test_no_null_becomes_the_default_of_its_column(file: Path) -> None:
     """G1, F7: the converter and the flattener replace it unless told otherwise, and nothing in a record tells it."""
     config = configuration(sourcefile.template(file).connector)
     replacing = ["value.converter"] + (["transforms.unwrap"] if config.get("transforms") == "unwrap" else [])
     assert [config.get(f"{each}.replace.null.with.default") for each in replacing] == ["false"] * len(replacing)
 
 
-def test_every_kind_has_a_golden_file():
+def test_every_kind_has_a_golden_file() -> None:
     """What is not shown is not promised."""
     shown = {json.loads(file.with_suffix(".json").read_text())["connector.class"] for file in FILES}
     assert shown == set(CLASSES.values())
 
 
-def test_the_samples_describe_their_connectors():
+def test_the_samples_describe_their_connectors() -> None:
     """Passwords are references; the outbox publishes nothing by itself, keeps deletes and what its order is made of."""
     own = configuration(settings.load(CONF, "local", {}).source("dbserver1").connector)
     assert own["database.password"] == "${env:MARIADB_CONNECTOR_PASSWORD}"
@@ -64,7 +64,7 @@ def test_the_samples_describe_their_connectors():
     assert {"op", "db", "table", "schema", "lsn", "source.ts_ms", "sequence"} <= fields
 
 
-def test_more_keys_win_over_the_template(tmp_path):
+def test_more_keys_win_over_the_template(tmp_path: Path) -> None:
     """``config`` has the last word, with YAML's numbers and truths as the connector writes them."""
     config = configuration(
         told(tmp_path, f"connector: {{{LEAST}, config: {{snapshot.mode: never, a.b: true}}}}").connector
@@ -87,7 +87,9 @@ MARIADB = "kind: mariadb, host: h, user: u, server_id: 1"
         (f"exclude: [dbo.audit, crm.dbo.b]\nconnector: {{{SQLSERVER}}}", None, "dbo.audit"),
     ],
 )
-def test_the_connector_captures_what_its_source_reads(tmp_path, text, included, excluded):
+def test_the_connector_captures_what_its_source_reads(
+    tmp_path: Path, text: str, included: str | None, excluded: str | None
+) -> None:
     """Names are no patterns; SQL Server's lists know no database, so what one of them has is captured of all."""
     config = configuration(told(tmp_path, text).connector)
     assert (config.get("table.include.list"), config.get("table.exclude.list")) == (included, excluded)
@@ -115,14 +117,14 @@ def test_the_connector_captures_what_its_source_reads(tmp_path, text, included, 
         (f"connector: {{{LEAST}, hots: x}}", "did you mean 'host'"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(tmp_path, text, said):
+def test_what_cannot_be_is_refused_with_a_sentence(tmp_path: Path, text: str, said: str) -> None:
     """Before Connect hears of it; a secret is in no message."""
     with pytest.raises(ConfigError, match=said) as raised:
         told(tmp_path, text)
     assert "topsecret" not in str(raised.value)
 
 
-def test_a_reference_is_left_to_connect_and_a_variable_is_filled_in(tmp_path):
+def test_a_reference_is_left_to_connect_and_a_variable_is_filled_in(tmp_path: Path) -> None:
     """``${env:X}`` is resolved by the worker, ``${X}`` by us."""
     (tmp_path / "sources").mkdir()
     (tmp_path / "base.yaml").write_text("kafka: {bootstrap_servers: 'k:1'}", encoding="utf-8")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
@@ -63,13 +64,13 @@ class Shop:
 
 
 @pytest.fixture
-def shop(exact, tmp_path: Path) -> Shop:
+def shop(exact: SparkSession, tmp_path: Path) -> Shop:
     """In Delta."""
     return opened(exact, tmp_path, DeltaFormat(), JsonControl(exact))
 
 
 @pytest.fixture
-def quick_shop(exact, tmp_path: Path) -> Shop:
+def quick_shop(exact: SparkSession, tmp_path: Path) -> Shop:
     """In memory, where the format makes no difference."""
     return opened(exact, tmp_path, MemoryFormat(), MemoryControl())
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.formats.delta import DeltaFormat
@@ -15,7 +17,8 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import diff
 from replicator.operate.diff import Question
-from replicator.spec import Evolution, Progress
+from replicator.protocols import TableFormat
+from replicator.spec import Evolution, Progress, Table
 from replicator.transforms import compare
 from replicator.transforms.merge import SYSTEM_DDL
 from tests.builders import made
@@ -26,12 +29,20 @@ pytestmark = pytest.mark.spark
 DDL = f"id INT, order_x20_key STRING, total DECIMAL(10,2), tags MAP<STRING,STRING>, {SYSTEM_DDL}"
 
 
-def row(key, text, total, seq, tags=None, *, deleted=False):
+def row(
+    key: int,
+    text: str | None,
+    total: Decimal | None,
+    seq: int,
+    tags: dict[str, str | None] | None = None,
+    *,
+    deleted: bool = False,
+) -> tuple[Any, ...]:
     """A row of silver."""
     return (key, text, total, tags, str(seq), deleted, None, seq)
 
 
-def write(spark, format_, table):
+def write(spark: SparkSession, format_: TableFormat, table: Table) -> None:
     """Four versions: made; one changed, one deleted, one new; a column more; its first value."""
     one = [row(1, "a", Decimal("1.50"), 1, {"x": "1", "y": None}), row(2, "b", None, 1), row(3, "c", None, 1)]
     marked = made(spark, one, DDL).withMetadata("id", {"name": "id", "key": 0})
@@ -45,12 +56,12 @@ def write(spark, format_, table):
     format_.apply(made(spark, three, wider), table, Progress("b", 2))
 
 
-def lines(*arguments):
+def lines(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line, parse_float=Decimal) for line in said("diff", *arguments, "--json").splitlines()]
 
 
 @pytest.fixture(scope="module")
-def lake(spark, tmp_path_factory):
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     made_there = Lake(str(tmp_path_factory.mktemp("diff")))
     write(spark, DeltaFormat(), made_there.silver("s", "db.orders", ("id",)))
     gold, ddl = made_there.gold("fact", ("a", "b")), "a INT, b INT, v STRING, _op STRING"
@@ -60,7 +71,7 @@ def lake(spark, tmp_path_factory):
     return made_there
 
 
-def test_live_rows_are_compared_by_key_with_the_sources_columns(lake):
+def test_live_rows_are_compared_by_key_with_the_sources_columns(lake: Lake) -> None:
     """A row marked deleted is removed; one that a change left as it was is not told; of a changed row what differs."""
     first = lines("orders", "--from", "0", "--to", "1", "--lake", lake.root)
     assert first == [
@@ -76,7 +87,7 @@ def test_live_rows_are_compared_by_key_with_the_sources_columns(lake):
     assert (back[0]["before"], back[0]["after"]) == (first[0]["after"], first[0]["before"])
 
 
-def test_a_new_column_is_a_change_where_it_has_a_value(lake):
+def test_a_new_column_is_a_change_where_it_has_a_value(lake: Lake) -> None:
     """One that came in between, and a type that grew, change nothing by themselves."""
     found = lines("db.orders", "--from", "1", "--lake", lake.root)
     assert found == [{"change": "changed", "key": {"id": 3}, "before": {}, "after": {"note": "new"}}]
@@ -85,7 +96,7 @@ def test_a_new_column_is_a_change_where_it_has_a_value(lake):
     assert raw[0]["after"] == {"note": "new", "_seq": "3", "_source_ts_ms": 3}
 
 
-def test_a_condition_holds_before_or_after(lake):
+def test_a_condition_holds_before_or_after(lake: Lake) -> None:
     """And what is no condition is the user's mistake."""
     found = lines("orders", "--from", "0", "--where", "`order key` = 'a' OR total > 1000", "--lake", lake.root)
     assert [each["key"]["id"] for each in found] == [1, 4]
@@ -102,14 +113,14 @@ def test_a_condition_holds_before_or_after(lake):
         "id IN (SELECT id FROM delta.`{place}`)",
     ],
 )
-def test_a_condition_runs_no_java_and_opens_no_path(lake, where):
+def test_a_condition_runs_no_java_and_opens_no_path(lake: Lake, where: str) -> None:
     """As in ``sql``."""
     place = lake.silver("s", "db.orders").location
     with pytest.raises(ConfigError, match="--where"):
         lines("orders", "--from", "0", "--where", where.format(place=place), "--lake", lake.root)
 
 
-def test_gold_needs_its_key(lake):
+def test_gold_needs_its_key(lake: Lake) -> None:
     """From its model, or from the command line."""
     asked = ("fact", "--from", "0", "--lake", lake.root)
     assert [each["key"] for each in lines(*asked, "--key", "a, b")] == [{"a": 1, "b": 1}, {"a": 1, "b": 2}]
@@ -123,7 +134,7 @@ def test_gold_needs_its_key(lake):
         lines("nothing", "--from", "0", "--lake", lake.root)
 
 
-def test_gold_has_the_key_of_its_model_whatever_its_columns_came_with(spark, tmp_path):
+def test_gold_has_the_key_of_its_model_whatever_its_columns_came_with(spark: SparkSession, tmp_path: Path) -> None:
     """Its SQL gives them with what tables of silver have noted of them: their names there, and their places in keys
     that are none of the model's.
     """
@@ -137,7 +148,7 @@ def test_gold_has_the_key_of_its_model_whatever_its_columns_came_with(spark, tmp
     assert lines(*asked) == [{"change": "changed", "key": {"line_key": 1}, "before": {"v": "x"}, "after": {"v": "y"}}]
 
 
-def test_a_key_that_the_rows_do_not_have_is_refused(lake):
+def test_a_key_that_the_rows_do_not_have_is_refused(lake: Lake) -> None:
     """Rows of silver note their own: another one was passed over, and a misspelled one too. Exit code 2, with what to
     write.
     """
@@ -154,7 +165,7 @@ def test_a_key_that_the_rows_do_not_have_is_refused(lake):
     assert said(*asked, "id", "--json") == said(*asked[:-1], "--json")
 
 
-def test_columns_stand_in_the_order_of_the_table(spark, lake):
+def test_columns_stand_in_the_order_of_the_table(spark: SparkSession, lake: Lake) -> None:
     """However many there are; in a line for people, and in JSON."""
     names = ["zeta", "alpha", "m3", "b", "x", "a1", "omega"]
     ddl = f"k INT, {', '.join(f'{name} INT' for name in names)}, _op STRING"
@@ -168,7 +179,7 @@ def test_columns_stand_in_the_order_of_the_table(spark, lake):
     assert [told.index(f"{name}:") for name in names] == sorted(told.index(f"{name}:") for name in names)
 
 
-def test_versions_under_another_key_are_not_compared(spark, tmp_path):
+def test_versions_under_another_key_are_not_compared(spark: SparkSession, tmp_path: Path) -> None:
     """A rebuild that gave the table another key: who asks across it is told so, in both directions."""
     table = Lake(str(tmp_path)).silver("s", "db.orders", ("id",))
     for version, key in enumerate(("id", "order_x20_key")):
@@ -183,7 +194,7 @@ def test_versions_under_another_key_are_not_compared(spark, tmp_path):
         lines(*asked, "1", "--to", "0")
 
 
-def test_people_see_old_and_new_values_and_counts(lake):
+def test_people_see_old_and_new_values_and_counts(lake: Lake) -> None:
     """Exit code 0 unless it is asked for, as git has it."""
     asked = ("diff", "orders", "--from", "0", "--lake", lake.root)
     told = [line.split() for line in said(*asked, "--to", "1").splitlines()]
@@ -197,7 +208,7 @@ def test_people_see_old_and_new_values_and_counts(lake):
     said("diff", "orders", "--from", "1", "--to", "1", "--lake", lake.root, "--exit-code")
 
 
-def test_keys_of_maps_are_texts(spark):
+def test_keys_of_maps_are_texts(spark: SparkSession) -> None:
     """As in answers of `sql`, also where the values' type changed: Spark would write a day's number, and an object."""
     maps = "SELECT {} AS id, map(DATE'2020-01-02', map(X'ff', {})) AS m"
     before, after = (spark.sql(f"{maps.format(1, one)} UNION ALL {maps.format(2, 9)}") for one in ("1", "2L"))
@@ -206,7 +217,7 @@ def test_keys_of_maps_are_texts(spark):
     assert row["after"]["m"] == '{"2020-01-02":{"/w==":2}}'
 
 
-def test_without_a_feed_both_versions_are_read_whole(spark, lake, tmp_path):
+def test_without_a_feed_both_versions_are_read_whole(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
     """The same changes, also where the images of the changed rows are gone; and a format in memory tells the same."""
     copy = tmp_path / "lake"
     shutil.copytree(lake.root, copy)

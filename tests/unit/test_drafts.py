@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from pyspark.sql import SparkSession
 
 from replicator.debezium.guesses import Guess, Values, guess
 from replicator.debezium.jsontext import loads
@@ -145,7 +146,7 @@ def test_the_command_reads_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_what_is_drafted_holds_what_it_was_drafted_from(spark, recorded: Path, tmp_path: Path) -> None:
+def test_what_is_drafted_holds_what_it_was_drafted_from(spark: SparkSession, recorded: Path, tmp_path: Path) -> None:
     """Every recorded value fits the type that was guessed for its column; U+0000 is refused in any text."""
     events = recorded / "hostile_pg.pgstruct.jsonl.gz"
     declared, lake = tmp_path / "declare.yaml", ("--lake", str(tmp_path / "lake"))

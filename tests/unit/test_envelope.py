@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.debezium import envelope as reader
 from tests.builders import bronze, envelope, exact_session, record, wrapped
@@ -128,7 +129,7 @@ CASES: dict[str, tuple[str, Any, Any, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def described(spark) -> dict[str, Any]:
+def described(spark: SparkSession) -> dict[str, Any]:
     """Every case as the reader describes it, by label."""
     records = [record(topic, at, key, value) for at, (topic, key, value, _) in enumerate(CASES.values())]
     binary = record(TOPIC, len(records), {"id": 1}, None, bad_value=b'{"a":"\xff"}')

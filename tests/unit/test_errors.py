@@ -8,11 +8,12 @@ import re
 import pytest
 
 from replicator import errors
+from replicator.errors import ReplicatorError
 
 CLASSES = [c for _, c in inspect.getmembers(errors, inspect.isclass) if issubclass(c, errors.ReplicatorError)]
 
 
-def drawn():
+def drawn() -> dict[str, tuple[str | None, int | None]]:
     """The tree of the docstring: class name -> (name of its parent, exit code where it is written)."""
     above: list[tuple[int, str]] = []
     found = {}
@@ -27,13 +28,13 @@ def drawn():
     return found
 
 
-def test_the_drawn_tree_is_the_tree():
+def test_the_drawn_tree_is_the_tree() -> None:
     """Every class stands in the docstring, below its own parent."""
     parents = {c.__name__: None if c is errors.ReplicatorError else c.__mro__[1].__name__ for c in CLASSES}
     assert {name: parent for name, (parent, _) in drawn().items()} == parents
 
 
-def test_the_drawn_exit_codes_are_the_codes():
+def test_the_drawn_exit_codes_are_the_codes() -> None:
     """0 is done; 1, 2 and 3 are what the docstring says, inherited where it says nothing."""
     for name, (_, code) in drawn().items():
         if code is not None:
@@ -41,7 +42,7 @@ def test_the_drawn_exit_codes_are_the_codes():
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
-def test_an_error_says_what_where_and_how_to_mend(kind):
+def test_an_error_says_what_where_and_how_to_mend(kind: type[ReplicatorError]) -> None:
     """One sentence for people, the parts for programs."""
     error = kind("it broke.", where="here", mend="Fix it.")
     assert str(error).endswith("it broke. [here] Fix it.")
@@ -53,30 +54,30 @@ def test_an_error_says_what_where_and_how_to_mend(kind):
     ("what", "told"),
     [("it broke", "it broke. Fix it."), ("it broke.", "it broke. Fix it."), ("which?", "which? Fix it.")],
 )
-def test_how_to_mend_it_is_a_sentence_of_its_own(what, told):
+def test_how_to_mend_it_is_a_sentence_of_its_own(what: str, told: str) -> None:
     """Also where no place stands between the two."""
     assert str(errors.ConfigError(what, mend="Fix it.")) == told
     assert str(errors.ConfigError(what)) == what
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda c: c.__name__)
-def test_every_error_is_explained(kind):
+def test_every_error_is_explained(kind: type[ReplicatorError]) -> None:
     """A class that nobody can tell apart from another is one too many."""
     assert inspect.getdoc(kind)
 
 
-def test_only_what_a_retry_can_cure_says_so():
+def test_only_what_a_retry_can_cure_says_so() -> None:
     """Waiting helps where a service does not answer, or another driver is at work."""
     assert all(kind.retry == (kind.exit_code == 3) for kind in CLASSES)
 
 
-def test_every_stop_has_its_own_code():
+def test_every_stop_has_its_own_code() -> None:
     """Whoever is paged reads the code first (debezium.md R6)."""
     stops = [c for c in CLASSES if issubclass(c, errors.TableStopped)]
     assert len({c.code for c in stops}) == len(stops)
 
 
-def test_a_command_that_went_on_ends_with_what_is_to_be_done():
+def test_a_command_that_went_on_ends_with_what_is_to_be_done() -> None:
     """3 only where trying again may cure everything: a stop is looked for first, then a login to be mended."""
     stop, away, busy = errors.TableStopped("it"), errors.Unreachable("it"), errors.AtWork("it")
     shut = errors.LoginRefused("it")

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
@@ -24,14 +25,14 @@ ORDERS = "s.shop.orders"
 
 
 @pytest.fixture
-def at(exact, tmp_path: Path) -> Refinement:
+def at(exact: SparkSession, tmp_path: Path) -> Refinement:
     columns = (Column("id", "int"), Column("v", "int"), Column("w", "string"))
     memory = MemoryFormat()
     source = SourceSpec("s", ".*", tables=(Declaration("shop.orders", columns),))
     return Refinement(source, memory, memory, MemoryControl(), Lake(str(tmp_path)))
 
 
-def take(exact, at: Refinement, *records: Record) -> None:
+def take(exact: SparkSession, at: Refinement, *records: Record) -> None:
     at.bronze.append(bronze(exact, records), at.lake.bronze("s"), None)
     assert [account.error for account in silver.refine(exact, at) if account.error] == []
 
@@ -41,7 +42,7 @@ def change(offset: int, op: str, v: object, pos: int, key: int = 1, w: str = "w"
     return record(ORDERS, offset, {"id": key}, envelope(op, image, image, pos=pos), **more)
 
 
-def test_each_record_of_a_key_gets_the_verdict_that_the_merge_gave_it(exact, at: Refinement) -> None:
+def test_each_record_of_a_key_gets_the_verdict_that_the_merge_gave_it(exact: SparkSession, at: Refinement) -> None:
     """Update, late event, delete, tombstone, re-insert, dead letters, a value not sent, and what is still to come."""
     take(exact, at, change(0, "c", 1, 10), change(1, "c", 1, 11, key=11), change(2, "u", 2, 30))
     take(exact, at, change(3, "u", 3, 20), change(4, "d", None, 40), record(ORDERS, 5, {"id": 1}, None))
@@ -81,7 +82,7 @@ def test_each_record_of_a_key_gets_the_verdict_that_the_merge_gave_it(exact, at:
     ]
 
 
-def test_a_record_whose_letter_is_gone_is_told_by_what_is_wrong_with_it(exact, at: Refinement) -> None:
+def test_a_record_whose_letter_is_gone_is_told_by_what_is_wrong_with_it(exact: SparkSession, at: Refinement) -> None:
     """Q1: its position is none, as its letter said."""
     take(exact, at, change(0, "c", 1, 10), record(ORDERS, 1, {"id": 1}, envelope("c", {"id": 1, "v": 2}, pos="x")))
     at.bronze.drop(exact, at.lake.dead_letters("s"))
@@ -89,7 +90,7 @@ def test_a_record_whose_letter_is_gone_is_told_by_what_is_wrong_with_it(exact, a
     assert told[1].startswith("position_malformed: ")
 
 
-def test_a_key_that_moved_is_followed_through_the_headers(exact, at: Refinement) -> None:
+def test_a_key_that_moved_is_followed_through_the_headers(exact: SparkSession, at: Refinement) -> None:
     """C3: the insert under the new key names the old one, the delete of the old one the new."""
     old, new = (("__debezium.oldkey", b'{"id":1}'),), (("__debezium.newkey", b'{"id":2}'),)
     take(
@@ -115,7 +116,7 @@ def test_a_key_that_moved_is_followed_through_the_headers(exact, at: Refinement)
     assert (nobody.position, {entry.op for entry in nobody.entries}) == (None, {"t"})
 
 
-def test_a_row_of_a_shard_is_explained_by_the_records_of_its_topic(exact, at: Refinement) -> None:
+def test_a_row_of_a_shard_is_explained_by_the_records_of_its_topic(exact: SparkSession, at: Refinement) -> None:
     """No record has the column that tells shards apart: a row with the same key in another shard is another one."""
     shards = Declaration(
         "shop.all", (Column("id", "int"),), shards="shop_[0-9][.]all", transform=Transform(shard="shard")
@@ -145,7 +146,9 @@ def test_a_row_of_a_shard_is_explained_by_the_records_of_its_topic(exact, at: Re
     ]
 
 
-def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_are(exact, at: Refinement) -> None:
+def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_are(
+    exact: SparkSession, at: Refinement
+) -> None:
     """`orders`, `shop.orders`, `s/shop.orders`."""
     take(exact, at, change(0, "c", 1, 10))
     assert {find_table(exact, [at], name)[1] for name in ("orders", "shop.orders", "s/shop.orders")} == {"shop.orders"}
@@ -157,7 +160,7 @@ def test_a_table_is_found_by_any_of_its_names_or_refused_with_those_that_there_a
         explain(exact, at, "shop.orders", "one")
 
 
-def test_a_key_is_found_however_it_is_typed(exact, at: Refinement) -> None:
+def test_a_key_is_found_however_it_is_typed(exact: SparkSession, at: Refinement) -> None:
     """A decimal without its last zero is the same row; a date as the number that the record has is refused."""
     columns = (Column("id", "decimal_string(9,2)"), Column("day", "date"), Column("v", "int"))
     keyed = replace(at, source=replace(at.source, tables=(Declaration("shop.orders", columns),)))

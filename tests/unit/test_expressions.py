@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import expressions, gateway
@@ -13,15 +16,15 @@ from replicator import expressions, gateway
 pytestmark = pytest.mark.spark
 
 
-def java(column):
+def java(column: Column) -> Any:
     """What stands for the column in the JVM."""
     return column._jc
 
 
-def test_an_expression_of_the_same_parts_is_built_once(spark):
+def test_an_expression_of_the_same_parts_is_built_once(spark: SparkSession) -> None:
     """Functions, operators, casts, sequences, and what is made of them."""
 
-    def built():
+    def built() -> Column:
         name = F.coalesce(F.col("a").cast("string"), F.lit("x"))
         return F.when((name == "y") & F.col("b").isin(1, 2), expressions.struct({"name": name})).otherwise(F.lit(None))
 
@@ -29,7 +32,7 @@ def test_an_expression_of_the_same_parts_is_built_once(spark):
     assert java(built()) is not java(F.col("a"))
 
 
-def test_literals_of_other_types_or_scales_are_others(spark):
+def test_literals_of_other_types_or_scales_are_others(spark: SparkSession) -> None:
     """1, true, '1', 1.0 and 1.00 are equal to Python or look alike, and are five literals."""
     given = [1, True, "1", 1.0, Decimal("1.0"), Decimal("1.00"), -0.0, 0.0, date(2026, 1, 1), None]
     told = spark.range(1).select(*[F.lit(value).alias(f"c{at}") for at, value in enumerate(given * 2)])
@@ -51,15 +54,15 @@ def test_literals_of_other_types_or_scales_are_others(spark):
     ],
     ids=["alias", "struct of an alias", "aggregate", "SQL", "lambda", "chance"],
 )
-def test_what_has_an_identity_of_its_own_is_built_each_time(spark, made):
+def test_what_has_an_identity_of_its_own_is_built_each_time(spark: SparkSession, made: Callable[[], Column]) -> None:
     """Two columns of a plan with one id are one to Spark."""
     assert java(made()) is not java(made())
 
 
-def test_a_column_that_is_made_of_itself_twice_is_computed_twice(spark):
+def test_a_column_that_is_made_of_itself_twice_is_computed_twice(spark: SparkSession) -> None:
     """The same words for two steps, and for both sides of a join."""
 
-    def more(rows):
+    def more(rows: DataFrame) -> DataFrame:
         return rows.select((F.col("id") + 1).alias("id"))
 
     twice = more(more(spark.range(3)))
@@ -69,17 +72,17 @@ def test_a_column_that_is_made_of_itself_twice_is_computed_twice(spark):
     assert sorted(row[0] for row in both.collect()) == [2, 3]
 
 
-def test_functions_of_options_are_told_apart_by_them(spark):
+def test_functions_of_options_are_told_apart_by_them(spark: SparkSession) -> None:
     """The options of ``from_json`` are a dict, which is the same by what it holds."""
 
-    def parsed(**options):
+    def parsed(**options: str) -> Column:
         return F.from_json(F.col("value"), "a INT", options)
 
     assert java(parsed(mode="FAILFAST")) is java(parsed(mode="FAILFAST"))
     assert java(parsed(mode="FAILFAST")) is not java(parsed(mode="PERMISSIVE"))
 
 
-def test_a_struct_without_aliases_is_what_functions_make_with_them(spark):
+def test_a_struct_without_aliases_is_what_functions_make_with_them(spark: SparkSession) -> None:
     """Names, types, values, and whether there may be none."""
     rows = spark.createDataFrame([(1, None)], "a INT NOT NULL, `b.c` STRING")
     ours = expressions.struct({"x": F.col("a"), "b.c": F.col("`b.c`"), "it's": F.lit(2)})
@@ -88,7 +91,7 @@ def test_a_struct_without_aliases_is_what_functions_make_with_them(spark):
     assert rows.select(ours.alias("s")).collect() == rows.select(theirs.alias("s")).collect()
 
 
-def test_no_more_are_kept_than_are_worth_it(spark, monkeypatch):
+def test_no_more_are_kept_than_are_worth_it(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches have some that no other has: all are forgotten from time to time, and those in use still work."""
     monkeypatch.setattr(expressions, "_MOST", 3)
     kept = expressions.Kept()
@@ -102,7 +105,7 @@ def test_no_more_are_kept_than_are_worth_it(spark, monkeypatch):
     assert first.toString() == again.toString() == "id"
 
 
-def test_a_type_is_told_by_its_name_where_that_says_all(spark):
+def test_a_type_is_told_by_its_name_where_that_says_all(spark: SparkSession) -> None:
     """Types of parts keep what a name does not say, such as a field's quotes."""
     schema = spark.createDataFrame([], "a DECIMAL(9,2), b STRUCT<`x y`: INT>, c STRING, d TIMESTAMP_NTZ").schema
     told = [gateway.named(field.dataType) for field in schema]
@@ -111,7 +114,7 @@ def test_a_type_is_told_by_its_name_where_that_says_all(spark):
     assert [f.dataType for f in cast.schema] == [f.dataType for f in schema]
 
 
-def test_a_class_that_is_asked_for_with_every_read_is_looked_up_once(spark):
+def test_a_class_that_is_asked_for_with_every_read_is_looked_up_once(spark: SparkSession) -> None:
     """The JVM searches all JARs for such a name; pyspark makes objects of it and asks for its members as before."""
     jvm = gateway.of(spark)
     assert jvm.SparkSession is jvm.SparkSession
@@ -120,7 +123,7 @@ def test_a_class_that_is_asked_for_with_every_read_is_looked_up_once(spark):
     assert str(made.getClass().getSimpleName()) == "SparkSession"
 
 
-def test_a_very_long_text_is_not_kept(spark):
+def test_a_very_long_text_is_not_kept(spark: SparkSession) -> None:
     """Nor what is made of it: twenty thousand of them would be the driver's memory."""
     long, short = "x" * (16 << 10), "y" * 100
     assert java(F.coalesce(F.lit(short), F.col("a"))) is java(F.coalesce(F.lit(short), F.col("a")))

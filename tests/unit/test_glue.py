@@ -91,7 +91,7 @@ def gold(location: str = "s3a://bucket/lake/gold/m", **columns: str) -> LakeTabl
     return LakeTable("m", "gold/m", location, schema(**columns), Kept("delta"), "One row.", {"k": "A key."})
 
 
-def test_a_table_in_delta_is_what_athena_and_spark_look_for(aws):
+def test_a_table_in_delta_is_what_athena_and_spark_look_for(aws: Glue) -> None:
     """`table_type` is Athena's, the provider and the path are Spark's, and the columns are all there."""
     assert actions(aws.sync(silver(id="INT"), gold(k="STRING"))) == {
         "lakehouse": "created", "orders__all": "created", "orders": "created", "m": "created",
@@ -116,7 +116,7 @@ def test_a_table_in_delta_is_what_athena_and_spark_look_for(aws):
     )  # fmt: skip
 
 
-def test_a_view_is_one_of_athena_s(aws):
+def test_a_view_is_one_of_athena_s(aws: Glue) -> None:
     """Without data of its own, with the flag and the texts that Trino's connector asks for."""
     aws.sync(silver(id="INT"))
     view = aws.table("orders")
@@ -142,7 +142,9 @@ def test_a_view_is_one_of_athena_s(aws):
     ],
     ids=["copy on write", "merge on read"],
 )
-def test_a_table_in_hudi_is_what_hudi_s_own_sync_makes_of_it(aws, on_read, formats):
+def test_a_table_in_hudi_is_what_hudi_s_own_sync_makes_of_it(
+    aws: Glue, on_read: bool, formats: dict[str, tuple[str, str]]
+) -> None:
     """Input format, SerDe, Spark's schema with the columns that part it, and the partitions themselves."""
     kept = replace(HUDI, merge_on_read=on_read)
     aws.sync(orders("customer_id=ALFKI/order_id=1", kept=kept))
@@ -170,7 +172,7 @@ def test_a_table_in_hudi_is_what_hudi_s_own_sync_makes_of_it(aws, on_read, forma
         assert partition["InputFormat"] == place["InputFormat"]
 
 
-def test_a_long_schema_is_cut_into_parts(aws):
+def test_a_long_schema_is_cut_into_parts(aws: Glue) -> None:
     """Spark puts 4,000 characters into a parameter and joins them."""
     aws.sync(silver(HUDI, **{f"column_number_{at}": "BIGINT" for at in range(150)}))
     parameters = aws.table("orders__all")["Parameters"]
@@ -181,7 +183,7 @@ def test_a_long_schema_is_cut_into_parts(aws):
     assert len(json.loads("".join(parts))["fields"]) == 5 + 150 + 4
 
 
-def test_a_second_sync_changes_nothing(aws):
+def test_a_second_sync_changes_nothing(aws: Glue) -> None:
     """Nothing is written again: no new version of any table, no partition touched."""
     tables = (orders("customer_id=A/order_id=1"), gold(k="STRING"))
     aws.sync(*tables)
@@ -192,7 +194,7 @@ def test_a_second_sync_changes_nothing(aws):
     assert {name: aws.versions(name) for name in aws.names()} == before
 
 
-def test_a_column_that_is_new_or_wider_is_told_and_changed(aws):
+def test_a_column_that_is_new_or_wider_is_told_and_changed(aws: Glue) -> None:
     """Column by column, in the table and in its view; partitions have the columns of their table."""
     aws.sync(orders("customer_id=A/order_id=1", total="INT"))
     done = aws.sync(orders("customer_id=A/order_id=1", total="BIGINT", note="TIMESTAMP"))
@@ -208,7 +210,7 @@ def test_a_column_that_is_new_or_wider_is_told_and_changed(aws):
     }
 
 
-def test_what_is_not_ours_stays(aws):
+def test_what_is_not_ours_stays(aws: Glue) -> None:
     """Parameters, comments and owners of somebody else survive a change of ours, and are no difference."""
     aws.sync(gold(k="STRING", v="INT"))
     present = aws.catalog.tables()["m"]
@@ -229,7 +231,7 @@ def test_what_is_not_ours_stays(aws):
     assert table["StorageDescriptor"]["Parameters"] == {"a": "b"}
 
 
-def test_what_somebody_changed_of_ours_is_told_and_put_right(aws):
+def test_what_somebody_changed_of_ours_is_told_and_put_right(aws: Glue) -> None:
     """A table that was registered with other columns, at another place, as another format."""
     aws.sync(gold(k="STRING", v="INT"))
     place = aws.catalog.tables()["m"]["StorageDescriptor"]
@@ -244,7 +246,7 @@ def test_what_somebody_changed_of_ours_is_told_and_put_right(aws):
     assert aws.table("m")["StorageDescriptor"]["Location"] == "s3://bucket/lake/gold/m"
 
 
-def test_a_table_that_changes_its_format_leaves_nothing_of_the_old(aws):
+def test_a_table_that_changes_its_format_leaves_nothing_of_the_old(aws: Glue) -> None:
     """Athena would take it for Delta as long as `table_type` says so."""
     aws.sync(silver(id="INT"))
     aws.sync(silver(HUDI, id="INT"))
@@ -270,7 +272,9 @@ def foreign(aws: Glue, name: str, **fields: Any) -> None:
         ("orders", {"Parameters": {"replicator.lake": "s3://other"}}, "shows another lake, s3://other"),
     ],
 )
-def test_a_name_that_is_somebody_else_s_is_refused_and_left_alone(aws, name, fields, what):
+def test_a_name_that_is_somebody_else_s_is_refused_and_left_alone(
+    aws: Glue, name: str, fields: dict[str, Any], what: str
+) -> None:
     """Other tables go on; nothing of theirs is written, dry or not."""
     foreign(aws, name, **fields)
     before = aws.table(name)
@@ -280,7 +284,7 @@ def test_a_name_that_is_somebody_else_s_is_refused_and_left_alone(aws, name, fie
     assert aws.table(name) == before
 
 
-def test_a_table_at_our_own_place_is_taken_over(aws):
+def test_a_table_at_our_own_place_is_taken_over(aws: Glue) -> None:
     """Registered before by Hudi's or Athena's own means, or by our statements: the same place, the same table."""
     table, view = entries(silver(id="INT"), "lakehouse")
     foreign(aws, "orders__all", StorageDescriptor={"Location": f"{table.location}/"}, Parameters={"x": "y"})
@@ -297,7 +301,7 @@ def aws_text(view: Entry) -> str:
     return presto_view.encode(view.sql, "lakehouse", view.columns)
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(aws):
+def test_a_dry_run_tells_the_same_and_writes_nothing(aws: Glue) -> None:
     """Of what is new, of what differs, of partitions, of what would be dropped."""
     dry = aws.sync(silver(id="INT"), dry_run=True)
     assert aws.client.get_databases()["DatabaseList"] == []
@@ -311,7 +315,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(aws):
     assert dry == aws.sync(changed, drop=True)
 
 
-def test_330_partitions_come_change_and_go_in_portions_that_glue_takes(aws):
+def test_330_partitions_come_change_and_go_in_portions_that_glue_takes(aws: Glue) -> None:
     """100 new ones to a call, 25 that go; NULL is Hive's word for it."""
     calls: list[tuple[str, int]] = []
 
@@ -338,7 +342,7 @@ def test_330_partitions_come_change_and_go_in_portions_that_glue_takes(aws):
     aws.client.meta.events.unregister("before-parameter-build.glue.*", count)
 
 
-def test_every_page_is_read():
+def test_every_page_is_read() -> None:
     """Glue cuts its answers; half of them would be registered again, or taken for gone."""
     catalog, at = GlueCatalog("lakehouse", "us-east-1"), {"DatabaseName": "lakehouse"}
     with Stubber(catalog._client) as stub:
@@ -351,7 +355,7 @@ def test_every_page_is_read():
         assert list(catalog.partitions("t")) == [("0",), ("1",)]
 
 
-def test_a_table_that_the_lake_has_no_more_is_told_and_dropped_on_demand_only(aws):
+def test_a_table_that_the_lake_has_no_more_is_told_and_dropped_on_demand_only(aws: Glue) -> None:
     """Ours of this lake alone: somebody else's tables and those of other lakes are none of our business."""
     aws.sync(silver(id="INT"), gold(k="STRING"))
     aws.client.create_table(DatabaseName="lakehouse", TableInput={"Name": "theirs", "PartitionKeys": []})
@@ -362,7 +366,7 @@ def test_a_table_that_the_lake_has_no_more_is_told_and_dropped_on_demand_only(aw
     assert aws.names() == ["m", "theirs"]
 
 
-def test_a_table_that_was_refused_keeps_what_it_had(aws):
+def test_a_table_that_was_refused_keeps_what_it_had(aws: Glue) -> None:
     """Its entries are not wanted now, and yet the lake has it; nor is gone what nobody asked about."""
     aws.sync(silver(id="INT"))
     title = "silver/shop/sales.orders"
@@ -373,7 +377,7 @@ def test_a_table_that_was_refused_keeps_what_it_had(aws):
     assert aws.names() == ["orders", "orders__all"]
 
 
-def test_what_a_batch_refuses_is_an_error_of_its_table(aws):
+def test_what_a_batch_refuses_is_an_error_of_its_table(aws: Glue) -> None:
     """Glue answers 200 and lists what failed: a partition that came meanwhile is none, one that is not there is."""
     aws.sync(orders("customer_id=A/order_id=1"))
     there = [{"Values": ["A", "1"], "StorageDescriptor": {}}]
@@ -383,7 +387,7 @@ def test_what_a_batch_refuses_is_an_error_of_its_table(aws):
         aws.catalog.update_partitions("orders__all", [{**there[0], "Values": ["B", "2"]}])
 
 
-def test_glue_that_does_not_answer_is_out_of_reach(monkeypatch):
+def test_glue_that_does_not_answer_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit 3: try again."""
     monkeypatch.setattr(glue, "_PATIENCE", {"connect_timeout": 0.2, "retries": {"total_max_attempts": 1}})
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -392,7 +396,7 @@ def test_glue_that_does_not_answer_is_out_of_reach(monkeypatch):
         GlueCatalog("lakehouse", "us-east-1", "http://127.0.0.1:9").tables()
 
 
-def test_glue_that_lets_nobody_in_is_a_matter_of_configuration():
+def test_glue_that_lets_nobody_in_is_a_matter_of_configuration() -> None:
     """Exit 2: neither credentials nor a region come by themselves; each error says what to give."""
     for code, kind in (
         ("AccessDeniedException", ConfigError),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from replicator import failpoints, gateway
@@ -138,14 +139,14 @@ class Shop:
 
 
 @pytest.fixture
-def shop(spark) -> Shop:
+def shop(spark: SparkSession) -> Shop:
     made = Shop(tuning.session_for(spark, 0))
     made.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
     made.take("products", (10, "ten", False), (30, "thirty", False))
     return made
 
 
-def test_only_the_rows_that_a_changed_key_touches_are_computed(shop) -> None:
+def test_only_the_rows_that_a_changed_key_touches_are_computed(shop: Shop) -> None:
     """Gold.md: changed, new, deleted and looked-up rows; nothing new is no work; what `plan` tells is what is done."""
 
     def planned() -> tuple[Any, ...]:
@@ -173,7 +174,7 @@ def test_only_the_rows_that_a_changed_key_touches_are_computed(shop) -> None:
     assert shop.refresh() == []
 
 
-def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
+def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop: Shop) -> None:
     """Gold.md: another SQL, key or lineage, an input made anew or with other columns, many rows, another zone of
     Spark's; a model that gains columns keeps its table, which gains them too.
     """
@@ -197,7 +198,7 @@ def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
     assert shop.why(wider)[1] == "2 changed keys for 5 rows"
     shop.take("products", (10, "TEN", False))
     assert shop.why(wider)[1] == "4 affected rows for 7 rows"
-    shop.at.silver._tables.pop("memory/silver/s/db.products")
+    shop.at.silver._tables.pop("memory/silver/s/db.products")  # type: ignore[attr-defined] # it is in memory
     shop.take("products", (10, "ten", False, 1), columns=PRODUCTS | {"more": "int"})
     assert shop.why(wider)[1] == "s/db.products is another table than before"
     shop.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
@@ -208,7 +209,7 @@ def test_what_cannot_be_told_by_changed_keys_is_computed_in_full(shop) -> None:
     assert shop.why(wider)[1] == "its inputs are small"
 
 
-def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop) -> None:
+def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop: Shop) -> None:
     """The protocol lets a format forget; append-only tables have no key."""
     shop.at = replace(shop.at, silver=Forgetful())
     shop.take("lines", (1, 10, 5))
@@ -245,7 +246,7 @@ def test_an_input_without_history_or_key_has_its_model_computed_in_full(shop) ->
         *[(sql, "does not show") for sql in UNTRACED],
     ],
 )
-def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop, sql, why) -> None:
+def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop: Shop, sql: str, why: str) -> None:
     """Gold.md, "when it holds": no aggregate, set operation or sub-query, no row that appears where a left join loses
     what its lineage is taken from, in whichever sub-select, and one lineage for each use of an input.
     """
@@ -274,7 +275,7 @@ def test_sql_that_changed_keys_do_not_hold_for_is_computed_in_full(shop, sql, wh
     ids=["filter", "sub-select", "hint", "hint without a name", "order", "array of the grain", "another value for NULL",
          "the same expression", "wider types", "common table", "using"],
 )  # fmt: skip
-def test_sql_of_look_ups_is_known_as_such(shop, sql) -> None:
+def test_sql_of_look_ups_is_known_as_such(shop: Shop, sql: str) -> None:
     """Gold.md, "when it holds": a filter that drops what a left join does not find, columns that are made of it, hints
     and orders, references in an array of the grain.
     """
@@ -291,7 +292,7 @@ def of_sql(shop: Shop, sql: str) -> Reason | None:
     return refresh_reasons.of_sql(replace(FACT, sql=sql), shop.spark.sql(sql, **views), keys, lambda: probe)
 
 
-def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> None:
+def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """Why the filter above is refused: a row that a looked-up row kept out comes in when that one is deleted, and it is
     in nobody's lineage. By the referencing column it is.
     """
@@ -309,7 +310,7 @@ def test_a_lineage_that_a_left_join_loses_would_miss_rows(shop, monkeypatch) -> 
     assert len(shop.rows(wrong)) == 1
 
 
-def test_a_lineage_that_is_not_always_the_key_misses_nothing(shop) -> None:
+def test_a_lineage_that_is_not_always_the_key_misses_nothing(shop: Shop) -> None:
     """Changes of a row whose key a condition empties are in no lineage: such a model is computed in full."""
     shop.take("products", (10, "ten", True))
     emptied = replace(FACT, sql=EMPTIED)
@@ -319,7 +320,7 @@ def test_a_lineage_that_is_not_always_the_key_misses_nothing(shop) -> None:
     assert "new" in {row[2] for row in shop.rows(emptied)}
 
 
-def test_columns_that_become_rows_keep_what_they_are_made_of(shop) -> None:
+def test_columns_that_become_rows_keep_what_they_are_made_of(shop: Shop) -> None:
     """A value of UNPIVOT is NULL as its column is: what a left join takes away by it comes in as it would anew."""
     shop.take("products", (10, "ten", True))
     turned = replace(FACT, sql=LOSSES[-1])
@@ -353,7 +354,9 @@ ROUTED = replace(
     ],
     ids=["grain and another row", "several rows of a grain row", "look-up"],
 )
-def test_a_row_that_its_filter_drops_is_not_invented_from_a_part_of_an_input(shop, model, change, rows) -> None:
+def test_a_row_that_its_filter_drops_is_not_invented_from_a_part_of_an_input(
+    shop: Shop, model: Model, change: dict[str, tuple[Any, ...]], rows: int
+) -> None:
     """Gold.md step 4: a row that now refers to one that excludes it, and that did not change, leaves. The part of the
     products that is read does not hold that one, and without a match the filter lets the row pass.
     """
@@ -381,7 +384,9 @@ EXCLUDED = f"SELECT d.id, d.product, {STRICT} AS name {LEFT} WHERE NOT coalesce(
     ],
     ids=["to find rows", "to compute them"],
 )
-def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(shop, model, changes, rows) -> None:
+def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(
+    shop: Shop, model: Model, changes: dict[str, tuple[Any, ...]], rows: int
+) -> None:
     """Over the whole products each line has its own; over the part that a refresh reads an expression is asked for what
     it never was, and would stop the model for good.
     """
@@ -394,7 +399,7 @@ def test_sql_that_fails_over_a_part_of_an_input_is_computed_in_full(shop, model,
     assert len(shop.rows(model)) == rows
 
 
-def test_keys_that_meet_stop_the_model_and_gold_stays(shop) -> None:
+def test_keys_that_meet_stop_the_model_and_gold_stays(shop: Shop) -> None:
     """One row per key: a new row must not take the place of one that nothing touched; nor may a key be NULL."""
     by_pieces = replace(FACT, key=("pieces",), sql=SQL.replace("LEFT JOIN", "JOIN"))
     shop.refresh(by_pieces)
@@ -412,7 +417,7 @@ def test_keys_that_meet_stop_the_model_and_gold_stays(shop) -> None:
     assert shop.rows() == before
 
 
-def test_what_a_table_cannot_follow_is_refused(shop) -> None:
+def test_what_a_table_cannot_follow_is_refused(shop: Shop) -> None:
     """A column that goes or changes its type, a key that rows of the table share: building it anew is the user's word.
     A lineage must hold its input's key.
     """
@@ -437,7 +442,7 @@ def test_what_a_table_cannot_follow_is_refused(shop) -> None:
     assert "product is smallint, and code is int" in str(narrow)
 
 
-def test_a_key_of_a_column_that_comes_with_it_is_followed(shop) -> None:
+def test_a_key_of_a_column_that_comes_with_it_is_followed(shop: Shop) -> None:
     """No row of the table has a key then: all rows take their place, and are held to the checks as if they were new."""
     once = Check("once", Unique(("id",)))
     shop.refresh(replace(FACT, checks=(once,)))
@@ -449,7 +454,7 @@ def test_a_key_of_a_column_that_comes_with_it_is_followed(shop) -> None:
     assert [(row[0], row[4]) for row in shop.rows()] == [(1, 1), (2, 0), (4, 0)]
 
 
-def test_columns_come_with_their_values_wherever_a_run_dies(shop) -> None:
+def test_columns_come_with_their_values_wherever_a_run_dies(shop: Shop) -> None:
     """K-G3: who reads between the death and the next run, a publish alone among them, sees no column without values."""
     shop.refresh()
     before, sink = shop.rows(), MemorySink()
@@ -467,7 +472,7 @@ def test_columns_come_with_their_values_wherever_a_run_dies(shop) -> None:
     assert {row["loud"] for row in sink.tables["fact"].values()} == {"TEN", None}
 
 
-def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
+def test_a_model_in_delta_is_followed_as_one_in_memory(spark: SparkSession, tmp_path: Path) -> None:
     """The same steps on tables at rest: changed keys of Delta, a merge with deletes, a column more, a model over it."""
     tables = DeltaFormat()
     at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
@@ -492,7 +497,7 @@ def test_a_model_in_delta_is_followed_as_one_in_memory(spark, tmp_path) -> None:
     assert shop.rows() == [(1, 10, None, 5, None), (3, 20, "twenty", 7, "TWENTY")]
 
 
-def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark, tmp_path) -> None:
+def test_silver_or_gold_that_was_copied_back_goes_on_to_the_target(spark: SparkSession, tmp_path: Path) -> None:
     """F-C5: whether its versions then come to the number that was read, by another commit, or pass it, also where so
     little is always computed in full; rows of earlier checkouts, which do not say which commit it was, stay as they
     are.
@@ -591,7 +596,7 @@ def _inputs(shop: Shop, fact: Table) -> tuple[str, dict[str, Any] | None]:
     return row, shop.at.control.get(row)
 
 
-def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
+def test_a_small_refresh_takes_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
     """Decisions 0050 and 0063: keys are counted and rows compared in the job that computes them; where only the grain
     changed nobody looks for rows; what has not moved takes no job.
     """
@@ -626,7 +631,7 @@ def test_a_small_refresh_takes_few_jobs(spark, tmp_path) -> None:
         assert tables.kept(spark, shop.at.table(model)).protocol == reader
 
 
-def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop, monkeypatch) -> None:
+def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A read of the table less; not where checks want the rows that there were, or where the table may have keys in
     another form than the input.
     """
@@ -655,7 +660,7 @@ def test_rows_of_the_grain_are_compared_by_whoever_writes_them(shop, monkeypatch
     assert shop.rows(own) == shop.rows(checked) == shop.rows(cast) == [(1, 5), (2, 8), (4, 1)]
 
 
-def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark, tmp_path) -> None:
+def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark: SparkSession, tmp_path: Path) -> None:
     """Behind one commit of silver; behind two, and of a history, which has other states of a key, in the table."""
     tables = DeltaFormat(rewritten_bytes=0)
     at = Warehouse(tables, tables, JsonControl(spark), Lake(str(tmp_path)), 2.0, 0)
@@ -687,7 +692,9 @@ def test_changed_rows_of_the_grain_are_read_where_they_were_written(spark, tmp_p
     ],
     ids=["the grain", "a look-up", "both", "a grain of which nobody knows where it lies", "nothing"],
 )
-def test_changed_keys_are_the_touched_rows_where_only_the_grain_changed(spark, moved, key, found) -> None:
+def test_changed_keys_are_the_touched_rows_where_only_the_grain_changed(
+    spark: SparkSession, moved: set[str], key: tuple[str, ...], found: dict[str, list[tuple[int, int]]] | None
+) -> None:
     """Decision 0063: and then alone; they have the model's name for the key, and lie where the input's keys do."""
     lines, products = spark.range(3).toDF("line"), spark.range(2).toDF("code")
     uses = {
@@ -699,7 +706,7 @@ def test_changed_keys_are_the_touched_rows_where_only_the_grain_changed(spark, m
     assert own is None or own[0].columns == list(key)
 
 
-def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop) -> None:
+def test_a_model_at_which_the_engine_fails_is_named_and_the_others_go_on(shop: Shop) -> None:
     """Whatever Spark says of one model's rows is an error of that model."""
     broken = replace(FACT, name="broken", sql="SELECT id, CAST(raise_error(id) AS INT) AS product FROM {lines}")
     broken = replace(broken, inputs={"lines": "s/db.lines"}, lineage={}, refresh="full")

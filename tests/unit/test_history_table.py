@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator import failpoints, key_spans
 from replicator.cli.views import register
@@ -110,7 +110,7 @@ def pos(seq: str | None) -> int | None:
 
 
 @pytest.fixture
-def world(exact, tmp_path: Path) -> World:
+def world(exact: SparkSession, tmp_path: Path) -> World:
     return World(exact, tmp_path)
 
 
@@ -157,7 +157,7 @@ def test_a_story_is_told_as_it_happened(world: World) -> None:
     world.agrees()
 
 
-def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
+def test_in_delta_the_newest_half_may_come_first(exact: SparkSession, tmp_path: Path) -> None:
     """P1: rows that were stored are split and ended anew; the table is one that any reader of Delta asks by SQL, and
     `status` counts its intervals.
     """
@@ -177,7 +177,7 @@ def test_in_delta_the_newest_half_may_come_first(exact, tmp_path: Path) -> None:
 
 
 def test_of_a_large_history_no_more_is_read_than_what_may_hold_a_key_of_the_tick(
-    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files and parts of files that end below the keys, as those of older rows do, are left out."""
     world, filters, difference = World(exact, tmp_path, DeltaFormat()), list[str](), history.difference
@@ -201,7 +201,9 @@ def test_of_a_large_history_no_more_is_read_than_what_may_hold_a_key_of_the_tick
     assert world.history()[9] == [(90, 100, 9, "x"), (100, 120, 10, "x"), (120, None, 11, "x")]
 
 
-def test_a_crash_between_the_two_commits_is_repaired_by_the_next_tick(world: World, monkeypatch) -> None:
+def test_a_crash_between_the_two_commits_is_repaired_by_the_next_tick(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The history is written before silver, each with its own progress; the older of the two decides what is read."""
     world.take(*STORY[:4])
     monkeypatch.setattr(world.format, "apply", die)
@@ -271,7 +273,7 @@ def test_a_history_that_is_switched_off_gets_what_no_later_batch_brings(world: W
     }
 
 
-def test_a_table_may_begin_with_a_truncate(exact, tmp_path: Path) -> None:
+def test_a_table_may_begin_with_a_truncate(exact: SparkSession, tmp_path: Path) -> None:
     """T4: nothing but a TRUNCATE tells no column, and makes no table, so that it empties none: it is ignored, and not
     read again with the next one. What comes late is below it all the same. So it is behind a transform, and in
     partitions.

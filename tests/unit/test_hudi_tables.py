@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.store import Store
@@ -101,7 +102,7 @@ STEPS = [
 ]
 
 
-def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Path) -> None:
+def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact: SparkSession, tmp_path: Path) -> None:
     """Every row and system column, behind every batch, copied on write and merged on read; a row lies in one partition,
     wherever it was before. DuckDB, which reads all of them without Spark, sees the same. A query by the column that
     parts them finds its rows, also beside a row that has NULL there.
@@ -140,7 +141,9 @@ def test_a_table_in_hudi_holds_what_its_twin_in_delta_holds(exact, tmp_path: Pat
         assert world.rows(ORDERS, condition) == world.rows(ON_READ, condition) == world.rows(TWIN, condition) != []
 
 
-def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exact, tmp_path: Path) -> None:
+def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """Partitions by customer and key, as an outbox of orders has them: a delete brings nothing but the key."""
     kept: dict[str, Any] = {"format": "hudi", "partition_by": ("customer", "id"), "keys": ("id",)}
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, deletes="rewrite-with-tombstone", **kept),))
@@ -152,7 +155,7 @@ def test_a_row_that_has_a_partition_of_its_own_is_changed_and_deleted_there(exac
     assert world.parts(ORDERS) == {"customer=VINET/id=1": 1, "customer=__HIVE_DEFAULT_PARTITION__/id=2": 1}
 
 
-def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact, tmp_path: Path) -> None:
+def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact: SparkSession, tmp_path: Path) -> None:
     """docs/limits.md: said before anything is written, by the name of the column, and the next batch meets no rest of
     it; the other tables go on. A partition column that the table has not is said where it is declared.
     """
@@ -185,7 +188,7 @@ def test_what_hudi_cannot_keep_stops_the_table_with_the_way_out(exact, tmp_path:
             assert "format: delta" in error or told.partition_by
 
 
-def test_a_first_write_that_died_ends_no_source_in_hudi_as_in_delta(exact, tmp_path: Path) -> None:
+def test_a_first_write_that_died_ends_no_source_in_hudi_as_in_delta(exact: SparkSession, tmp_path: Path) -> None:
     """A folder without a commit is no table whose progress is lost: it is made from bronze."""
     tables = Declaration(ORDERS, COLUMNS, format="hudi"), Declaration(TWIN, COLUMNS), Declaration(ON_READ, COLUMNS)
     world = World(exact, tmp_path, tables)
@@ -201,7 +204,7 @@ def test_a_first_write_that_died_ends_no_source_in_hudi_as_in_delta(exact, tmp_p
     assert world.rows(ORDERS) == world.rows(TWIN) == world.rows(ON_READ)
 
 
-def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path) -> None:
+def test_a_key_that_would_be_read_as_null_stops_its_table(exact: SparkSession, tmp_path: Path) -> None:
     """Text that stands for NULL in a column that parts the table and is of the key: each change would add a row. Its
     next batch stops the table, too, whatever comes with it.
     """
@@ -218,7 +221,7 @@ def test_a_key_that_would_be_read_as_null_stops_its_table(exact, tmp_path: Path)
             assert "cannot be kept in a column that is of the key and parts the table: customer" in error, table
 
 
-def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> None:
+def test_a_table_in_hudi_is_not_built_over_in_delta(exact: SparkSession, tmp_path: Path) -> None:
     """`formats` and `format` both taken out of the configuration: nobody would see the rows that are there."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format="hudi"),))
     world.take(change("c", 0, 1, "ALFKI", "EtaH"))
@@ -234,7 +237,7 @@ def test_a_table_in_hudi_is_not_built_over_in_delta(exact, tmp_path: Path) -> No
     assert [row[0] for row in world.rows(ORDERS)] == [1, 2, 3]
 
 
-def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: Path) -> None:
+def test_a_column_named_like_a_side_of_the_join_is_any_column(exact: SparkSession, tmp_path: Path) -> None:
     """In Hudi a change is joined by a select that names columns: none of them is taken for the row that has it."""
     columns = (Column("id", "int"), *(Column(name, "map") for name in ("s", "t", "old", "new", "image")))
     world = World(exact, tmp_path, (Declaration(ORDERS, columns, format="hudi"),))
@@ -245,7 +248,9 @@ def test_a_column_named_like_a_side_of_the_join_is_any_column(exact, tmp_path: P
     assert world.rows(ORDERS)[0][1:6] == ({"_seq": "2", "id": "x"},) * 5
 
 
-def test_a_table_in_hudi_may_begin_with_a_truncate_and_a_value_that_was_not_sent(exact, tmp_path: Path) -> None:
+def test_a_table_in_hudi_may_begin_with_a_truncate_and_a_value_that_was_not_sent(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """What its first commit says of `_column_seq` (no value of it is NULL there) is not asked of later ones."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS, format="hudi"), Declaration(TWIN, COLUMNS)))
     emptied = [record(f"s.{t}", 0, None, envelope("t", pos=99, table=t)) for t in (ORDERS, TWIN)]
@@ -258,7 +263,7 @@ def test_a_table_in_hudi_may_begin_with_a_truncate_and_a_value_that_was_not_sent
         assert world.rows(ORDERS) == world.rows(TWIN)
 
 
-def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact, tmp_path: Path) -> None:
+def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact: SparkSession, tmp_path: Path) -> None:
     """hudi-rs panics at a time without a zone: an error of ours, with the other engine."""
     told = Declaration(ORDERS, (COLUMNS[0], Column("at", "micro_timestamp")), format="hudi")
     world = World(exact, tmp_path, (told,))
@@ -268,7 +273,7 @@ def test_a_table_in_hudi_that_duckdb_cannot_read_says_so(exact, tmp_path: Path) 
         LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path))).ask("SELECT * FROM orders", None)
 
 
-def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact, tmp_path: Path) -> None:
+def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact: SparkSession, tmp_path: Path) -> None:
     """Hudi names commits by the clock and orders them by name: a commit that stands before another is never seen."""
     table, format_ = Table("t", str(tmp_path / "t"), ("id",)), HudiFormat()
 
@@ -283,7 +288,7 @@ def test_a_clock_behind_the_newest_commit_writes_nothing_to_hudi(exact, tmp_path
     assert HudiFormat().progress(exact, table, "bronze") == Progress("bronze", 1)
 
 
-def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) -> None:
+def test_another_format_declared_later_stops_the_table(exact: SparkSession, tmp_path: Path) -> None:
     """What lies there decides; nothing is written beside it."""
     world = World(exact, tmp_path, (Declaration(ORDERS, COLUMNS),))
     world.take(change("c", 0, 1, "ALFKI", "EtaH"))
@@ -294,7 +299,9 @@ def test_another_format_declared_later_stops_the_table(exact, tmp_path: Path) ->
     assert len(world.rows(ORDERS)) == 1
 
 
-def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(exact, tmp_path: Path) -> None:
+def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """All rows in one commit, and changes join as before; what Hudi keeps for ever is refused with its reason."""
     told = Declaration(ORDERS, COLUMNS, format="hudi", partition_by=("customer",))
     world = World(exact, tmp_path, (told,))
@@ -310,7 +317,7 @@ def test_a_rebuild_gives_a_table_in_hudi_other_types_and_leaves_its_partitions(e
     assert len(world.rows(ORDERS)) == 3
 
 
-def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark, tmp_path: Path) -> None:
+def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark: SparkSession, tmp_path: Path) -> None:
     """`run --recorded --declare` brings the format that is declared, and `sql --lake` sees what lies there."""
     assert spark
     declared, events = tmp_path / "declare.yaml", tmp_path / "events.jsonl"
@@ -329,7 +336,7 @@ def test_captured_events_become_a_table_in_hudi_that_sql_reads(spark, tmp_path: 
     assert answer.splitlines()[1:] == ["1,ALFKI,12345.67", "2,VINET,5.00"]
 
 
-def test_a_table_of_somebody_else_is_not_written_to(exact, tmp_path: Path) -> None:
+def test_a_table_of_somebody_else_is_not_written_to(exact: SparkSession, tmp_path: Path) -> None:
     """Another key generator, other keys: our upserts would double its rows."""
     table = Table("t", str(tmp_path / "t"), ("id",))
     theirs = exact.range(3).selectExpr("cast(id AS INT) AS id", "'x' AS customer", "id AS _seq")
@@ -356,7 +363,9 @@ def _keys(spark: Any, table: Table, after: int, upto: int) -> list[int] | None:
     return None if found is None else sorted(row["id"] for row in found.collect())
 
 
-def test_what_somebody_else_cleaned_is_no_version_any_more(exact, tmp_path: Path, monkeypatch) -> None:
+def test_what_somebody_else_cleaned_is_no_version_any_more(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hudi's own cleaning may keep fewer commits than ours: whoever asks for what changed since compares all."""
     table = Table("t", str(tmp_path / "t"), ("id",))
     _put(exact, table, 0, (1, "upsert"), (2, "upsert"))
@@ -371,7 +380,7 @@ def test_what_somebody_else_cleaned_is_no_version_any_more(exact, tmp_path: Path
     assert HudiFormat().read(exact, table, 2).count() == 2
 
 
-def test_a_table_that_somebody_else_wrote_by_a_later_hudi_goes_on(exact, tmp_path: Path) -> None:
+def test_a_table_that_somebody_else_wrote_by_a_later_hudi_goes_on(exact: SparkSession, tmp_path: Path) -> None:
     """Their first write makes it one of a later version, with a timeline elsewhere and other times: it is among the
     tables of its folder, its commits tell their own keys, and of what they deleted nobody is told wrongly.
     """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import ReplicatorError
@@ -85,7 +86,7 @@ def change(op: str, offset: int, key: int, customer: str | None, total: Any, **m
     return record(f"s.{table}", offset, {"id": key}, told)
 
 
-def test_a_twin_holds_what_its_table_holds_behind_every_change(exact, tmp_path: Path) -> None:
+def test_a_twin_holds_what_its_table_holds_behind_every_change(exact: SparkSession, tmp_path: Path) -> None:
     """Rows that move between partitions, deletes, new columns, a column that changes its type, several commits at
     once, a purge: every row and system column, of a table in Delta with a twin in Hudi and the other way round; and
     where nothing happened nothing is written.
@@ -116,7 +117,7 @@ def test_a_twin_holds_what_its_table_holds_behind_every_change(exact, tmp_path: 
     assert [(told.is_equal, told.rows, told.behind) for told in world.verdicts()] == [(True, 3, 0)] * 2
 
 
-def test_a_difference_is_found_and_named(exact, tmp_path: Path) -> None:
+def test_a_difference_is_found_and_named(exact: SparkSession, tmp_path: Path) -> None:
     """A cell, a row too few and one too many: by key and column; and a table that went on meanwhile is compared as of
     what its twin has taken over.
     """
@@ -143,7 +144,7 @@ def test_a_difference_is_found_and_named(exact, tmp_path: Path) -> None:
     assert [(each["layer"], each["error"]) for each in kept] == [("silver", None), ("twin", None)]
 
 
-def test_a_twin_that_is_not_there_is_no_equal_one(exact, tmp_path: Path) -> None:
+def test_a_twin_that_is_not_there_is_no_equal_one(exact: SparkSession, tmp_path: Path) -> None:
     """Declared and never made, or of a table that was removed since: said, with what mends it."""
     world = World(exact, tmp_path)
     world.take(change("c", 0, 1, "ALFKI", 1))
@@ -152,7 +153,7 @@ def test_a_twin_that_is_not_there_is_no_equal_one(exact, tmp_path: Path) -> None
     assert "does not exist yet" in str(error)
 
 
-def test_rows_are_compared_by_value(exact) -> None:
+def test_rows_are_compared_by_value(exact: SparkSession) -> None:
     """Maps by their entries, NaN with NaN, NULL with NULL; a column of another type is told apart."""
     ddl = "k INT, m MAP<STRING,STRING>, d DOUBLE, s STRING"
     one = made(exact, [(1, {"a": "1", "b": "2"}, float("nan"), None), (2, None, 0.0, "x")], ddl)

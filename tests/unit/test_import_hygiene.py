@@ -95,7 +95,7 @@ def test_names_of_verbs_need_no_verb(code: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("name", verbs.VERBS)
-def test_a_verb_is_told_of_as_it_tells_of_itself(name):
+def test_a_verb_is_told_of_as_it_tells_of_itself(name: str) -> None:
     """Its line in ``replicator --help`` is how its own help begins."""
     command = verbs.loaded(name)
     assert command.name == name

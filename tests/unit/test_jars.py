@@ -12,7 +12,7 @@ import pytest
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.jars import Fetched, fetch, locked, present
-from replicator.sparkline import LINES
+from replicator.sparkline import LINES, Line
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
 CONTENTS = {ONE: b"first", TWO: b"second" * 1000, THREE: b"third"}
@@ -74,25 +74,25 @@ def _running(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
-def test_the_packaged_lock_names_every_jar_with_its_sha256(line):
+def test_the_packaged_lock_names_every_jar_with_its_sha256(line: Line) -> None:
     """A lock maps group:artifact:version to 64 hexadecimal digits."""
     lock = locked(line.name, line.formats)
     assert all(len(coordinate.split(":")) == 3 for coordinate in lock)
     assert all(len(bytes.fromhex(sha256)) == 32 for sha256 in lock.values())
 
 
-def test_an_unknown_spark_line_names_the_known_ones():
+def test_an_unknown_spark_line_names_the_known_ones() -> None:
     """The mend of a wrong line is the list of the right ones."""
     with pytest.raises(ConfigError, match=r"'2\.4'.*3\.5"):
         locked("2.4")
 
 
-def test_present_jars_come_in_the_order_of_the_lock(cache):
+def test_present_jars_come_in_the_order_of_the_lock(cache: Path) -> None:
     """The class path is the lock's order."""
     assert present(LOCK, cache) == [_file(cache, coordinate).resolve() for coordinate in LOCK]
 
 
-def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache):
+def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache: Path) -> None:
     """`present` never fetches; it says what is missing and how to mend it."""
     _file(cache, TWO).unlink()
     with pytest.raises(JarsMissing, match=r"org\.example\.deep:two:2\.5\.Final.*replicator jars --fetch"):
@@ -100,7 +100,7 @@ def test_an_absent_jar_is_named_with_the_command_that_fetches_it(cache):
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache, remembered):
+def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache: Path, remembered: bool) -> None:
     """A JAR that was verified once is hashed again when anything about it changed; its time cannot be set back."""
     if remembered:
         present(LOCK, cache)
@@ -115,14 +115,14 @@ def test_one_flipped_byte_is_noticed_whatever_the_file_says_of_its_age(cache, re
         present(LOCK, cache)
 
 
-def test_a_remembered_file_does_not_count_for_another_lock(cache):
+def test_a_remembered_file_does_not_count_for_another_lock(cache: Path) -> None:
     """What was verified against one lock is hashed again for a lock that wants something else."""
     present(LOCK, cache)
     with pytest.raises(JarsMissing, match="differ"):
         present({ONE: "0" * 64}, cache)
 
 
-def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(repository, tmp_path):
+def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(repository: Path, tmp_path: Path) -> None:
     """Nothing transitive, nothing in the user's home, no file but whole JARs, and no JVM left behind; the second waits
     for the first and finds the JARs.
     """
@@ -140,7 +140,7 @@ def test_two_fetches_at_once_take_exactly_the_lock_from_the_users_mirror(reposit
     assert _jvms_that_know(cache) == []
 
 
-def test_what_is_there_is_not_fetched_again(repository, cache):
+def test_what_is_there_is_not_fetched_again(repository: Path, cache: Path) -> None:
     """With all JARs present no JVM starts and no repository is asked."""
     fetch(LOCK, cache)
     told: list[Fetched] = []
@@ -148,7 +148,7 @@ def test_what_is_there_is_not_fetched_again(repository, cache):
     assert told == []
 
 
-def test_a_fetch_replaces_only_the_damaged_jar(repository, cache):
+def test_a_fetch_replaces_only_the_damaged_jar(repository: Path, cache: Path) -> None:
     """The mend that `present` names does mend."""
     _file(cache, ONE).write_bytes(b"f1rst")
     (cache / "jars" / ".fetch-killed").mkdir()
@@ -161,7 +161,7 @@ def test_a_fetch_replaces_only_the_damaged_jar(repository, cache):
     assert not (cache / "jars" / ".fetch-killed").exists()
 
 
-def test_a_coordinate_that_no_repository_has_is_named(repository, tmp_path):
+def test_a_coordinate_that_no_repository_has_is_named(repository: Path, tmp_path: Path) -> None:
     """Ivy's page of text becomes one sentence with the coordinate and the variable that names a mirror."""
     lock = {**LOCK, "org.example:nowhere:9": "0" * 64}
     with pytest.raises(JarsMissing, match=r"org\.example:nowhere:9.*DEFAULT_ARTIFACT_REPOSITORY"):
@@ -169,14 +169,14 @@ def test_a_coordinate_that_no_repository_has_is_named(repository, tmp_path):
     assert _jvms_that_know(tmp_path / "cache") == []
 
 
-def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository, tmp_path):
+def test_a_file_that_is_not_the_locks_never_reaches_the_cache(repository: Path, tmp_path: Path) -> None:
     """A mirror that serves something else under the same name is refused by SHA-256."""
     with pytest.raises(JarsMissing, match=r"org\.example:one:1\.0 has SHA-256"):
         fetch({ONE: "0" * 64}, tmp_path / "cache", lambda _: None)
     assert not _file(tmp_path / "cache", ONE).exists()
 
 
-def test_a_java_that_does_not_start_is_named(repository, tmp_path):
+def test_a_java_that_does_not_start_is_named(repository: Path, tmp_path: Path) -> None:
     """A broken Java is no missing JAR, and a different mend."""
     with pytest.raises(JavaUnsuitable, match=r"ended early.*nowhere"):
         fetch(LOCK, tmp_path / "cache", lambda _: None, java=tmp_path / "nowhere")

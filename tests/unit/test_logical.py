@@ -7,6 +7,7 @@ import itertools
 import json
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +81,7 @@ CONNECT, DEBEZIUM = "org.apache.kafka.connect.data.", "io.debezium."
         ("array<array<int>>", "STRING"),
     ],
 )
-def test_a_declared_type_has_a_silver_type(text, silver):
+def test_a_declared_type_has_a_silver_type(text: str, silver: str) -> None:
     """Section 2, in the short form of Y13 and in the SQL that people write."""
     assert spark_type(parse_logical(text)) == silver
 
@@ -94,7 +95,7 @@ def test_a_declared_type_has_a_silver_type(text, silver):
         ("timestamp(9)", "nano_timestamp"),
     ],
 )
-def test_fraction_digits_choose_the_unit(text, name):
+def test_fraction_digits_choose_the_unit(text: str, name: str) -> None:
     """Section 2: DATETIME(0..3) is sent in milliseconds, (4..6) in microseconds, (7..9) in nanoseconds."""
     assert parse_logical(text) == Logical(name)
 
@@ -106,7 +107,7 @@ def test_fraction_digits_choose_the_unit(text, name):
      "variable_decimal_string(9,1)", "bytes", "bytes_hex", "bytes_base64url", "bits(5)", "array<array<decimal(4,1)>>",
      "point"],
 )  # fmt: skip
-def test_the_short_form_is_read_back(text):
+def test_the_short_form_is_read_back(text: str) -> None:
     """A stored or printed type is a declaration."""
     logical = parse_logical(text)
     assert str(logical) == text
@@ -126,20 +127,20 @@ def test_the_short_form_is_read_back(text):
         ("int)", "unknown type 'int)'"),
     ],
 )
-def test_a_wrong_type_names_itself_and_the_nearest_spelling(text, hint):
+def test_a_wrong_type_names_itself_and_the_nearest_spelling(text: str, hint: str) -> None:
     """Configuration errors say how to mend them."""
     with pytest.raises(ConfigError) as caught:
         parse_logical(text)
     assert hint in str(caught.value)
 
 
-def test_modes_that_no_connector_knows_are_refused():
+def test_modes_that_no_connector_knows_are_refused() -> None:
     """Y13: a misspelt mode would decode every value wrongly."""
     with pytest.raises(ConfigError, match=r"decimal\.handling\.mode"):
         Modes(decimals="strings")
 
 
-def connect(kind, name=None, **parameters):
+def connect(kind: str, name: str | None = None, **parameters: str) -> dict[str, Any]:
     return {
         "type": kind,
         "name": name,
@@ -211,12 +212,12 @@ def connect(kind, name=None, **parameters):
         (connect("int32", DEBEZIUM + "data.NewerThanUs"), "int"),
     ],
 )
-def test_every_connect_schema_has_a_meaning(schema, expected):
+def test_every_connect_schema_has_a_meaning(schema: dict[str, Any], expected: str) -> None:
     """Section 2: the semantic name decides, then the Connect type."""
     assert logical_of(schema) == parse_logical(expected)
 
 
-def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found():
+def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found() -> None:
     """Section 2 and G1: field order, optionality and the schema's default are kept."""
     row = {
         "type": "struct",
@@ -259,7 +260,7 @@ def test_the_rows_of_an_envelope_a_flat_record_and_a_key_are_found():
         ("ARRAY<INT>", "ARRAY<BIGINT>", None),
     ],
 )
-def test_types_widen_only_where_nothing_is_lost(stored, incoming, expected):
+def test_types_widen_only_where_nothing_is_lost(stored: str, incoming: str, expected: str | None) -> None:
     """Section 8 and G3, in both directions: an older record may arrive late."""
     assert widen(stored, incoming) == expected
     assert widen(incoming, stored) == expected
@@ -275,7 +276,7 @@ def joined(one: str, other: str) -> str:
     return found
 
 
-def test_exact_numbers_meet_in_one_type_whatever_the_order():
+def test_exact_numbers_meet_in_one_type_whatever_the_order() -> None:
     """Section 8, G2: a least upper bound, so that a table does not depend on what arrived first."""
     for kinds in itertools.permutations(NUMBERS, 3):
         assert len({reduce(joined, order) for order in itertools.permutations(kinds)}) == 1
@@ -295,14 +296,14 @@ def test_exact_numbers_meet_in_one_type_whatever_the_order():
         ("ARRAY<INT>", "ARRAY<BIGINT>", False),
     ],
 )
-def test_types_of_different_families_never_meet(one, other, are_kin):
+def test_types_of_different_families_never_meet(one: str, other: str, are_kin: bool) -> None:
     """A family does not depend on what else was seen; across families nothing is common."""
     assert (family(one) == family(other)) == are_kin
     assert (common(one, other) is not None) == are_kin
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not beside the repository")
-def test_every_recorded_schema_block_is_understood():
+def test_every_recorded_schema_block_is_understood() -> None:
     """Section 9.1: each schema block of the recordings, of rows, keys and control records, has a silver type."""
     blocks = {}
     for path in sorted(RECORDED.glob("*.jsonl.gz")):

@@ -10,6 +10,7 @@ from itertools import combinations, product
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.transforms import fold, merge
 from tests.builders import SILVER, UNSENT, Change, changes, delete, gone, made, states, upsert
@@ -48,7 +49,7 @@ def silver(key: int, left: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @pytest.fixture(scope="module")
-def joined(exact) -> dict[tuple[Any, Part, Part], tuple[Any, ...]]:
+def joined(exact: SparkSession) -> dict[tuple[Any, Part, Part], tuple[Any, ...]]:
     """(history, stored part, changed part) -> the joined state, with `changes_something` behind it."""
     pairs = [(history, one, other) for history in HISTORIES for one in PARTS for other in PARTS]
     sides = merge.Sides()
@@ -64,7 +65,9 @@ def joined(exact) -> dict[tuple[Any, Part, Part], tuple[Any, ...]]:
     return {pair: (*found[at], flags[at]) for at, pair in enumerate(pairs)}
 
 
-def test_joining_two_states_gives_the_state_of_all_their_changes(joined) -> None:
+def test_joining_two_states_gives_the_state_of_all_their_changes(
+    joined: dict[tuple[Any, Part, Part], tuple[Any, ...]],
+) -> None:
     """The rule of section M, for every pair of parts of every history."""
     wrong = {
         case: result[:5]
@@ -74,17 +77,17 @@ def test_joining_two_states_gives_the_state_of_all_their_changes(joined) -> None
     assert wrong == {}
 
 
-def test_the_join_is_idempotent(joined) -> None:
+def test_the_join_is_idempotent(joined: dict[tuple[Any, Part, Part], tuple[Any, ...]]) -> None:
     """The same batch twice is as once."""
     assert all(result[:5] == left_behind(h, one) for (h, one, other), result in joined.items() if one == other)
 
 
-def test_the_join_is_commutative(joined) -> None:
+def test_the_join_is_commutative(joined: dict[tuple[Any, Part, Part], tuple[Any, ...]]) -> None:
     """The order of arrival does not matter."""
     assert all(result[:5] == joined[h, other, one][:5] for (h, one, other), result in joined.items())
 
 
-def test_the_join_is_associative(joined) -> None:
+def test_the_join_is_associative(joined: dict[tuple[Any, Part, Part], tuple[Any, ...]]) -> None:
     """Neither do the cuts between batches: every intermediate result is itself a state of the table."""
     parts = {history: {str(left_behind(history, part)): part for part in PARTS} for history in HISTORIES}
 
@@ -98,7 +101,9 @@ def test_the_join_is_associative(joined) -> None:
             assert left == right, (history, one, two, three)
 
 
-def test_a_row_is_written_exactly_when_the_join_changes_it(joined) -> None:
+def test_a_row_is_written_exactly_when_the_join_changes_it(
+    joined: dict[tuple[Any, Part, Part], tuple[Any, ...]],
+) -> None:
     """A MERGE may skip what `changes_something` denies, and writes nothing that is equal already."""
     wrong = {
         case: result for case, result in joined.items() if result[5] != (result[:5] != left_behind(case[0], case[1]))
@@ -106,7 +111,7 @@ def test_a_row_is_written_exactly_when_the_join_changes_it(joined) -> None:
     assert wrong == {}
 
 
-def test_folding_changes_gives_the_same_as_joining_them(exact) -> None:
+def test_folding_changes_gives_the_same_as_joining_them(exact: SparkSession) -> None:
     """M5: for every part of every history, in one aggregation."""
     cases = list(product(HISTORIES, PARTS))
     sent = [
@@ -120,13 +125,13 @@ def test_folding_changes_gives_the_same_as_joining_them(exact) -> None:
 
 
 @pytest.mark.parametrize("partial", [False, True])
-def test_a_deleted_row_keeps_its_key_and_nothing_else(exact, partial: bool) -> None:
+def test_a_deleted_row_keeps_its_key_and_nothing_else(exact: SparkSession, partial: bool) -> None:
     """M1, F3, E9: the last image of a deleted row may be filler."""
     sent = [(1, upsert("10", 1, "b")), (1, Change("20", a=0, b="", deleted=True))]
     assert states(fold.fold(changes(exact, sent), ["k"], partial=partial).collect()) == {1: gone("20")}
 
 
-def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact) -> None:
+def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact: SparkSession) -> None:
     """P9: without unavailable values the newest change wins whole, byte for byte."""
     whole = [history for history in HISTORIES if "partial" not in history]
     sent = changes(exact, [(at, change(kind, seq)) for at, history in enumerate(whole)
@@ -136,14 +141,14 @@ def test_the_fast_fold_gives_the_same_rows_where_every_change_is_whole(exact) ->
     assert sorted(fast.collect()) == sorted(slow.collect())
 
 
-def test_a_column_that_was_added_later_has_the_rows_own_position(exact) -> None:
+def test_a_column_that_was_added_later_has_the_rows_own_position(exact: SparkSession) -> None:
     """Without an entry of its own it is NULL at the row's position: an older value does not fill it (M2)."""
     stored = made(exact, [silver(1, (5, None, "20", False, None))], SILVER)
     older = made(exact, [silver(1, (4, "x", "10", False, None))], SILVER)
     assert states(merge.join_rows(stored, older, ["k"]).collect()) == {1: (5, None, "20", False, None)}
 
 
-def test_time_decides_nothing_in_the_join(exact) -> None:
+def test_time_decides_nothing_in_the_join(exact: SparkSession) -> None:
     """L1: the fold and the join have one order, ``_seq``; a newer change may say that it is older."""
     older = made(exact, [(1, 1, "x", "10", False, None, 99)], SILVER)
     newer = made(exact, [(1, 2, "y", "20", False, None, 7)], SILVER)
@@ -151,13 +156,13 @@ def test_time_decides_nothing_in_the_join(exact) -> None:
         assert states(merge.join_rows(stored, incoming, ["k"]).collect()) == {1: (2, "y", "20", False, None)}
 
 
-def test_rows_that_meet_nobody_stay_as_they_are(exact) -> None:
+def test_rows_that_meet_nobody_stay_as_they_are(exact: SparkSession) -> None:
     """Both sides of the join keep their own keys."""
     one, other = (made(exact, [silver(k, (k, "x", "10", False, None))], SILVER) for k in (1, 2))
     assert states(merge.join_rows(one, other, ["k"]).collect()) == {k: (k, "x", "10", False, None) for k in (1, 2)}
 
 
-def test_keys_of_several_columns_and_odd_names_meet(exact) -> None:
+def test_keys_of_several_columns_and_odd_names_meet(exact: SparkSession) -> None:
     """Columns are quoted, and every part of the key counts."""
     ddl = f"`a.b` INT, `c d` STRING, `v``w` INT, {merge.SYSTEM_DDL}"
     stored = made(exact, [(1, "x", 1, "10", False, None, 1), (1, "y", 1, "10", False, None, 1)], ddl)

@@ -66,7 +66,7 @@ def columns(*names: str) -> tuple[ModelColumn, ...]:
     return tuple(ModelColumn(name, "text") for name in names)
 
 
-def test_each_kind_of_check_finds_the_rows_that_break_it(small) -> None:
+def test_each_kind_of_check_finds_the_rows_that_break_it(small: SparkSession) -> None:
     """A NULL breaks not_null only; values compare in the column's type; a model may refer to itself."""
     day = date(2024, 1, 31)
     rows = made(small, [
@@ -140,7 +140,7 @@ CUSTOMERS = Model(
 )  # fmt: skip
 
 
-def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small) -> None:
+def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small: SparkSession) -> None:
     """The error names the check, how many rows break it and some of their keys, and no other value; the next build
     sees the same rows again. A parent that comes with the same batch is built first.
     """
@@ -170,7 +170,7 @@ def test_a_check_that_fails_leaves_gold_as_it_was_and_other_models_go_on(small) 
     assert shop.rows() == [(10, 1, "a"), (11, 1, "b"), (12, 2, "d"), (14, 2, "c")]
 
 
-def test_a_check_that_fails_keeps_new_columns_from_the_table_as_well(small) -> None:
+def test_a_check_that_fails_keeps_new_columns_from_the_table_as_well(small: SparkSession) -> None:
     """Gold is as it was in its columns too: publishing would show a column that nobody has filled."""
     shop = Shop(small, [orders()])
     shop.write("orders", [(10, 1, "a")])
@@ -186,7 +186,7 @@ def test_a_check_that_fails_keeps_new_columns_from_the_table_as_well(small) -> N
     assert shop.rows() == [(10, 1, "a", "a"), (11, 1, "c", "c")]
 
 
-def test_a_build_looks_at_what_it_writes_and_a_new_check_at_everything(small) -> None:
+def test_a_build_looks_at_what_it_writes_and_a_new_check_at_everything(small: SparkSession) -> None:
     """Rows at rest were looked at before; a check that only warns is told with the rows that it was broken by."""
     shop = Shop(small, [orders(*checked(AcceptedValues("status", ("a", "b")), severity=WARN))])
     shop.write("orders", [(1, 1, "a"), (2, 2, "odd")])
@@ -206,7 +206,7 @@ def test_a_build_looks_at_what_it_writes_and_a_new_check_at_everything(small) ->
     assert "the check expression(customer <) is refused" in error.what
 
 
-def test_too_many_rows_that_come_or_go_stop_a_build(small) -> None:
+def test_too_many_rows_that_come_or_go_stop_a_build(small: SparkSession) -> None:
     """Updates are no growth; the first build has nothing to compare with."""
     shop = Shop(small, [orders(*checked(RowCountChange(max_drop=0.5, max_growth=0.5)))])
     shop.write("orders", [(key, 1, "a") for key in range(10)])
@@ -226,7 +226,7 @@ def test_too_many_rows_that_come_or_go_stop_a_build(small) -> None:
     assert len(shop.rows()) == 30
 
 
-def test_a_gap_that_a_deletion_leaves_in_a_balance_is_seen(small) -> None:
+def test_a_gap_that_a_deletion_leaves_in_a_balance_is_seen(small: SparkSession) -> None:
     """The other balances of what a build touches are looked at too."""
     sql = "SELECT id, number AS account, to_date(text) AS day FROM {orders}"
     rule = SemiAdditive("id", ("account",), "day", "day")
@@ -239,7 +239,7 @@ def test_a_gap_that_a_deletion_leaves_in_a_balance_is_seen(small) -> None:
     assert shop.build()["orders"].warnings == ("semi_additive(id): 1 row breaks it (id=29)",)
 
 
-def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(small) -> None:
+def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(small: SparkSession) -> None:
     """The child's build looks at rows at rest that refer to what left since, and computes nothing; a warning is told
     once, a failure until it is mended. Rows of other parents, and a parent that only changed, are no news.
     """
@@ -276,7 +276,7 @@ def test_children_of_a_parent_that_left_are_seen_without_a_change_of_theirs(smal
     assert shop.build() == {}
 
 
-def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small) -> None:
+def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small: SparkSession) -> None:
     """F-C5: it has come to the version that was looked at, by another commit, in which a row left."""
     shop = Shop(small, [CUSTOMERS, orders(Check("by key", Relationship("customer", "customers", "id"), WARN))])
     shop.write("customers", [(1, 0, "a"), (2, 0, "b")])
@@ -294,7 +294,7 @@ def test_children_of_a_parent_that_was_copied_back_are_all_looked_at(small) -> N
     assert shop.build() == {}
 
 
-def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small) -> None:
+def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small: SparkSession) -> None:
     """A model that refers to itself: of the rows that go, and of those that get another value."""
     shop = Shop(small, [orders(*checked(Relationship("customer", "orders", "id"), severity=WARN))])
     shop.write("orders", [(1, None, "a"), (2, 1, "b"), (3, 2, "c"), (4, 1, "d")])
@@ -303,7 +303,7 @@ def test_a_row_that_left_its_own_model_leaves_no_child_unseen(small) -> None:
     assert shop.build()["orders"].warnings == ("relationship(customer -> orders.id): 2 rows break it (id=2, id=4)",)
 
 
-def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small) -> None:
+def test_a_rebuild_holds_all_rows_to_the_checks_and_tells_the_warnings(small: SparkSession) -> None:
     """As a build does, the share of rows that come or go included; the next build has nothing to look at, and
     `checks` finds the same rows; one that cannot be computed is told with its model.
     """

@@ -28,7 +28,7 @@ OF_A_PRODUCT = Model(
 
 
 @pytest.fixture
-def shop(spark) -> Shop:
+def shop(spark: SparkSession) -> Shop:
     made = Shop(tuning.session_for(spark, 0))
     made.take("lines", (1, 10, 5), (2, 10, 6), (3, 20, 7))
     made.take("products", (10, "ten", False), (30, "thirty", True))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from chispa import assert_df_equality
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.transforms.model import NUMBER, compared, keys
 from tests.builders import made
@@ -13,17 +17,17 @@ pytestmark = pytest.mark.spark
 ROWS = "id INT, part STRING, price DECIMAL(10,2), note STRING"
 
 
-def rows(session, *values, ddl=ROWS):
+def rows(session: SparkSession, *values: tuple[Any, ...], ddl: str = ROWS) -> DataFrame:
     return made(session, list(values), ddl)
 
 
-def difference(stored, fresh, key):
+def difference(stored: DataFrame | None, fresh: DataFrame, key: Sequence[str]) -> DataFrame:
     """The rows to write."""
     found = compared(stored, fresh, key)
     return found.rows.where(found.differs).drop(NUMBER)
 
 
-def test_only_rows_that_differ_are_written(exact) -> None:
+def test_only_rows_that_differ_are_written(exact: SparkSession) -> None:
     """Added, changed and gone; a NULL that stays is no change, one that comes or goes is."""
     stored = rows(exact, (1, "a", None, "same"), (2, "a", None, "old"), (3, "a", None, "gone"), (4, "a", None, None),
                   (5, "a", None, "x"), (1, "b", None, "same"))  # fmt: skip
@@ -39,20 +43,20 @@ def test_only_rows_that_differ_are_written(exact) -> None:
     assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
 
 
-def test_before_the_first_build_everything_is_written(exact) -> None:
+def test_before_the_first_build_everything_is_written(exact: SparkSession) -> None:
     """There is nothing to compare with."""
     found = difference(None, rows(exact, (1, "a", None, "x")), ["id", "part"])
     expected = rows(exact, (1, "a", None, "x", "upsert"), ddl=f"{ROWS}, _op STRING")
     assert_df_equality(found, expected, ignore_nullable=True)
 
 
-def test_equal_rows_make_an_empty_difference(exact) -> None:
+def test_equal_rows_make_an_empty_difference(exact: SparkSession) -> None:
     """Columns are matched by name: their order in the table is its own affair."""
     stored = rows(exact, ("x", 1, "a", None), ddl="note STRING, id INT, part STRING, price DECIMAL(10,2)")
     assert difference(stored, rows(exact, (1, "a", None, "x")), ["id", "part"]).isEmpty()
 
 
-def test_a_key_that_repeats_or_holds_null_is_told(exact) -> None:
+def test_a_key_that_repeats_or_holds_null_is_told(exact: SparkSession) -> None:
     """A model has one row per key; every part of the key is there."""
     some = rows(exact, (1, "a", None, ""), (1, "a", None, ""), (2, None, None, ""), (3, "a", None, ""))
     found = keys(some, ["id", "part"])

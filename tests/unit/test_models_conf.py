@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from replicator import modelfile, rules, settings
 from replicator.errors import ConfigError
+from replicator.spec import Model
 
 CONF = Path(__file__).parents[2] / "conf"
 GOOD_SQL = "SELECT id FROM {orders}"
@@ -16,10 +18,10 @@ GOOD_YAML = "key: [id]\ninputs: {orders: s/db.orders}\ncolumns: {id: integer}\n"
 
 
 @pytest.fixture
-def models(tmp_path):
+def models(tmp_path: Path) -> Callable[..., tuple[Model, ...]]:
     """Writes ``name=(sql, yaml)`` beside a source ``s`` and a target ``w``, and loads them."""
 
-    def load(**given):
+    def load(**given: tuple[str | None, str | None]) -> tuple[Model, ...]:
         folder = tmp_path / "conf"
         (folder / "models").mkdir(parents=True)
         (folder / "sources").mkdir()
@@ -34,15 +36,15 @@ def models(tmp_path):
     return load
 
 
-def model(reads, key="id", more=""):
+def model(reads: str, key: str = "id", more: str = "") -> tuple[str, str]:
     return f"SELECT 1 FROM {{{reads}}}", f"key: [{key}]\ninputs: {{{reads}: {reads}}}\ncolumns: {{{key}: text}}\n{more}"
 
 
-def with_check(check):
+def with_check(check: str) -> str:
     return GOOD_YAML.replace("id: integer", f"id: {{type: integer, checks: [{check}]}}")
 
 
-def test_the_star_has_the_columns_and_types_of_its_ddl():
+def test_the_star_has_the_columns_and_types_of_its_ddl() -> None:
     """Columns, their order, types and keys are those of the given Postgres DDL."""
     star = {m.name: m for m in settings.load(CONF, "demo", {}).models}
     typed = {name: [(c.name, c.type, c.nullable) for c in m.columns] for name, m in star.items()}
@@ -54,19 +56,21 @@ def test_the_star_has_the_columns_and_types_of_its_ddl():
     assert all(column.description for m in star.values() for column in m.columns)
 
 
-def test_models_come_after_what_they_read_and_reference(models):
+def test_models_come_after_what_they_read_and_reference(models: Callable[..., tuple[Model, ...]]) -> None:
     """The order of the models is an order in which they can be built and published."""
     found = models(a=model("b", more="references: [c]\n"), b=model("c"), c=("SELECT 1 FROM {orders}", GOOD_YAML))
     assert [m.name for m in found] == ["c", "b", "a"]
 
 
-def test_a_key_column_is_never_null(models):
+def test_a_key_column_is_never_null(models: Callable[..., tuple[Model, ...]]) -> None:
     """What makes a row unique is there; nobody has to say so."""
     (only,) = models(m=(GOOD_SQL, GOOD_YAML))
     assert [column.nullable for column in only.columns] == [False]
 
 
-def test_a_model_whose_lineage_names_every_input_is_refreshed_incrementally(models):
+def test_a_model_whose_lineage_names_every_input_is_refreshed_incrementally(
+    models: Callable[..., tuple[Model, ...]],
+) -> None:
     """Gold.md: unless it says otherwise; lineage may name columns that are not published."""
     named = GOOD_YAML + "lineage: {orders: [_order]}\n"
     found = models(a=(GOOD_SQL, named), b=(GOOD_SQL, named + "refresh: full\n"), c=(GOOD_SQL, GOOD_YAML))
@@ -74,13 +78,13 @@ def test_a_model_whose_lineage_names_every_input_is_refreshed_incrementally(mode
     assert found[0].lineage == {"orders": ("_order",)}
 
 
-def test_every_model_that_comes_along_is_refreshed_incrementally():
+def test_every_model_that_comes_along_is_refreshed_incrementally() -> None:
     """The sample stars are trees of look-ups: each says which row of each input a row is from."""
     every = [*settings.load(CONF, "demo", {}).models, *settings.load(CONF / "northwind", "local", {}).models]
     assert {m.refresh for m in every} == {"incremental"}
 
 
-def test_checks_stand_beside_their_column_or_below_checks(models):
+def test_checks_stand_beside_their_column_or_below_checks(models: Callable[..., tuple[Model, ...]]) -> None:
     """A bare word, or a word with a value, a severity and a name; without a name it is called what it says."""
     yaml = (
         "key: [id]\ninputs: {orders: s/db.orders}\ncolumns:\n"
@@ -106,33 +110,33 @@ def test_checks_stand_beside_their_column_or_below_checks(models):
     assert len({check.digest for check in found.checks}) == len(found.checks)
 
 
-def test_a_model_comes_after_those_that_its_relationships_lead_to(models):
+def test_a_model_comes_after_those_that_its_relationships_lead_to(models: Callable[..., tuple[Model, ...]]) -> None:
     """They are there when its rows are looked up in them."""
     child = "columns: {id: {type: integer, checks: [{relationship: {to: parent, field: id}}]}}\n"
     found = models(child=(GOOD_SQL, GOOD_YAML.replace("columns: {id: integer}\n", child)), parent=(GOOD_SQL, GOOD_YAML))
     assert [m.name for m in found] == ["parent", "child"]
 
 
-def test_a_model_may_read_nothing_at_all(models):
+def test_a_model_may_read_nothing_at_all(models: Callable[..., tuple[Model, ...]]) -> None:
     """A calendar is made of its SQL alone."""
     (found,) = models(m=("SELECT 1 AS id", GOOD_YAML.replace("{orders: s/db.orders}", "{}")))
     assert (dict(found.inputs), found.refresh) == ({}, "incremental")
 
 
-def test_a_table_has_deletion_vectors_where_its_model_says_so(models):
+def test_a_table_has_deletion_vectors_where_its_model_says_so(models: Callable[..., tuple[Model, ...]]) -> None:
     """Else nothing is said of them: a new table has none, and one that is there stays as it is."""
     said = {"a": "", "b": "deletion_vectors: true\n", "c": "deletion_vectors: false\n"}
     found = models(**{name: (GOOD_SQL, GOOD_YAML + line) for name, line in said.items()})
     assert {model.name: model.deletion_vectors for model in found} == {"a": None, "b": True, "c": False}
 
 
-def test_a_history_is_read_where_one_is_kept(models):
+def test_a_history_is_read_where_one_is_kept(models: Callable[..., tuple[Model, ...]]) -> None:
     """Its name is that of its table with ``__history`` behind it."""
     (found,) = models(m=(GOOD_SQL, GOOD_YAML.replace("db.orders", "db.lines__history")))
     assert found.inputs == {"orders": "s/db.lines__history"}
 
 
-def test_braces_of_the_sql_itself_are_doubled():
+def test_braces_of_the_sql_itself_are_doubled() -> None:
     """Placeholders are what Spark's formatter fills, nothing else."""
     assert modelfile.placeholders("SELECT '{{x}}' FROM {a} JOIN {b}") == {"a", "b"}
     with pytest.raises(ValueError, match="name of Spark's own"):
@@ -212,7 +216,9 @@ def test_braces_of_the_sql_itself_are_doubled():
         ({"m": (GOOD_SQL, GOOD_YAML + "unknown_member: {id: true}\n")}, "the value of id is no integer"),
     ],
 )
-def test_a_wrong_model_is_refused(models, given, part):
+def test_a_wrong_model_is_refused(
+    models: Callable[..., tuple[Model, ...]], given: dict[str, tuple[str | None, str | None]], part: str
+) -> None:
     """What could not run, or would serve something else, is refused with its place and the nearest spelling."""
     with pytest.raises(ConfigError) as caught:
         models(**given)

@@ -31,24 +31,24 @@ TABLE = Table("s/db.t", "/lake/t")
         ("3w ago", NOW - timedelta(weeks=3)),
     ],
 )
-def test_a_version_or_a_time_is_understood(text, meant):
+def test_a_version_or_a_time_is_understood(text: str, meant: int | datetime) -> None:
     """UTC unless it says otherwise."""
     assert moments.asked(text, NOW) == meant
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2h", "-2h ago", "-7", "1.5", "2026-13-01", "999999999w ago", "v7"])
-def test_anything_else_is_refused(text):
+def test_anything_else_is_refused(text: str) -> None:
     """With what can be written."""
     with pytest.raises(ConfigError, match="neither a version nor a time"):
         moments.asked(text, NOW)
 
 
-def log(*versions, first=1_000, **more):
+def log(*versions: int, first: int = 1_000, **more: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Files of a log, each half a second after the one before."""
     return [(f"{v:020}.json", first + 500 * at) for at, v in enumerate(versions)] + list(more.get("others", ()))
 
 
-def test_a_log_tells_when_its_versions_were_committed():
+def test_a_log_tells_when_its_versions_were_committed() -> None:
     """Times rise with versions, as Delta has it, whatever the file system says; other files are none."""
     others = [("_last_checkpoint", 1), (f"{1:020}.crc", 1), (f"{0:020}.{1:020}.compacted.json", 1)]
     copied = [(f"{version:020}.json", 5_000) for version in range(3)]
@@ -56,14 +56,14 @@ def test_a_log_tells_when_its_versions_were_committed():
     assert [(each.version, each.at.microsecond) for each in found] == [(0, 0), (1, 1_000), (2, 2_000)]
 
 
-def test_a_log_without_its_beginning_tells_versions_from_a_checkpoint_on():
+def test_a_log_without_its_beginning_tells_versions_from_a_checkpoint_on() -> None:
     """Those before it can be read no more."""
     checkpoint = [(f"{5:020}.checkpoint.parquet", 1)]
     assert [each.version for each in moments.of_delta(log(3, 4, 5, 6, others=checkpoint))] == [5, 6]
     assert [each.version for each in moments.of_delta(log(0, 1, others=checkpoint))] == [0, 1]
 
 
-def test_what_is_not_there_is_told_apart_from_what_was_there():
+def test_what_is_not_there_is_told_apart_from_what_was_there() -> None:
     """Not yet, never, no more: each with what there is."""
     at = [NOW + timedelta(hours=hour) for hour in range(4)]
     whole = [Moment(version, at[version]) for version in range(3)]
@@ -84,7 +84,7 @@ def test_what_is_not_there_is_told_apart_from_what_was_there():
             moments.chosen(TABLE, known, when, "Why.")
 
 
-def test_a_version_lacks_what_a_vacuum_took_of_it():
+def test_a_version_lacks_what_a_vacuum_took_of_it() -> None:
     """A file that a later commit replaced, or its deletion vector; older versions without it are whole."""
     commits = [
         Replaced(1, frozenset({"b"}), frozenset()),

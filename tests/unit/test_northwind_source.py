@@ -9,7 +9,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_without_a_stack_it_says_how_to_start_one(tmp_path):
+def test_without_a_stack_it_says_how_to_start_one(tmp_path: Path) -> None:
     """Exit code 3, one sentence on stderr, no traceback."""
     command = [sys.executable, "-m", "infra.northwind_source", "--home", str(tmp_path)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import failpoints
 from replicator.errors import ConfigError, PartitionsGrew, SourceRewound, TableMissing, TableStopped
@@ -109,7 +110,7 @@ class Silver:
 
 
 @pytest.fixture
-def lake(exact, tmp_path: Path) -> Silver:
+def lake(exact: SparkSession, tmp_path: Path) -> Silver:
     return Silver(exact, tmp_path)
 
 
@@ -167,7 +168,7 @@ def test_a_redelivery_stops_nothing(lake: Silver) -> None:
     assert lake.rows() == {1: (12, "0000"), 2: (20, "0000"), 3: (30, "0000")}
 
 
-def test_a_redelivery_is_known_from_what_came_lately(exact, tmp_path: Path) -> None:
+def test_a_redelivery_is_known_from_what_came_lately(exact: SparkSession, tmp_path: Path) -> None:
     """J1: where a late commit has an older time than what it overtook, a connector that begins again looks like a
     source that went back. Bronze's older files tell nothing of it and are not read: here they are gone, and too many
     for the table to be read without the log's help.
@@ -187,7 +188,7 @@ def test_a_redelivery_is_known_from_what_came_lately(exact, tmp_path: Path) -> N
     assert lake.rows() == {1: (many - 1, "0000"), 2: (20, "0000"), 3: (31, "0000")}
 
 
-def test_a_silver_behind_what_the_log_of_bronze_forgot_reads_it_again(exact, tmp_path: Path) -> None:
+def test_a_silver_behind_what_the_log_of_bronze_forgot_reads_it_again(exact: SparkSession, tmp_path: Path) -> None:
     """K-M1: it stopped for longer than the log is kept; nothing is lost, and what it had read is no rewind."""
     lake = Silver(exact, tmp_path, format=DeltaFormat())
     lake.take(*BEFORE)
@@ -313,7 +314,9 @@ def test_a_partition_that_was_far_behind_goes_into_the_new_epoch_with_the_others
     assert lake.rows() == lake.rebuilt().rows() == {3: (30, "0001")}
 
 
-def test_what_a_partition_had_passed_is_told_anew_by_an_epoch_that_begins_below_it(exact, tmp_path: Path) -> None:
+def test_what_a_partition_had_passed_is_told_anew_by_an_epoch_that_begins_below_it(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """Q2, Q5, J4: marks of the old order say nothing of the new one. A row of a snapshot without a place ranks above
     what came before it in its epoch, and a source that goes back in that epoch stops its table; in a process that
     begins and in one that goes on.
@@ -330,7 +333,7 @@ def test_what_a_partition_had_passed_is_told_anew_by_an_epoch_that_begins_below_
     assert isinstance(lake.error(change(4, 1, 4, 100, 4, gtid="0-1-40")), SourceRewound)
 
 
-def test_a_history_that_had_read_into_the_new_epoch_is_named_too(exact, tmp_path: Path) -> None:
+def test_a_history_that_had_read_into_the_new_epoch_is_named_too(exact: SparkSession, tmp_path: Path) -> None:
     """Q2: a run that died behind the history's commit has told it of records whose table knows nothing of them. The
     states stand in the old order beside those of the new one until the table is built again.
     """
@@ -386,7 +389,7 @@ def test_two_topics_that_only_offsets_order_do_not_share_a_table(lake: Silver) -
     assert lake.error(replace(flat(1, 1, 13), topic=other)) is not None
 
 
-def test_shards_that_only_offsets_order_share_a_table(exact, tmp_path: Path) -> None:
+def test_shards_that_only_offsets_order_share_a_table(exact: SparkSession, tmp_path: Path) -> None:
     """Their rows have keys of their own."""
     shards = {"shards": r"shop_[12]\.orders", "truncate": "fail", "transform": Transform(shard="shop")}
     lake = Silver(exact, tmp_path, declared=shards)
@@ -420,7 +423,7 @@ def test_a_truncate_by_offset_is_applied_in_a_single_partition_alone(lake: Silve
     assert lake.rows("shop.items") == {2: (20, "0000")}
 
 
-def test_the_sources_time_orders_where_it_is_asked_to(exact, tmp_path: Path) -> None:
+def test_the_sources_time_orders_where_it_is_asked_to(exact: SparkSession, tmp_path: Path) -> None:
     """Q9: the newest time wins, then the offset; a snapshot row too; the run warns once of what is weaker."""
     lake = Silver(exact, tmp_path, "source.ts_ms")
     first = lake.take(change(0, 1, 10, 2000, 50), change(1, 1, 11, 3000, 40), change(2, 2, 20, 100, 60))
@@ -476,7 +479,7 @@ def test_a_history_of_another_order_is_no_history_of_the_table(lake: Silver) -> 
     assert lake.rows() == {1: (11, "0000")}
 
 
-def test_a_table_ordered_by_time_says_so_to_its_readers(exact, tmp_path: Path) -> None:
+def test_a_table_ordered_by_time_says_so_to_its_readers(exact: SparkSession, tmp_path: Path) -> None:
     """Q9: the flag is in the table's own properties, whether it was made with it or not."""
     lake = Silver(exact, tmp_path, "source.ts_ms", format=DeltaFormat())
     place = lake.at.lake.silver("s", "shop.orders").location

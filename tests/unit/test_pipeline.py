@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event
 
@@ -196,6 +196,9 @@ def test_a_target_or_a_lake_that_came_back_is_no_error_of_a_run_that_goes_on(spa
 
 class Watched(MemorySink):
     """Its first batch takes until silver has one more version; what gold was at before and behind each is kept."""
+
+    silver: Callable[[], int | None]
+    gold: Callable[[], int | None]
 
     def __init__(self, tables: MemoryFormat, lake: Lake, spark: SparkSession) -> None:
         super().__init__()

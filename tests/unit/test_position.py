@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import position
@@ -113,7 +114,7 @@ def positions(session: Any, rows: list[tuple[str, int, bool, dict[str, Any]]]) -
     return parsed.withColumn("own", position.position(F.col("source"), F.col("s")))
 
 
-def test_the_worked_examples_of_the_order_hold(exact) -> None:
+def test_the_worked_examples_of_the_order_hold(exact: SparkSession) -> None:
     """L4, digit by digit."""
     placed = positions(exact, [example[:4] for example in WORKED])
     running = position.with_running_maximum(F.col("own"), F.col("s"), F.lit(position.LOWEST))
@@ -129,14 +130,14 @@ def test_the_worked_examples_sort_as_told() -> None:
         assert listed == sorted(listed)
 
 
-def test_a_record_without_a_position_gets_none(exact) -> None:
+def test_a_record_without_a_position_gets_none(exact: SparkSession) -> None:
     """Q7, D9: never zero, never a guess; and its `_seq` is NULL too."""
     placed = positions(exact, [("t", at, False, source) for at, source in enumerate(NOWHERE)])
     rows = placed.select("offset", "own", position.seq(F.col("own"), F.col("offset")).alias("seq")).collect()
     assert [NOWHERE[row["offset"]] for row in rows if row["own"] is not None or row["seq"] is not None] == []
 
 
-def test_a_snapshot_row_stands_where_its_snapshot_was_taken(exact) -> None:
+def test_a_snapshot_row_stands_where_its_snapshot_was_taken(exact: SparkSession) -> None:
     """D2, D9: whatever the connector writes for "none" is no position, and never zero."""
     placed = positions(exact, [("t", at, True, source) for at, (source, _) in enumerate(SNAPSHOTS)])
     found = {row["offset"]: row["own"] for row in placed.select("offset", "own").collect()}
@@ -144,21 +145,21 @@ def test_a_snapshot_row_stands_where_its_snapshot_was_taken(exact) -> None:
     assert [found[at] for at in range(len(SNAPSHOTS))] == expected
 
 
-def test_documents_are_ordered_by_their_offset(exact) -> None:
+def test_documents_are_ordered_by_their_offset(exact: SparkSession) -> None:
     """K4: MongoDB's events have no position, so all of a topic are at none."""
     placed = positions(exact, [("t", 7, False, {"connector": "mongodb", "ord": 3, "h": None})])
     row = placed.select(position.seq(F.col("own"), F.col("offset")).alias("seq")).first()
     assert row["seq"] == f"0000{0:020x}{0:016x}{7:016x}"
 
 
-def test_an_unknown_commit_lsn_is_the_own_lsn(exact) -> None:
+def test_an_unknown_commit_lsn_is_the_own_lsn(exact: SparkSession) -> None:
     """Neither 0 nor the partition's maximum (Q4)."""
     placed = positions(exact, [("t", at, False, PG | {"sequence": s, "lsn": 255}) for at, s in enumerate(OWN_LSN)])
     own = f"{255:020x}{255:016x}"
     assert {OWN_LSN[row["offset"]]: row["own"] for row in placed.collect()} == dict.fromkeys(OWN_LSN, own)
 
 
-def test_the_running_maximum_starts_from_what_was_before_the_range(exact) -> None:
+def test_the_running_maximum_starts_from_what_was_before_the_range(exact: SparkSession) -> None:
     """A snapshot row ranks above everything before it in its partition, in this batch or an earlier one (Q5)."""
     stale = MY | {"file": "binlog.000001", "pos": 4}
     newer = MY | {"file": "binlog.000002", "pos": 4}
@@ -174,7 +175,7 @@ def test_the_running_maximum_starts_from_what_was_before_the_range(exact) -> Non
     assert found == {("a", 0): in_first, ("a", 1): in_second, ("a", 2): in_second, ("b", 0): before}
 
 
-def test_what_was_open_while_an_incremental_snapshot_read_beats_its_rows(exact) -> None:
+def test_what_was_open_while_an_incremental_snapshot_read_beats_its_rows(exact: SparkSession) -> None:
     """Its records may have LSNs below the one that the snapshot's row tells (Q5): PostgreSQL, ``read.only``."""
     committed = PG | {"sequence": '["90","110"]', "lsn": 110}
     read = PG | {"sequence": '["112","110"]', "snapshot": "incremental"}
@@ -185,7 +186,7 @@ def test_what_was_open_while_an_incremental_snapshot_read_beats_its_rows(exact) 
     assert [row["offset"] for row in told] == [5, 6, 7]
 
 
-def test_text_order_is_numeric_order(exact) -> None:
+def test_text_order_is_numeric_order(exact: SparkSession) -> None:
     """P10, over random and extreme files, positions and offsets (seed 7)."""
     dice = random.Random(7)
     edges = ([0, 1, 999_999, 1_000_000, 2**32 - 1], [0, 4, 2**31, 2**32, 2**48 - 1], [0, 1, 2**31, 2**62])
@@ -200,7 +201,7 @@ def test_text_order_is_numeric_order(exact) -> None:
     assert [seq for seq, _ in by_text] == [seq for _, seq in by_number]
 
 
-def test_the_sources_time_takes_the_place_of_a_position(exact) -> None:
+def test_the_sources_time_takes_the_place_of_a_position(exact: SparkSession) -> None:
     """Q9 and the last line of L4: the time, then the offset; without a time there is no order."""
     rows = made(exact, [(1795177529245, 9), (None, 10)], "ts BIGINT, offset BIGINT")
     found = rows.select(position.seq(position.by_time(F.col("ts")), F.col("offset")).alias("seq")).collect()
@@ -208,7 +209,7 @@ def test_the_sources_time_takes_the_place_of_a_position(exact) -> None:
     assert [row["seq"] for row in found] == [expected, None]
 
 
-def test_a_later_epoch_beats_every_position(exact) -> None:
+def test_a_later_epoch_beats_every_position(exact: SparkSession) -> None:
     """Q2 and its line in L4: after a new start even offset 0 is newer."""
     row = exact.range(1).select(position.seq(F.lit(position.LOWEST), F.col("id"), F.lit("0001")).alias("seq")).first()
     assert row["seq"] == "0001 00000000000000000000 0000000000000000 0000000000000000".replace(" ", "")
@@ -226,14 +227,14 @@ STREAMS = [
 ]
 
 
-def test_a_stream_is_a_server_whose_positions_rise(exact) -> None:
+def test_a_stream_is_a_server_whose_positions_rise(exact: SparkSession) -> None:
     """Q4: positions of two servers, and of two databases of SQL Server, do not compare; lone LSNs interleave."""
     placed = positions(exact, [("t", at, False, source) for at, (source, _) in enumerate(STREAMS)])
     found = {row[0]: row[1] for row in placed.select("offset", position.stream(F.col("source"))).collect()}
     assert [found[at] for at in range(len(STREAMS))] == [stream for _, stream in STREAMS]
 
 
-def test_offset_mode_orders_by_the_offset_alone(exact) -> None:
+def test_offset_mode_orders_by_the_offset_alone(exact: SparkSession) -> None:
     """Q8 and its line in L4."""
     row = exact.range(9, 10).select(position.seq(F.lit(position.LOWEST), F.col("id")).alias("seq")).first()
     assert row["seq"] == "0000 00000000000000000000 0000000000000000 0000000000000009".replace(" ", "")

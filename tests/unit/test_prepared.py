@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from replicator import prepared
@@ -29,7 +29,7 @@ class Way:
         )
 
 
-def some(session, *ids: int) -> DataFrame:
+def some(session: SparkSession, *ids: int) -> DataFrame:
     return made(session, [(each % 3, each, f"t{each}", None) for each in ids], COLUMNS)
 
 
@@ -37,7 +37,7 @@ def same(one: DataFrame, other: DataFrame) -> bool:
     return one.schema == other.schema and sorted(map(str, one.collect())) == sorted(map(str, other.collect()))
 
 
-def test_any_rows_become_what_the_way_makes_of_them(exact) -> None:
+def test_any_rows_become_what_the_way_makes_of_them(exact: SparkSession) -> None:
     """Also behind filters and from elsewhere than the first; names differ by case, and have dots."""
     way = Way()
     for rows in (some(exact, 1, 2, 3, 4, 7), some(exact, 9).where("id > 9"), some(exact, *range(40)).where("Id = 1")):
@@ -45,7 +45,7 @@ def test_any_rows_become_what_the_way_makes_of_them(exact) -> None:
     assert way.built == 1
 
 
-def test_other_columns_values_or_settings_are_another_way(exact) -> None:
+def test_other_columns_values_or_settings_are_another_way(exact: SparkSession) -> None:
     way, rows = Way(), some(exact, 1, 2)
     prepared.once(rows, way.of, 1)
     prepared.once(rows, way.of, 2)
@@ -60,10 +60,10 @@ def test_other_columns_values_or_settings_are_another_way(exact) -> None:
         assert same(prepared.once(rows, way.of, 1), Way().of(rows, 1))
         assert way.built == 5
     finally:
-        exact.conf.set("spark.sql.session.timeZone", zone)
+        exact.conf.set("spark.sql.session.timeZone", zone)  # type: ignore[arg-type] # it has one
 
 
-def test_what_was_made_of_two_can_be_joined_and_put_together(exact) -> None:
+def test_what_was_made_of_two_can_be_joined_and_put_together(exact: SparkSession) -> None:
     """Both have their columns by the same ids, as a table that is joined with itself has."""
     way = Way()
     one, other = prepared.once(some(exact, 1, 2), way.of, 1), prepared.once(some(exact, 2, 3), way.of, 1)
@@ -76,7 +76,7 @@ def test_what_was_made_of_two_can_be_joined_and_put_together(exact) -> None:
         one.join(other, one["id"] == other["next"])
 
 
-def test_what_was_made_leaves_nothing_behind(exact) -> None:
+def test_what_was_made_leaves_nothing_behind(exact: SparkSession) -> None:
     """Spark notes at a plan which datasets it is of: of each batch there is one, and a process may live for months."""
     way = Way()
     tag = exact.sparkContext._jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag("dataset_id")
@@ -85,7 +85,7 @@ def test_what_was_made_leaves_nothing_behind(exact) -> None:
     assert noted == [1, 1, 1]
 
 
-def test_a_way_that_joins_is_refused(exact) -> None:
+def test_a_way_that_joins_is_refused(exact: SparkSession) -> None:
     def joined(rows: DataFrame) -> DataFrame:
         return rows.unionByName(rows)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import (
     ConfigError,
@@ -58,7 +59,7 @@ class World:
 
 
 @pytest.fixture
-def world(spark) -> World:
+def world(spark: SparkSession) -> World:
     return World(spark)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app
@@ -99,7 +100,7 @@ STORY = [
 """1 and 2 were deleted long ago, 4 lately; 5 too, by its time, but behind 4 in the source's order. 3 is alive."""
 
 
-def test_old_deletes_go_and_nothing_brings_them_back(exact, tmp_path: Path) -> None:
+def test_old_deletes_go_and_nothing_brings_them_back(exact: SparkSession, tmp_path: Path) -> None:
     """A late change of a purged row is a dead letter; of a row that is there it joins; a new row begins anew, and no
     value from before the delete reaches it. In Delta, in partitions of the key.
     """
@@ -128,7 +129,7 @@ def test_old_deletes_go_and_nothing_brings_them_back(exact, tmp_path: Path) -> N
     assert 1 not in world.rows()
 
 
-def test_what_is_read_once_more_is_not_late(exact, tmp_path: Path) -> None:
+def test_what_is_read_once_more_is_not_late(exact: SparkSession, tmp_path: Path) -> None:
     """A topic that is read again from its beginning (here for a history) brings nothing back and makes no dead letters;
     the history has what silver has forgotten. A table that is built again from bronze has nothing purged.
     """
@@ -152,7 +153,7 @@ class Forgetful(MemoryFormat):
         return None
 
 
-def test_a_table_that_was_quiet_while_bronze_was_tidied_up_is_purged(exact, tmp_path: Path) -> None:
+def test_a_table_that_was_quiet_while_bronze_was_tidied_up_is_purged(exact: SparkSession, tmp_path: Path) -> None:
     """Other topics went on, and the version of bronze that it has read is not kept any more. Where the log does not
     tell either what came since, it says what mends that; nothing has moved.
     """
@@ -175,7 +176,9 @@ def die(*_: Any) -> None:
     raise ProcessDied
 
 
-def test_a_crash_before_the_rows_go_is_repaired_by_the_next_purge(exact, tmp_path: Path, monkeypatch) -> None:
+def test_a_crash_before_the_rows_go_is_repaired_by_the_next_purge(
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The horizon is there first; the rows still are, so that what comes late joins them."""
     world = World(exact, tmp_path)
     world.take(*STORY)
@@ -188,7 +191,7 @@ def test_a_crash_before_the_rows_go_is_repaired_by_the_next_purge(exact, tmp_pat
     assert world.purge() == (2, 2)
 
 
-def test_rows_that_a_truncate_took_are_as_old_as_what_came_after_it(exact, tmp_path: Path) -> None:
+def test_rows_that_a_truncate_took_are_as_old_as_what_came_after_it(exact: SparkSession, tmp_path: Path) -> None:
     """Their delete has no time of its own. With 0 every delete goes; the watermark outlives the rows."""
     world = World(exact, tmp_path)
     world.take(change(1, "c", 1, 50), change(2, "c", 2, 50))
@@ -202,7 +205,7 @@ def test_rows_that_a_truncate_took_are_as_old_as_what_came_after_it(exact, tmp_p
     assert sorted(world.rows()) == [3]
 
 
-def test_the_verb_purges_what_is_declared_to_be_purged(exact, tmp_path: Path) -> None:
+def test_the_verb_purges_what_is_declared_to_be_purged(exact: SparkSession, tmp_path: Path) -> None:
     """A table without `purge_after` keeps its rows, and naming it is an error that says what to declare. One that stops
     keeps no other from it.
     """
@@ -253,7 +256,7 @@ def row(offset: int, key: int, days: float, partition: int, *, deleted: bool = F
     return record(ORDERS, offset, {"id": key}, told, partition=partition)
 
 
-def test_offsets_of_one_partition_say_nothing_of_another_one_to_a_purge(exact, tmp_path: Path) -> None:
+def test_offsets_of_one_partition_say_nothing_of_another_one_to_a_purge(exact: SparkSession, tmp_path: Path) -> None:
     """Q3, M9: where only offsets order, a partition with few records is not below what went from one with many."""
     world = World(exact, tmp_path)
     world.take(row(500, 1, 50, 0), row(501, 1, 45, 0, deleted=True), row(7, 2, 50, 1))
@@ -265,7 +268,7 @@ def test_offsets_of_one_partition_say_nothing_of_another_one_to_a_purge(exact, t
     assert world.rows()[4] == (1, "y", False, False)
 
 
-def test_a_horizon_goes_with_the_order_that_it_is_of(exact, tmp_path: Path) -> None:
+def test_a_horizon_goes_with_the_order_that_it_is_of(exact: SparkSession, tmp_path: Path) -> None:
     """M9, Q9: places of another order are neither above it nor below; a rebuild that changes the order has nothing
     purged, and until then nothing is.
     """

@@ -8,6 +8,7 @@ import pytest
 
 from replicator import queryfile
 from replicator.catalog import extras
+from replicator.catalog.engine import Dialect
 from replicator.catalog.question import Question, asked
 from replicator.errors import ConfigError
 from tests.cli import said
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SHIPPED = [path for conf in ("conf", "conf/northwind") for path in sorted((ROOT / conf / "queries").glob("*.sql"))]
 
 
-def test_the_head_of_a_file_tells_what_the_query_is(tmp_path):
+def test_the_head_of_a_file_tells_what_the_query_is(tmp_path: Path) -> None:
     """The first line of comment is its description, a line may name its dialect."""
     text = "\n-- Rows of t.\n-- More of it.\n--  Dialect: Athena\nSELECT 1 -- dialect: no\n"
     (tmp_path / "t.sql").write_text(text)
@@ -35,7 +36,7 @@ def test_the_head_of_a_file_tells_what_the_query_is(tmp_path):
         (b"SELECT '\xff'", "t", "not UTF-8"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(tmp_path, content, name, told):
+def test_a_mistake_is_named_with_its_place(tmp_path: Path, content: bytes | str, name: str, told: str) -> None:
     """A dialect or a query that there is not, with the nearest one."""
     (tmp_path / "t.sql").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError, match=told):
@@ -44,7 +45,7 @@ def test_a_mistake_is_named_with_its_place(tmp_path, content, name, told):
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 @pytest.mark.parametrize("engine", queryfile.DIALECTS)
-def test_every_shipped_query_is_one_for_every_engine(path, engine):
+def test_every_shipped_query_is_one_for_every_engine(path: Path, engine: Dialect) -> None:
     """It tells what it is for, and can be said in each dialect."""
     pytest.importorskip("sqlglot")
     saved = queryfile.query(path.parent, path.stem)
@@ -52,7 +53,7 @@ def test_every_shipped_query_is_one_for_every_engine(path, engine):
     assert asked(Question(saved.text, saved.dialect or engine), engine, {})
 
 
-def test_a_library_that_is_not_there_is_named_with_its_extra():
+def test_a_library_that_is_not_there_is_named_with_its_extra() -> None:
     """Exit 2, and the command that brings it."""
     with pytest.raises(
         ConfigError, match=r"no_such_library is not installed\. pip install 'lakehouse-replicator\[sql\]'"
@@ -64,13 +65,13 @@ def test_a_library_that_is_not_there_is_named_with_its_extra():
     "arguments",
     [(), ("SELECT 1", "--saved", "product_lines"), ("SELECT 1", "--param", "x"), ("SELECT 1", "--format", "parquet")],
 )
-def test_a_command_that_does_not_say_one_thing_is_refused(arguments):
+def test_a_command_that_does_not_say_one_thing_is_refused(arguments: tuple[str, ...]) -> None:
     """Before any engine starts."""
     with pytest.raises(ConfigError):
         said("sql", *arguments, "--lake", "nowhere")
 
 
-def test_the_saved_queries_are_listed():
+def test_the_saved_queries_are_listed() -> None:
     """``--list`` needs no lake and no engine."""
     assert "product_lines" in said("sql", "--list", "--conf", str(ROOT / "conf"))
     assert '"dialect": "athena"' in said("sql", "--list", "--json", "--conf", str(ROOT / "conf" / "northwind"))

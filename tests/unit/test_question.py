@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from replicator.catalog.engine import Dialect
 from replicator.catalog.question import Question, asked
 from replicator.errors import ConfigError
 
@@ -63,7 +64,7 @@ READS = [
 
 @pytest.mark.parametrize("dialect", ["athena", "duckdb"])
 @pytest.mark.parametrize("statement", WRITES)
-def test_whatever_is_no_query_is_refused(dialect, statement):
+def test_whatever_is_no_query_is_refused(dialect: Dialect, statement: str) -> None:
     """Nothing that writes, defines or changes a session gets as far as an engine."""
     with pytest.raises(ConfigError):
         asked(Question(statement, dialect), dialect, {})
@@ -71,34 +72,34 @@ def test_whatever_is_no_query_is_refused(dialect, statement):
 
 @pytest.mark.parametrize("dialect", ["athena", "duckdb", "spark"])
 @pytest.mark.parametrize("query", READS)
-def test_a_query_goes_to_its_own_engine_word_for_word(dialect, query):
+def test_a_query_goes_to_its_own_engine_word_for_word(dialect: Dialect, query: str) -> None:
     """What needs no translation is not written anew."""
     assert asked(Question(query, dialect), dialect, DATABASES) == query
 
 
 @pytest.mark.parametrize("statement", ["DROP TABLE t", "selec", "?? no SQL of ours"])
-def test_an_engine_with_a_guard_of_its_own_is_asked_what_is_not_understood_here(statement):
+def test_an_engine_with_a_guard_of_its_own_is_asked_what_is_not_understood_here(statement: str) -> None:
     """Spark's parser knows more of its SQL than any other."""
     assert asked(Question(statement, "spark"), "spark", {}, guards_itself=True) == statement
     with pytest.raises(ConfigError):
         asked(Question(statement, "athena"), "spark", {}, guards_itself=True)
 
 
-def test_the_scenarios_item_query_becomes_sparks():
+def test_the_scenarios_item_query_becomes_sparks() -> None:
     """json_parse is from_json there, UNNEST a lateral view; the table goes by the name of its view."""
     told = asked(Question(ITEMS, "athena"), "spark", DATABASES)
     assert "FROM `demo__datalake__cdc_events` AS e" in told
     assert "LATERAL VIEW EXPLODE(FROM_JSON(e.order_items, 'ARRAY<MAP<STRING, STRING>>')) u AS i" in told
 
 
-def test_the_scenarios_item_query_becomes_duckdbs():
+def test_the_scenarios_item_query_becomes_duckdbs() -> None:
     """UNNEST stays; the JSON becomes maps by a cast."""
     told = asked(Question(ITEMS, "athena"), "duckdb", DATABASES)
     assert 'FROM "demo__datalake__cdc_events" AS e' in told
     assert "UNNEST(CAST(JSON(e.order_items) AS MAP(TEXT, TEXT)[])) AS u(i)" in told
 
 
-def test_an_array_of_rows_spreads_into_columns():
+def test_an_array_of_rows_spreads_into_columns() -> None:
     """As Athena does it; sqlglot alone would name two columns for one."""
     rows = "SELECT p FROM t CROSS JOIN UNNEST(CAST(json_parse(x) AS array(row(p integer, q double)))) AS u (p, q)"
     assert "LATERAL (SELECT INLINE(FROM_JSON(x, 'ARRAY<STRUCT<p: INT, q: DOUBLE>>'))) AS u(p, q)" in asked(
@@ -109,14 +110,14 @@ def test_an_array_of_rows_spreads_into_columns():
     )
 
 
-def test_what_would_come_out_otherwise_is_refused():
+def test_what_would_come_out_otherwise_is_refused() -> None:
     """Spark counts positions from 0, Athena from 1."""
     query = "SELECT n FROM t CROSS JOIN UNNEST(a) WITH ORDINALITY AS u (x, n)"
     with pytest.raises(ConfigError, match="counts from 0"):
         asked(Question(query, "athena"), "spark", {})
 
 
-def test_nulls_stay_where_the_query_has_them():
+def test_nulls_stay_where_the_query_has_them() -> None:
     """Last in Athena, first in Spark, unless somebody says so."""
     assert "NULLS LAST" in asked(Question("SELECT a FROM t ORDER BY a", "athena"), "spark", {})
 
@@ -133,18 +134,18 @@ def test_nulls_stay_where_the_query_has_them():
         ("SELECT * FROM datalake.others", "SELECT * FROM datalake.others"),
     ],
 )
-def test_a_name_of_two_parts_is_the_view_of_that_table(query, told):
+def test_a_name_of_two_parts_is_the_view_of_that_table(query: str, told: str) -> None:
     """The source's own database and table, in any case; what is no table of the lake is left to the engine."""
     assert asked(Question(query, "duckdb"), "duckdb", DATABASES) == told
 
 
-def test_a_name_that_tables_of_two_sources_have_is_not_guessed():
+def test_a_name_that_tables_of_two_sources_have_is_not_guessed() -> None:
     """The message names both views."""
     with pytest.raises(ConfigError, match="x__a__t, y__a__t"):
         asked(Question("SELECT * FROM a.t", "duckdb"), "duckdb", DATABASES)
 
 
-def test_a_parameter_is_a_text_whatever_it_says():
+def test_a_parameter_is_a_text_whatever_it_says() -> None:
     """No value is ever read as SQL."""
     question = Question("SELECT * FROM t WHERE x = :x AND y > :y", "duckdb", {"x": "'; DROP TABLE t --", "y": "1"})
     assert asked(question, "duckdb", {}) == "SELECT * FROM t WHERE x = '''; DROP TABLE t --' AND y > '1'"
@@ -152,14 +153,14 @@ def test_a_parameter_is_a_text_whatever_it_says():
 
 @pytest.mark.parametrize("dialect", ["athena", "duckdb", "spark"])
 @pytest.mark.parametrize("item", [":day", "(:day)", ":day || 'x'", "1, :day AS d", "CASE WHEN a = :day THEN :day END"])
-def test_a_parameter_may_stand_wherever_a_text_may(dialect, item):
+def test_a_parameter_may_stand_wherever_a_text_may(dialect: Dialect, item: str) -> None:
     """Also at the head of what is selected, where DuckDB has an alias before a colon."""
     told = asked(Question(f"SELECT {item} FROM t", dialect, {"day": "it's"}), dialect, {})
     assert told.replace("''", "").count("'it") == item.count(":day")
 
 
 @pytest.mark.parametrize("item", ["total: a", "date:a", "{'k':a}", "l[1:a]", "a::int", "':a'"])
-def test_no_other_colon_of_duckdb_is_taken_for_a_parameter(item):
+def test_no_other_colon_of_duckdb_is_taken_for_a_parameter(item: str) -> None:
     """Of an alias written first, of a field, of a slice, of a cast, within a text."""
     query = f"SELECT {item} FROM t"
     assert asked(Question(query, "duckdb"), "duckdb", {}) == query
@@ -168,7 +169,7 @@ def test_no_other_colon_of_duckdb_is_taken_for_a_parameter(item):
 @pytest.mark.parametrize(
     ("parameters", "said"), [({}, "a value for day"), ({"day": "1", "dey": "2"}, "no :dey; did you mean 'day'")]
 )
-def test_parameters_are_those_that_the_query_has(parameters, said):
+def test_parameters_are_those_that_the_query_has(parameters: dict[str, str], said: str) -> None:
     """A missing one and a superfluous one are both mistakes."""
     with pytest.raises(ConfigError, match=said):
         asked(Question("SELECT :day AS d", "spark", parameters), "spark", {})
@@ -191,13 +192,13 @@ VIEW = "`s__shop__my_x2e_dotted_x2e_tab`"
     ],
 )
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
-def test_a_table_whose_name_has_dots_is_asked_as_it_is_called(dialect, query, told):
+def test_a_table_whose_name_has_dots_is_asked_as_it_is_called(dialect: Dialect, query: str, told: str) -> None:
     """As `status` writes it, or quoted by its own name; columns know it by what stands last, or by an alias."""
     query, told = (text if dialect == "spark" else text.replace("`", '"') for text in (query, told))
     assert asked(Question(query, dialect), dialect, DOTTED) == told
 
 
-def test_a_name_with_dots_that_two_tables_have_is_not_guessed():
+def test_a_name_with_dots_that_two_tables_have_is_not_guessed() -> None:
     """As of names without."""
     with pytest.raises(ConfigError, match="1, 2"):
         asked(Question('SELECT * FROM "x.t"', "duckdb"), "duckdb", DOTTED)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.operate.verify.ranges import Ranges, Span, found, sentences
@@ -57,7 +58,7 @@ def test_what_differs_is_told_between_which_keys() -> None:
         ("DATE", tuple(date(2020, 1, 1) + timedelta(days=n) for n in range(300))),
     ],
 )
-def test_spark_and_python_agree_on_every_value(exact, kind: str, values: tuple[Any, ...]) -> None:
+def test_spark_and_python_agree_on_every_value(exact: SparkSession, kind: str, values: tuple[Any, ...]) -> None:
     """The range of each, and whether a sample looks at it: texts go by their bytes."""
     part = Ranges("k", tuple(sorted(values)), 0.25)
     assert part.intervals is not None
@@ -69,7 +70,7 @@ def test_spark_and_python_agree_on_every_value(exact, kind: str, values: tuple[A
 
 
 @pytest.mark.spark
-def test_the_column_that_tells_keys_apart_makes_the_ranges(exact) -> None:
+def test_the_column_that_tells_keys_apart_makes_the_ranges(exact: SparkSession) -> None:
     """Not the first one where that has few values; none of a type without a common order, nor a sample that is none."""
     rows = exact.sql("SELECT id % 3 AS tenant, id, encode(CAST(id AS STRING), 'UTF-8') AS raw FROM range(500)")
     assert found(rows, ["tenant", "id"], 0.2).column == "id"

@@ -47,7 +47,7 @@ def bad(found: Any) -> list[tuple[str, str, str]]:
     return [(each.level, each.what, each.fix) for each in found if each.level != "ok"]
 
 
-def test_a_binlog_at_which_all_is_well_has_nothing_to_mend():
+def test_a_binlog_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Databases that are not captured are not looked at."""
     assert bad(binlog.judge(of_mariadb(), MARIADB)) == []
 
@@ -69,7 +69,9 @@ def test_a_binlog_at_which_all_is_well_has_nothing_to_mend():
         ({}, {"privileges": None}, "advice", "grants", ""),
     ],
 )
-def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(variables, changed, level, what, fix):
+def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(
+    variables: dict[str, str], changed: dict[str, Any], level: str, what: str, fix: str
+) -> None:
     """Each alone, and nothing else is said beside it."""
     [found] = bad(binlog.judge(of_mariadb(variables, **changed), MARIADB))
     assert found[:2] == (level, what)
@@ -85,7 +87,7 @@ def test_one_fault_of_a_binlog_is_one_finding_with_its_mend(variables, changed, 
         ({"datatype.propagate.source.type": ".+\\.BIGINT UNSIGNED"}, []),
     ],
 )
-def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config, levels):
+def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config: dict[str, str], levels: list[str]) -> None:
     """types.md section 5: unless the connector sends a decimal, or says in its schema that the column is unsigned. What
     is advised is valid beside what a table's entry says of other columns.
     """
@@ -100,7 +102,7 @@ def test_an_unsigned_number_that_comes_as_a_signed_one_is_told(config, levels):
         refuse_strange("shop.orders", table, table)
 
 
-def test_rights_of_a_binlog_reader_are_told_both_ways():
+def test_rights_of_a_binlog_reader_are_told_both_ways() -> None:
     """Too few with the GRANT, too many with the REVOKE; SELECT on what is captured is enough."""
     few = [{"grantee": DBZ, "privilege": each, "scope": "*"} for each in NEEDED if each != "RELOAD"]
     assert bad(binlog.judge(of_mariadb(privileges=few), MARIADB)) == [
@@ -150,7 +152,7 @@ ENABLE = (
 )
 
 
-def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend():
+def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Agent, database, tables and rights are told as ok."""
     found = sqlserver.judge(of_sqlserver(), SQLSERVER)
     assert bad(found) == []
@@ -193,14 +195,16 @@ def test_a_sql_server_at_which_all_is_well_has_nothing_to_mend():
         ({"server": [{"edition": 3, "sysadmin": 1}]}, "advice", "grants", "sysadmin DROP MEMBER [dbz];"),
     ],
 )
-def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(changed, level, what, fix):
+def test_one_fault_of_a_sql_server_is_one_finding_with_its_mend(
+    changed: dict[str, Any], level: str, what: str, fix: str
+) -> None:
     """Each alone, and nothing else is said beside it."""
     [found] = bad(sqlserver.judge(of_sqlserver(**changed), SQLSERVER))
     assert found[:2] == (level, what)
     assert fix in found[2]
 
 
-def test_a_table_without_a_key_is_enabled_without_net_changes():
+def test_a_table_without_a_key_is_enabled_without_net_changes() -> None:
     """They need a key or a unique index; an Azure SQL database has no Agent."""
     told = of_sqlserver({"tracked": False, "keyed": 0}, server=[{"edition": 5, "sysadmin": 0}], agent=[])
     key, cdc = bad(sqlserver.judge(told, SQLSERVER))
@@ -208,7 +212,7 @@ def test_a_table_without_a_key_is_enabled_without_net_changes():
     assert f"{ENABLE} = 0;" in cdc[2]
 
 
-def test_every_database_of_a_sql_server_is_asked_by_its_name():
+def test_every_database_of_a_sql_server_is_asked_by_its_name() -> None:
     """Names are quoted as brackets and texts want it; everything about the user is an argument."""
     asked = asking.questions(replace(SQLSERVER, databases=("a]b", "c'd")))
     assert "[a]]b].sys.tables" in asked["tables a]b"]
@@ -232,7 +236,7 @@ def of_oracle(**changed: Any) -> dict[str, Any]:
     } | changed
 
 
-def test_an_oracle_at_which_all_is_well_has_nothing_to_mend():
+def test_an_oracle_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Tables that are not captured are not looked at."""
     assert bad(oracle.judge(of_oracle(), ORACLE)) == []
 
@@ -262,20 +266,22 @@ def test_an_oracle_at_which_all_is_well_has_nothing_to_mend():
         ({"privileges": []}, "advice", "grants", ""),
     ],
 )
-def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(changed, level, what, fix):
+def test_one_fault_of_an_oracle_is_one_finding_with_its_mend(
+    changed: dict[str, Any], level: str, what: str, fix: str
+) -> None:
     """Each alone, and nothing else is said beside it."""
     [found] = bad(oracle.judge(of_oracle(**changed), ORACLE))
     assert found[:2] == (level, what)
     assert fix in found[2]
 
 
-def test_an_oracle_that_logs_every_column_of_every_table_needs_no_log_group():
+def test_an_oracle_that_logs_every_column_of_every_table_needs_no_log_group() -> None:
     """The whole database, or table by table."""
     whole = [{"log_mode": "ARCHIVELOG", "minimal": "YES", "whole": "YES"}]
     assert bad(oracle.judge(of_oracle(database=whole, logged=[]), ORACLE)) == []
 
 
-def test_a_user_that_only_kafka_connect_knows_is_the_one_that_asks():
+def test_a_user_that_only_kafka_connect_knows_is_the_one_that_asks() -> None:
     """``${env:X}`` is no name of an account."""
     login = Login("mariadb", "h", 3306, "looker")
     assert asking.values(login, replace(MARIADB, user="${env:U}"))["user"] == "looker"

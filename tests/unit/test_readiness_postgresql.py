@@ -55,7 +55,7 @@ def bad(told: dict[str, Any], connector: Connector = CONNECTOR) -> list[tuple[st
     return [(each.level, each.what, each.fix) for each in judge(told, connector) if each.level != "ok"]
 
 
-def test_a_source_at_which_all_is_well_has_nothing_to_mend():
+def test_a_source_at_which_all_is_well_has_nothing_to_mend() -> None:
     """Everything is told as ok; a table that is not captured is not looked at."""
     assert bad(answers()) == []
     assert {each.what for each in judge(answers(), CONNECTOR)} == {"wal_level", "slot", "publication", "role", "table"}
@@ -102,7 +102,7 @@ def test_a_source_at_which_all_is_well_has_nothing_to_mend():
         ({"table": {"children": ["sales.late"]}}, "mend", "inheritance", "SELECT * FROM ONLY sales.orders"),
     ],
 )
-def test_one_fault_is_one_finding_with_its_mend(changed, level, what, fix):
+def test_one_fault_is_one_finding_with_its_mend(changed: dict[str, Any], level: str, what: str, fix: str) -> None:
     """Each alone, and nothing else is said beside it."""
     [found] = bad(answers(**changed))
     assert found[:2] == (level, what)
@@ -123,7 +123,7 @@ def test_one_fault_is_one_finding_with_its_mend(changed, level, what, fix):
         {"table": {"ancestors": ["sales.all"]}},
     ],
 )
-def test_what_looks_like_a_fault_and_is_none(changed):
+def test_what_looks_like_a_fault_and_is_none(changed: dict[str, Any]) -> None:
     """Rights by another way, a key by another way, a slot that the connector makes, a table that is published by its
     own name.
     """
@@ -147,8 +147,8 @@ def test_what_looks_like_a_fault_and_is_none(changed):
     ],
 )
 def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_parts(
-    table, published, via_root, level, fix
-):
+    table: dict[str, list[str]], published: list[str], via_root: bool, level: str, fix: str
+) -> None:
     """And its changes come under names that are captured, its own among them: else they are not applied, or a table
     that a snapshot filled gets none.
     """
@@ -158,7 +158,7 @@ def test_a_partitioned_table_is_published_by_its_own_root_or_all_of_its_own_part
     assert fix in mend
 
 
-def test_the_publication_that_is_proposed_leaves_out_what_no_log_has():
+def test_the_publication_that_is_proposed_leaves_out_what_no_log_has() -> None:
     """PostgreSQL refuses a publication with an UNLOGGED table, and to add one to it."""
     told = answers(publication=None)
     told["tables"].append(TABLE | {"name": "sales.cache", "unlogged": True})
@@ -169,21 +169,21 @@ def test_the_publication_that_is_proposed_leaves_out_what_no_log_has():
     assert [what for _, what, _ in bad(told)] == ["log"]
 
 
-def test_a_parent_that_is_read_alone_by_its_snapshots_needs_no_mend():
+def test_a_parent_that_is_read_alone_by_its_snapshots_needs_no_mend() -> None:
     """The keys that the finding proposes are its end."""
     told = answers(table={"children": ["sales.late"]})
     alone = {"snapshot.select.statement.overrides.sales.orders": "SELECT * FROM ONLY sales.orders"}
     assert bad(told, replace(CONNECTOR, config=alone)) == []
 
 
-def test_without_the_role_nothing_is_said_of_its_rights():
+def test_without_the_role_nothing_is_said_of_its_rights() -> None:
     """One thing to mend, not one per table."""
     told = answers(role={}, table={"readable": None, "entered": None, "owned": None, "writable": None})
     told["role"] = []
     assert bad(told) == [("mend", "role", "CREATE ROLE \"dbz\" LOGIN REPLICATION PASSWORD '…';")]
 
 
-def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told():
+def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told() -> None:
     """The connector could not make its own slot; a quiet source would hold the log back."""
     others = [SLOT | {"slot_name": f"s{n}"} for n in range(10)]
     [full] = bad(answers(slots=others))
@@ -192,7 +192,7 @@ def test_a_full_house_of_slots_and_a_missing_heartbeat_are_told():
     assert quiet[:2] == ("advice", "heartbeat")
 
 
-def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not():
+def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not() -> None:
     """Only a whole name can be wrong."""
     named = Connector(**{**vars(CONNECTOR), "tables": ("sales.orders", "sales.odrers", "sales[.]x.*")})
     [found] = [each for each in judge(answers(), named) if each.level != "ok"]
@@ -210,12 +210,12 @@ def test_a_table_that_is_named_and_absent_is_told_a_pattern_is_not():
         (("a.x", "a.b"), "a.b", True),
     ],
 )
-def test_tables_are_chosen_as_debezium_does(patterns, table, taken):
+def test_tables_are_chosen_as_debezium_does(patterns: tuple[str, ...], table: str, taken: bool) -> None:
     """Whole names, in any case; what is no expression is a name."""
     assert takes(Connector(**{**vars(CONNECTOR), "tables": patterns, "except_tables": ()}), table) is taken
 
 
 @pytest.mark.parametrize(("count", "told"), [(0, "0 B"), (1023, "1023 B"), (1536, "2 kB"), (3 << 30, "3 GB")])
-def test_bytes_are_told_for_people(count, told):
+def test_bytes_are_told_for_people(count: int, told: str) -> None:
     """With the unit that keeps them short."""
     assert size(count) == told

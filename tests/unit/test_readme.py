@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ PLAIN = {"cat", "export", ".", "python", "aws", "docker"}
 """Programs that are not ours; ``python`` reads a here-document."""
 
 
-def parses(words):
+def parses(words: list[str]) -> None:
     """Raises a usage error unless the words behind ``replicator`` are a verb and its flags."""
     name, *words = [word for word in words if word != "--debug"]
     command: Any = verbs.loaded(name)
@@ -39,12 +40,12 @@ def parses(words):
     command.make_context(command.name, words)
 
 
-def substituted(command):
+def substituted(command: str) -> list[str]:
     """The commands inside ``$(...)``."""
     return re.findall(r"\$\(([^)]*)\)", command)
 
 
-def check(command):
+def check(command: str) -> None:
     program, *words = shlex.split(command.split("\n", 1)[0])
     if program == "make":
         targets = (readme.ROOT / "Makefile").read_text(encoding="utf-8")
@@ -67,25 +68,25 @@ def check(command):
 
 
 @pytest.mark.parametrize(("section", "command"), COMMANDS, ids=[command.split("\n")[0][:60] for _, command in COMMANDS])
-def test_every_command_is_one_that_there_is(section, command):
+def test_every_command_is_one_that_there_is(section: str, command: str) -> None:
     """What a reader copies has the targets, verbs, flags and jobs that it names."""
     assert section
     check(command)
 
 
 @pytest.mark.parametrize("code", sorted(set(re.findall(r"`(replicator [^`]*|make [^`]*|spark-submit [^`]*)`", TEXT))))
-def test_every_command_in_a_sentence_is_one_that_there_is(code):
+def test_every_command_in_a_sentence_is_one_that_there_is(code: str) -> None:
     """The same for commands inside text, where ``FILE...`` stands for a file."""
     check(code.replace("...", ""))
 
 
-def test_every_verb_is_told_in_the_manual():
+def test_every_verb_is_told_in_the_manual() -> None:
     """A verb that nobody reads about is a verb that nobody uses."""
     missing = [verb for verb in verbs.VERBS if not re.search(rf"\b{verb}\b", TEXT)]
     assert missing == []
 
 
-def test_python_in_here_documents_compiles():
+def test_python_in_here_documents_compiles() -> None:
     """A misspelt block fails here and not at a reader's."""
     documents = [command for _, command in COMMANDS if command.startswith("python - <<")]
     assert documents
@@ -98,7 +99,7 @@ WRITTEN_BY_THE_READER = {"conf/models/dim_offices.sql", "conf/models/dim_offices
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(readme.ROOT)))
-def test_every_file_that_a_page_names_exists(page):
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
     """Links of every Markdown page, from where it is, and paths in its text that are no patterns."""
     text = page.read_text(encoding="utf-8")
     links = {page.parent / target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text)}
@@ -107,7 +108,7 @@ def test_every_file_that_a_page_names_exists(page):
     assert [str(path) for path in sorted(paths) if not path.exists()] == []
 
 
-def test_the_example_of_a_model_is_a_valid_one(tmp_path):
+def test_the_example_of_a_model_is_a_valid_one(tmp_path: Path) -> None:
     """Copied into conf/, it passes `replicator validate`."""
     conf = tmp_path / "conf"
     shutil.copytree(readme.ROOT / "conf", conf)
@@ -118,7 +119,7 @@ def test_the_example_of_a_model_is_a_valid_one(tmp_path):
     assert "dim_offices" in [model.name for model in settings.load(conf, "local", {}).models]
 
 
-def test_the_example_of_a_declaration_is_a_valid_one(tmp_path):
+def test_the_example_of_a_declaration_is_a_valid_one(tmp_path: Path) -> None:
     """Its table and types are understood."""
     path = tmp_path / "declare.yaml"
     path.write_text(readme.file("declare.yaml"), encoding="utf-8")
@@ -126,14 +127,14 @@ def test_the_example_of_a_declaration_is_a_valid_one(tmp_path):
     assert (declared.table, len(declared.columns)) == ("sales.orders", 3)
 
 
-def test_the_example_of_a_source_is_a_valid_one(tmp_path):
+def test_the_example_of_a_source_is_a_valid_one(tmp_path: Path) -> None:
     """The part of conf/sources that is shown for a new table."""
     path = tmp_path / "source.yaml"
     path.write_text(readme.file("conf/sources"), encoding="utf-8")
     assert [declared.truncate for declared in sourcefile.declarations(path)] == ["fail"]
 
 
-def test_the_example_of_a_connector_is_a_valid_one(tmp_path):
+def test_the_example_of_a_connector_is_a_valid_one(tmp_path: Path) -> None:
     """The source's file of "Connectors", whose password is a reference."""
     path = tmp_path / "source.yaml"
     path.write_text(readme.file("conf/sources/shop.yaml"), encoding="utf-8")
@@ -141,7 +142,7 @@ def test_the_example_of_a_connector_is_a_valid_one(tmp_path):
     assert (told.kind, told.tables, told.slot) == ("postgresql", ("sales.orders", "sales.lines"), "shop")
 
 
-def test_the_types_that_are_named_exist():
+def test_the_types_that_are_named_exist() -> None:
     """Those of the sentence about declared types."""
     sentence = TEXT[TEXT.index("Decimals are declared as") : TEXT.index("A wrong name is refused")]
     types = set(re.findall(r"`([a-z_]+(?:\([\d,]+\))?)`", sentence)) - {"precise"}
@@ -150,6 +151,6 @@ def test_the_types_that_are_named_exist():
         parse_logical(name)
 
 
-def test_the_inputs_of_the_example_are_its_placeholders():
+def test_the_inputs_of_the_example_are_its_placeholders() -> None:
     """Braces in the SQL are the inputs of the YAML."""
     assert modelfile.placeholders(readme.file("conf/models/dim_offices.sql")) == {"offices"}

@@ -30,7 +30,7 @@ def texts(folder: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sorted(NAMED_BY_CODE))
-def test_a_reason_that_the_code_gives_is_explained(name):
+def test_a_reason_that_the_code_gives_is_explained(name: str) -> None:
     """R4: what is wrong, and how to mend it; the names are those that stand in the code."""
     assert name in texts("debezium") | texts("transforms")
     words = reasons.REASONS[name]
@@ -38,19 +38,19 @@ def test_a_reason_that_the_code_gives_is_explained(name):
     assert words.mend.endswith(".")
 
 
-def test_a_reason_of_a_newer_release_is_told_by_its_name():
+def test_a_reason_of_a_newer_release_is_told_by_its_name() -> None:
     """A lake may have been written by one."""
     assert reasons.reason("from_the_future").meaning == "from_the_future"
 
 
 @pytest.mark.parametrize("name", ["tombstone", "heartbeat", "transaction", "schema_change", "notification", "message"])
-def test_a_rule_that_the_code_follows_is_explained(name):
+def test_a_rule_that_the_code_follows_is_explained(name: str) -> None:
     """R3."""
     assert name in texts("debezium")
     assert reasons.RULES[name]
 
 
-def test_the_readme_names_only_reasons_that_there_are():
+def test_the_readme_names_only_reasons_that_there_are() -> None:
     """Those of the sentence about reasons."""
     text = "\n".join(readme.sections("docs/operate.md")["Dead letters"])
     named = {word for word in NAMED_BY_CODE if f"`{word}`" in text}

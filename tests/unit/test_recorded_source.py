@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.errors import BadRecording
 from replicator.sources import lines
@@ -22,7 +23,7 @@ def line(offset: int, topic: str = "s.shop.orders", **more: Any) -> str:
     return json.dumps(told | {"headers": [], "key": f'{{"id":{offset}}}', "payload": '{"a":"é\\u0000"}'} | more)
 
 
-def test_a_line_is_a_kafka_record(exact, tmp_path: Path) -> None:
+def test_a_line_is_a_kafka_record(exact: SparkSession, tmp_path: Path) -> None:
     """Text becomes bytes, a null stays a null, headers come in pairs; plain and compressed files, blank lines."""
     headers = ["__debezium.newkey", "é", "twice", "1", "twice", ""]
     (tmp_path / "a.jsonl").write_text("\n\n".join([line(0), line(1, payload=None, headers=headers), " "]), "utf-8")
@@ -40,7 +41,7 @@ def test_a_line_is_a_kafka_record(exact, tmp_path: Path) -> None:
     assert first["timestamp"].microsecond == 123000
 
 
-def test_the_end_is_the_offset_after_the_last_record(exact, tmp_path: Path) -> None:
+def test_the_end_is_the_offset_after_the_last_record(exact: SparkSession, tmp_path: Path) -> None:
     """Per topic and partition; gaps are normal (J1)."""
     (tmp_path / "a.jsonl").write_text("\n".join([line(0), line(7), line(3, partition=2), line(1, topic="s")]))
     source = RecordedSource([str(tmp_path)])
@@ -61,7 +62,7 @@ def without(part: str, **more: Any) -> str:
         without("payload", value="{}"), without("key"), without("payload"),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_record_names_its_file(exact, tmp_path: Path, bad: str) -> None:
+def test_a_line_that_is_no_record_names_its_file(exact: SparkSession, tmp_path: Path, bad: str) -> None:
     """Nothing is skipped silently: neither what stands behind the first object of a line, nor a member whose name other
     tools write differently, which is no null.
     """
@@ -72,7 +73,7 @@ def test_a_line_that_is_no_record_names_its_file(exact, tmp_path: Path, bad: str
     assert str(caught.value.where) == str(tmp_path / "odd.jsonl:2")
 
 
-def test_the_name_of_a_file_that_is_there_is_no_pattern(exact, tmp_path: Path) -> None:
+def test_the_name_of_a_file_that_is_there_is_no_pattern(exact: SparkSession, tmp_path: Path) -> None:
     """Brackets and stars mean themselves then; else they say which files."""
     folder = tmp_path / "{a,b}"
     folder.mkdir()
@@ -90,7 +91,7 @@ def test_the_name_of_a_file_that_is_there_is_no_pattern(exact, tmp_path: Path) -
         assert {row["offset"] for row in rows} == offsets, name
 
 
-def test_a_file_that_is_not_there_is_told_by_name(exact, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_told_by_name(exact: SparkSession, tmp_path: Path) -> None:
     """A configuration error, not a stack trace of the engine."""
     (tmp_path / "there.jsonl").write_text(line(0))
     with pytest.raises(BadRecording) as caught:
@@ -109,14 +110,14 @@ def test_a_file_that_is_not_there_leaves_no_lake(tmp_path: Path) -> None:
     lines.refuse_absent([str(tmp_path / "there.jsonl"), "/no/{a,b}.jsonl", "/no/*.jsonl", "s3a://no/a.jsonl"])
 
 
-def test_a_mark_before_the_text_of_a_file_is_no_part_of_it(exact, tmp_path: Path) -> None:
+def test_a_mark_before_the_text_of_a_file_is_no_part_of_it(exact: SparkSession, tmp_path: Path) -> None:
     """Some editors begin a file in UTF-8 so."""
     (tmp_path / "marked.jsonl").write_text(f"\ufeff{line(0)}\n{line(1)}\n", encoding="utf-8")
     rows = RecordedSource([str(tmp_path / "marked.jsonl")]).read(exact).collect()
     assert [row["offset"] for row in rows] == [0, 1]
 
 
-def test_a_folder_that_is_no_recording_is_told_by_name(exact, tmp_path: Path) -> None:
+def test_a_folder_that_is_no_recording_is_told_by_name(exact: SparkSession, tmp_path: Path) -> None:
     """Whatever else lies in it, such as tables in hive-style folders of several depths."""
     for place in ("a/x=1", "b/c/x=2"):
         (tmp_path / place).mkdir(parents=True)
@@ -126,7 +127,7 @@ def test_a_folder_that_is_no_recording_is_told_by_name(exact, tmp_path: Path) ->
     assert caught.value.where == str(tmp_path)
 
 
-def test_the_line_that_is_no_record_is_told_by_the_name_that_its_file_has(exact, tmp_path: Path) -> None:
+def test_the_line_that_is_no_record_is_told_by_the_name_that_its_file_has(exact: SparkSession, tmp_path: Path) -> None:
     """Not as Spark writes it in an address; compressed files too."""
     file = tmp_path / "ä b%20c.jsonl.gz"
     with gzip.open(file, "wt", encoding="utf-8") as written:
@@ -136,7 +137,7 @@ def test_the_line_that_is_no_record_is_told_by_the_name_that_its_file_has(exact,
     assert caught.value.where == f"{file}:4"
 
 
-def test_a_file_that_is_not_what_its_name_says_is_named(exact, tmp_path: Path) -> None:
+def test_a_file_that_is_not_what_its_name_says_is_named(exact: SparkSession, tmp_path: Path) -> None:
     """A compressed file that is none, or that was cut off."""
     whole = gzip.compress(b'{"topic": "t", "partition": 0, "offset": 0, "key": null, "payload": "x"}\n' * 500)
     for name, content in (("plain.gz", b"{}"), ("cut.jsonl.gz", whole[:-20])):

@@ -29,7 +29,7 @@ IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"
         ("value.converter.schema.registry.ssl.private.key", "topsecret"),
     ],
 )
-def test_a_plain_secret_is_found_and_never_shown(key, value):
+def test_a_plain_secret_is_found_and_never_shown(key: str, value: str) -> None:
     """By the key's name, or inside of a value."""
     assert list(plain_secrets({key: value})) == [key]
     assert "topsecret" not in shown(key, value)
@@ -53,13 +53,13 @@ def test_a_plain_secret_is_found_and_never_shown(key, value):
         ("schema.history.internal.producer.ssl.keystore.location", "/run/s.pem"),
     ],
 )
-def test_what_is_no_secret_is_shown_as_it_is(key, value):
+def test_what_is_no_secret_is_shown_as_it_is(key: str, value: str) -> None:
     """References stay readable: they say where the secret is, not what."""
     assert list(plain_secrets({key: value})) == []
     assert shown(key, value) == value
 
 
 @pytest.mark.parametrize("value", ["${SHOP}", "x${env:SHOP}", "${env:SHOP}x", "${env:}", "env:SHOP", ""])
-def test_only_a_whole_reference_is_one(value):
+def test_only_a_whole_reference_is_one(value: str) -> None:
     """Text around it would be part of the password."""
     assert not is_reference(value)

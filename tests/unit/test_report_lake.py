@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator import modelfile
@@ -56,7 +57,7 @@ columns:
 
 
 @pytest.fixture(scope="module")
-def lake(spark, recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def lake(spark: SparkSession, recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The 829 original orders through bronze, silver, and a model of order lines, with a note of that run."""
     folder = tmp_path_factory.mktemp("report")
     told = json.loads(read_gz(recorded / "northwind.truth.json.gz"))["final"][EVENTS]["columns"]
@@ -138,7 +139,9 @@ def test_no_folder_is_made_for_a_page(lake: Path, tmp_path: Path) -> None:
         said("report", "--lake", str(lake), "--output", str(tmp_path / "nowhere" / "report.html"))
 
 
-def test_totals_are_of_all_customers_however_many_are_shown(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_totals_are_of_all_customers_however_many_are_shown(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The page names the largest; those it does not name are in every sum, and a line without figures is a line."""
     monkeypatch.setattr(sales, "MOST_CUSTOMERS", 1)
     rows = [
@@ -153,7 +156,7 @@ def test_totals_are_of_all_customers_however_many_are_shown(spark, monkeypatch: 
     assert found.customers == (sales.Customer("a", Decimal("0.3"), 2, 3, Decimal(3)),)
 
 
-def test_a_fact_without_its_dimension_row_stays_in_the_sums(spark) -> None:
+def test_a_fact_without_its_dimension_row_stays_in_the_sums(spark: SparkSession) -> None:
     """The parts add up to the whole, in decimals, whatever the dimensions lack."""
     customers = made(spark, [(1, "Spain")], "customer_key int, country string")
     products = made(spark, [("a", "Ships")], "product_key string, product_line string")

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from html.parser import HTMLParser
 
@@ -21,7 +22,7 @@ from replicator.operate.dead_letters import Count
 from replicator.operate.report import page, sales_charts, written
 from replicator.operate.report.collect import Report
 from replicator.operate.report.health import Batch, Health, timeline
-from replicator.operate.report.palette import DARK, LIGHT, contrast, text_on
+from replicator.operate.report.palette import DARK, LIGHT, Palette, contrast, text_on
 from replicator.operate.report.sales import Customer, Sales, Total
 from replicator.operate.report.star import Part, Star
 from replicator.operate.runs import Entry, Run
@@ -207,7 +208,7 @@ def test_the_pie_holds_all_revenue() -> None:
 
 
 @pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_can_be_told_apart(palette) -> None:
+def test_colours_can_be_told_apart(palette: Palette) -> None:
     """WCAG 2: 4.5 to 1 for texts, 3 for marks and for texts on them."""
     for text in (palette.ink, palette.faint, palette.bad, palette.first):
         assert min(contrast(text, palette.page), contrast(text, palette.card)) >= 4.5
@@ -248,7 +249,7 @@ def test_a_missing_library_is_told_with_the_extra_that_has_it(monkeypatch: pytes
 
 
 @pytest.fixture(scope="module")
-def browse(tmp_path_factory: pytest.TempPathFactory):
+def browse(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Parsed]:
     """A page as a browser has it after its scripts ran."""
     if BROWSER is None:
         pytest.skip("no Chromium on this machine")
@@ -270,7 +271,7 @@ def browse(tmp_path_factory: pytest.TempPathFactory):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_browser_draws_every_chart(browse, full: Parsed, theme: str) -> None:
+def test_a_browser_draws_every_chart(browse: Callable[..., Parsed], full: Parsed, theme: str) -> None:
     """No script fails, nothing breaks the page's own policy; each chart is there, in the theme's colours, and shows
     names that look like markup as they are.
     """

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app
@@ -146,7 +147,7 @@ def parted(batches: Mapping[str, Sequence[Sequence[Record]]]) -> list[list[Recor
 
 
 @pytest.fixture(scope="module")
-def turned(exact, tmp_path_factory: pytest.TempPathFactory) -> World:
+def turned(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
     """What the history ends in, in all ways."""
     told = [Declaration(table) for table in WAYS]
     world = World(exact, tmp_path_factory.mktemp("turned"), told[0], more=tuple(told[1:]))
@@ -191,7 +192,7 @@ def test_the_same_records_in_any_order_and_batches_end_in_the_same_table(
 
 
 def test_the_same_records_in_any_order_end_in_the_same_table_in_delta(
-    exact, tmp_path: Path, wanted: tuple[Any, ...]
+    exact: SparkSession, tmp_path: Path, wanted: tuple[Any, ...]
 ) -> None:
     """P1, G2: in every format."""
     world = World(exact, tmp_path, delta=True)
@@ -202,7 +203,7 @@ def test_the_same_records_in_any_order_end_in_the_same_table_in_delta(
 
 @pytest.mark.parametrize("sizes", [(1, 3), (1, 1, 2)], ids=str)
 def test_a_row_that_moves_keeps_a_value_that_goes_to_another_column(
-    exact, tmp_path: Path, sizes: tuple[int, ...]
+    exact: SparkSession, tmp_path: Path, sizes: tuple[int, ...]
 ) -> None:
     """G2, M7: a late record of an older type takes the plain name, in the batch in which a row inherits the newer."""
     text, unsent = {"v": ("string", "large")}, {"v": ("string", UNSENT)}
@@ -218,7 +219,7 @@ def test_a_row_that_moves_keeps_a_value_that_goes_to_another_column(
     }
 
 
-def test_rows_that_swap_keys_beside_a_new_column_both_survive(exact, tmp_path: Path) -> None:
+def test_rows_that_swap_keys_beside_a_new_column_both_survive(exact: SparkSession, tmp_path: Path) -> None:
     """G3, C5: what held a key before the batch has no such column yet."""
     old, new = (f"__debezium.{name}" for name in ("oldkey", "newkey"))
     wide = {n: {"v": ("int32", 10 * n), "w": ("int32", n)} for n in (1, 2)}
@@ -235,7 +236,7 @@ def test_rows_that_swap_keys_beside_a_new_column_both_survive(exact, tmp_path: P
     assert world.shown() == {1: {"id": 1, "v": 20, "w": 2}, 2: {"id": 2, "v": 10, "w": 1}}
 
 
-def test_under_fail_the_table_stops_before_anything_is_written(exact, tmp_path: Path) -> None:
+def test_under_fail_the_table_stops_before_anything_is_written(exact: SparkSession, tmp_path: Path) -> None:
     """G3, fail: what widens goes on; the change is named, and the run after it says the same."""
     world = World(exact, tmp_path, Declaration("shop.orders", schema_changes="fail"))
     assert world.take(*HISTORY[:2]).error is None
@@ -248,7 +249,9 @@ def test_under_fail_the_table_stops_before_anything_is_written(exact, tmp_path: 
     assert [each["change"] for each in world.ledger()["changes"]] == ["widened"]
 
 
-def test_under_freeze_what_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(exact, tmp_path: Path) -> None:
+def test_under_freeze_what_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """G3, freeze: by the type of the record, in any batches; deletes need no more than their key."""
     ways = {ORDERS: (6,), "shop.in_batches": (2, 1, 3)}
 
@@ -270,7 +273,7 @@ def test_under_freeze_what_does_not_fit_is_a_dead_letter_and_the_rest_goes_on(ex
 HISTORY_V: Mapping[str, tuple[str, Any]] = {"v": ("string", None)}
 
 
-def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact, tmp_path: Path) -> None:
+def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact: SparkSession, tmp_path: Path) -> None:
     """Issue of every policy: what is applied, what needs approval, what becomes of the rest."""
     policies = {f"shop.{policy}s": policy for policy in ("evolve", "fail", "freeze")}
     told = [Declaration(table, schema_changes=policy) for table, policy in policies.items()]
@@ -301,7 +304,7 @@ def test_diff_tells_what_the_next_run_does_and_changes_nothing(exact, tmp_path: 
 
 
 def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fail(
-    exact, tmp_path: Path, wanted: tuple[Any, ...]
+    exact: SparkSession, tmp_path: Path, wanted: tuple[Any, ...]
 ) -> None:
     """Exactly that change: the table ends as under evolve, the approval stays, and the next change needs its own."""
     world = World(exact, tmp_path, Declaration("shop.orders", schema_changes="fail"))
@@ -321,7 +324,7 @@ def test_an_approved_change_is_made_by_the_next_run_although_the_policy_says_fai
     assert isinstance(world.take(change(9, 1, {"v": ("boolean", True)})).error, SchemaRefused)
 
 
-def test_the_command_line_shows_approves_and_tells(exact, tmp_path: Path) -> None:
+def test_the_command_line_shows_approves_and_tells(exact: SparkSession, tmp_path: Path) -> None:
     """`schema diff` is 1 while a table would stop, `--approve` lets it pass, `show` knows why each column is there."""
     world = World(exact, tmp_path / "lake", Declaration("shop.orders", schema_changes="fail"), delta=True)
     world.take(HISTORY[0])
@@ -351,7 +354,7 @@ def call(*words: str) -> tuple[int, Any]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def test_a_key_of_another_type_stops_the_table(exact, tmp_path: Path) -> None:
+def test_a_key_of_another_type_stops_the_table(exact: SparkSession, tmp_path: Path) -> None:
     """C6: whatever the policy; nothing is written."""
     world = World(exact, tmp_path)
     world.take(HISTORY[0])
@@ -380,7 +383,7 @@ def frozen(spark: Any, folder: Path, **more: Any) -> World:
 
 
 @pytest.fixture(scope="module")
-def ice(exact, tmp_path_factory: pytest.TempPathFactory) -> World:
+def ice(exact: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> World:
     """Such a table, which no test may change."""
     return frozen(exact, tmp_path_factory.mktemp("frozen"))
 
@@ -402,7 +405,7 @@ def thawed(world: World, **more: Any) -> World:
 
 
 def test_columns_that_were_left_out_are_filled_from_bronze_when_they_may_come(
-    exact, cold: World, tmp_path: Path
+    exact: SparkSession, cold: World, tmp_path: Path
 ) -> None:
     """Never NULL for what bronze tells: the table ends as one that was never frozen, and nothing is filled twice."""
     world = thawed(cold)
@@ -442,7 +445,7 @@ def test_what_bronze_has_lost_is_flagged_as_unknown(cold: World) -> None:
 
 @pytest.mark.parametrize("step", ["evolve", "apply", "settled"])
 def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
-    exact, cold: World, monkeypatch: pytest.MonkeyPatch, step: str
+    exact: SparkSession, cold: World, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behind each effect: the column is there, the rows are flagged, the rows are filled."""
     world = thawed(cold)
@@ -466,7 +469,7 @@ def test_a_crash_while_columns_are_filled_is_repaired_by_the_next_run(
     assert all(row["_column_seq"] is None for row in again.rows().values())
 
 
-def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact, cold: World) -> None:
+def test_an_approved_column_is_filled_although_the_table_stays_frozen(exact: SparkSession, cold: World) -> None:
     """`schema diff --approve` lets exactly that column in, with what it held before; of bronze only the newest version
     is kept.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,12 @@ DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"
 
 
-def bare(tmp_path, **keys):
+def bare(tmp_path: Path, **keys: Any) -> settings.Settings:
     plain = settings.bare(str(tmp_path))
     return plain.model_copy(update={k: getattr(settingkeys.Keys.model_validate({k: v}), k) for k, v in keys.items()})
 
 
-def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):
+def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path: Path) -> None:
     """The defaults that every result depends on."""
     conf = sparkconf.configuration(bare(tmp_path, spark={"spark.master": "local[3]"}), {})
     assert conf["spark.sql.extensions"] == DELTA
@@ -32,7 +33,7 @@ def test_a_local_session_speaks_delta_in_utc_with_ansi_and_no_ui(tmp_path):
     assert conf["spark.buffer.pageSize"] == "4m"
 
 
-def test_what_spark_submit_said_wins(tmp_path):
+def test_what_spark_submit_said_wins(tmp_path: Path) -> None:
     """Only what is missing is set: a key that exists is not in the answer."""
     existing = {"spark.master": "yarn", "spark.sql.ansi.enabled": "false", "spark.executor.cores": "4"}
     own = bare(tmp_path, spark={"spark.executor.cores": "1", "spark.sql.shuffle.partitions": "64"})
@@ -42,7 +43,7 @@ def test_what_spark_submit_said_wins(tmp_path):
     assert "spark.ui.enabled" not in conf
 
 
-def test_lists_are_joined_and_not_replaced(tmp_path):
+def test_lists_are_joined_and_not_replaced(tmp_path: Path) -> None:
     """A cluster's own extensions stay, and ours are there once."""
     own = bare(tmp_path, spark={"spark.sql.extensions": "b.B"})
     assert sparkconf.configuration(own, {"spark.sql.extensions": "a.A"})["spark.sql.extensions"] == f"a.A,b.B,{DELTA}"
@@ -50,7 +51,7 @@ def test_lists_are_joined_and_not_replaced(tmp_path):
     assert "spark.sql.extensions" not in sparkconf.configuration(bare(tmp_path), both)
 
 
-def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named(tmp_path):
+def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named(tmp_path: Path) -> None:
     """Both extensions are there once; a session of Delta alone has nothing of Hudi's."""
     both = sparkconf.configuration(bare(tmp_path, formats=("delta", "hudi")), {})
     assert sorted(both["spark.sql.extensions"].split(",")) == [DELTA, HUDI]
@@ -58,13 +59,13 @@ def test_hudi_brings_its_extension_and_its_serializer_and_only_where_it_is_named
     assert not [key for key in sparkconf.configuration(bare(tmp_path), {}) if "kryo" in key]
 
 
-def test_the_answer_is_complete(tmp_path):
+def test_the_answer_is_complete(tmp_path: Path) -> None:
     """Told its own answer, it has nothing to add."""
     conf = sparkconf.configuration(bare(tmp_path), {})
     assert sparkconf.configuration(bare(tmp_path), conf) == {}
 
 
-def test_s3_is_set_only_where_it_is_configured(tmp_path):
+def test_s3_is_set_only_where_it_is_configured(tmp_path: Path) -> None:
     """The connection pool is large, since a small one hangs; keys that are not given leave AWS's own chain. A lake
     there with nothing but its address has the pool, and the patience, all the same.
     """
@@ -79,7 +80,7 @@ def test_s3_is_set_only_where_it_is_configured(tmp_path):
     assert "spark.hadoop.fs.s3a.access.key" not in conf
 
 
-def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
+def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path: Path) -> None:
     """Hadoop waits twice as long before each try of a throttled request, up to half as long again; its own twenty tries
     would take a day.
     """
@@ -91,14 +92,14 @@ def test_a_store_that_has_no_time_is_told_of_in_minutes(tmp_path):
     assert silent <= 60
 
 
-def test_no_secret_goes_to_a_command_line(tmp_path):
+def test_no_secret_goes_to_a_command_line(tmp_path: Path) -> None:
     """The JVM's arguments are seen by every user of the machine."""
     own = bare(tmp_path, s3={"access_key": "canary", "secret_key": "canary"}, spark={"spark.x.password": "canary"})
     assert "canary" not in str(sparkconf.launch(own, {}, [Path("/a.jar")], tmp_path / "log"))
     assert sparkconf.configuration(own, {})["spark.hadoop.fs.s3a.secret.key"] == "canary"
 
 
-def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
+def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path: Path) -> None:
     """What only a starting JVM can take, added to what spark-defaults.conf has."""
     existing = {"spark.jars": "/own.jar", "spark.driver.memory": "4g", "spark.driver.extraJavaOptions": "-Dx=1"}
     conf = sparkconf.launch(bare(tmp_path), existing, [Path("/a.jar"), Path("/b.jar")], tmp_path / "log")
@@ -107,7 +108,7 @@ def test_a_new_jvm_gets_memory_jars_and_silence(tmp_path):
     assert conf["spark.driver.extraJavaOptions"].startswith('-Dx=1 "-Dlog4j2.configurationFile=')
 
 
-def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
+def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path: Path) -> None:
     """A thorough compiler costs a verb of some seconds more than it wins, and what lasts has its memory tidied between
     its tasks, not beside them; options of the user's own stand.
     """
@@ -121,7 +122,9 @@ def test_a_brief_command_compiles_quickly_unless_the_user_says_how(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"])
-def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypatch, name):
+def test_a_garbage_collector_of_the_users_stays_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     """A JVM that is told of two does not start, wherever it is told: the rest of our options stands."""
     options, defaults = "spark.driver.extraJavaOptions", "spark.driver.defaultJavaOptions"
     theirs = {defaults: "-Dx=1 -XX:+UseG1GC"}
@@ -132,7 +135,7 @@ def test_a_garbage_collector_of_the_users_stays_the_only_one(tmp_path, monkeypat
     assert sparkconf.launch(bare(tmp_path), {}, [], None)[options] == jvm_options.LATE
 
 
-def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
+def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path: Path) -> None:
     """Beside the user's own options, unless these say what to map; none where no archive was ever made."""
     options, archive = "spark.driver.extraJavaOptions", tmp_path / "classes.jsa"
     assert "Archive" not in sparkconf.launch(bare(tmp_path), {}, [], None, archive)[options]
@@ -144,7 +147,9 @@ def test_a_driver_maps_the_archive_of_classes_that_is_there(tmp_path):
 
 
 @pytest.mark.parametrize("watches", ["-javaagent:/a.jar", "-agentlib:jdwp=server=y", "-XX:StartFlightRecording"])
-def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(tmp_path, monkeypatch, watches):
+def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watches: str
+) -> None:
     """It wants to see each class, and ends a JVM that has none to show, wherever it is told of: in the conf, in Spark's
     own defaults, or in the environment, as what watches a whole cluster is.
     """
@@ -160,7 +165,9 @@ def test_no_archive_is_mapped_where_an_agent_or_a_recorder_watches_the_jvm(tmp_p
 
 
 @pytest.mark.parametrize(("master", "is_local"), [("local[2]", True), ("yarn", False)])
-def test_only_a_local_master_is_told_its_address_and_which_python_its_workers_are(tmp_path, master, is_local):
+def test_only_a_local_master_is_told_its_address_and_which_python_its_workers_are(
+    tmp_path: Path, master: str, is_local: bool
+) -> None:
     """It would look up the name of its host, which nobody may know, and start what PYSPARK_PYTHON names for other work;
     who works with other machines has an address, and an environment of theirs.
     """
@@ -173,7 +180,7 @@ def test_only_a_local_master_is_told_its_address_and_which_python_its_workers_ar
     assert (sparkconf.address(launched, theirs), sparkconf.workers(launched, theirs)) == (where, python)
 
 
-def test_a_spark_home_of_another_spark_gives_way(tmp_path, monkeypatch):
+def test_a_spark_home_of_another_spark_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither pyspark nor our JARs go with it, and `doctor` says so; of the same line and Scala it is a choice."""
     line = sparkline.installed()
     other, same = tmp_path / "other", tmp_path / "same"
@@ -189,7 +196,7 @@ def test_a_spark_home_of_another_spark_gives_way(tmp_path, monkeypatch):
     assert "SPARK_HOME" not in probes.spark()
 
 
-def test_a_disk_without_room_is_not_writable(tmp_path):
+def test_a_disk_without_room_is_not_writable(tmp_path: Path) -> None:
     """An empty file says nothing: a full disk makes one, and takes no byte."""
     assert probes.lake(str(tmp_path), None).endswith("is writable")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -201,7 +208,7 @@ def test_a_disk_without_room_is_not_writable(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
+def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path: Path) -> None:
     """Nothing is silenced where somebody wants to read."""
     own_log = {"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=mine"}
     assert "log4j2" not in sparkconf.launch(bare(tmp_path), {}, [], None)["spark.driver.extraJavaOptions"]
@@ -209,19 +216,19 @@ def test_debug_and_a_users_own_log4j_keep_the_words_of_spark(tmp_path):
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[4]", 4), ("local[2,3]", 2), ("yarn", None)])
-def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master, cores):
+def test_a_local_master_has_cores_and_a_cluster_its_own_rule(master: str, cores: int | None) -> None:
     """Shuffle partitions follow the cores only where the driver does the work."""
     assert sparkconf.cores(master) == cores
 
 
-def test_spark_defaults_are_read_as_spark_reads_them(tmp_path, monkeypatch):
+def test_spark_defaults_are_read_as_spark_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key and value are separated by blanks or an equals sign; comments do not count."""
     (tmp_path / "spark-defaults.conf").write_text("# no\nspark.a  x y\nspark.b=z\n\nspark.c\n", encoding="utf-8")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert session.spark_defaults() == {"spark.a": "x y", "spark.b": "z"}
 
 
-def test_a_session_that_runs_without_a_formats_extension_is_refused():
+def test_a_session_that_runs_without_a_formats_extension_is_refused() -> None:
     """Spark takes none later: without Hudi's, its tables would look empty."""
     session.refuse_unextended(("delta", "hudi"), f"{DELTA}, {HUDI}")
     with pytest.raises(ConfigError, match="without the session extension of hudi"):

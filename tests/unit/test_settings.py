@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pydantic
 import pytest
@@ -17,10 +19,12 @@ CONF = Path(__file__).parents[2] / "conf"
 
 
 @pytest.fixture
-def conf(tmp_path):
+def conf(tmp_path: Path) -> Callable[..., settings.Settings]:
     """A folder with an empty base and an environment ``dev``; returns a function that writes and loads."""
 
-    def load(dev="", base="", environment=None, **files):
+    def load(
+        dev: str = "", base: str = "", environment: Mapping[str, str] | None = None, **files: str
+    ) -> settings.Settings:
         folder = tmp_path / "conf"
         for name, text in {"base.yaml": base, "dev.yaml": dev, **files}.items():
             path = folder / name
@@ -31,14 +35,14 @@ def conf(tmp_path):
     return load
 
 
-def refusal(load, *arguments, **files):
+def refusal(load: Callable[..., settings.Settings], *arguments: Any, **files: str) -> str:
     with pytest.raises(ConfigError) as caught:
         load(*arguments, **files)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("env", ["local", "demo"])
-def test_the_shipped_environments_load_with_no_variable_set(env):
+def test_the_shipped_environments_load_with_no_variable_set(env: str) -> None:
     """Every example configuration loads as it is."""
     loaded = settings.load(CONF, env, {})
     assert [source.name for source in loaded.sources] == ["dbserver1"]
@@ -46,7 +50,7 @@ def test_the_shipped_environments_load_with_no_variable_set(env):
     assert loaded.target("warehouse").database == "postgres"
 
 
-def test_the_configuration_of_the_outbox_loads_with_no_variable_set():
+def test_the_configuration_of_the_outbox_loads_with_no_variable_set() -> None:
     """Silver in Hudi by customer and order, found by its key alone; order items need no target."""
     loaded = settings.load(CONF / "northwind", "local", {})
     [table] = loaded.source("demo").tables
@@ -56,7 +60,7 @@ def test_the_configuration_of_the_outbox_loads_with_no_variable_set():
     assert [(model.name, model.target) for model in loaded.models] == [("order_items", None)]
 
 
-def test_base_yaml_holds_every_key_with_its_default():
+def test_base_yaml_holds_every_key_with_its_default() -> None:
     """base.yaml is the documentation of the keys: it names all of them and changes nothing."""
     document = read(CONF / "base.yaml", problems := Problems())
     assert problems.found == []
@@ -66,7 +70,7 @@ def test_base_yaml_holds_every_key_with_its_default():
     assert named == known
 
 
-def test_an_environment_is_laid_over_base_key_by_key(conf):
+def test_an_environment_is_laid_over_base_key_by_key(conf: Callable[..., settings.Settings]) -> None:
     """Mappings merge, everything else is replaced."""
     loaded = conf(
         "bronze: {trigger_seconds: 9}\nspark: {b: 2}", base="bronze: {max_offsets_per_trigger: 5}\nspark: {a: true}"
@@ -75,13 +79,15 @@ def test_an_environment_is_laid_over_base_key_by_key(conf):
     assert loaded.spark == {"a": "true", "b": "2"}
 
 
-def test_an_unknown_key_is_refused_with_file_line_and_the_nearest_spelling(conf):
+def test_an_unknown_key_is_refused_with_file_line_and_the_nearest_spelling(
+    conf: Callable[..., settings.Settings],
+) -> None:
     """A typo is no silent default."""
     said = refusal(conf, "bronze:\n  triger_seconds: 3\n")
     assert "dev.yaml:2: unknown key 'bronze.triger_seconds'; did you mean 'trigger_seconds'?" in said
 
 
-def test_an_unknown_key_of_a_target_is_refused_too(conf):
+def test_an_unknown_key_of_a_target_is_refused_too(conf: Callable[..., settings.Settings]) -> None:
     """The nearest spelling is looked up where the key stands, also below a free name."""
     target = "targets:\n  w: {host: h, database: d, user: u, pasword: x}\n"
     assert "unknown key 'targets.w.pasword'; did you mean 'password'?" in refusal(conf, target)
@@ -96,12 +102,12 @@ def test_an_unknown_key_of_a_target_is_refused_too(conf):
         ("kafka: {bootstrap_servers: {a: 9092}}\n", "must be a text, not a mapping of keys to values"),
     ],
 )
-def test_what_is_no_text_is_told_by_what_it_is(conf, dev, said):
+def test_what_is_no_text_is_told_by_what_it_is(conf: Callable[..., settings.Settings], dev: str, said: str) -> None:
     """Quotes help where YAML made a number of it, and nowhere else."""
     assert said in refusal(conf, dev)
 
 
-def test_a_type_that_is_no_text_is_told_by_what_stands_there(conf):
+def test_a_type_that_is_no_text_is_told_by_what_stands_there(conf: Callable[..., settings.Settings]) -> None:
     """A column may be a mapping, so its own value stands in the way of its type."""
     source = "name: s\ntables: {a.b: {columns: {x: 5, y: }}}\n"
     said = refusal(conf, **{"sources/s.yaml": source})
@@ -109,7 +115,9 @@ def test_a_type_that_is_no_text_is_told_by_what_stands_there(conf):
     assert "columns.y.type: must be a text, and nothing stands there" in said
 
 
-def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything_starts(conf):
+def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything_starts(
+    conf: Callable[..., settings.Settings],
+) -> None:
     """Without Hudi's JAR and extension its incremental reads would find nothing, and say nothing."""
     table = {"sources/s.yaml": "name: s\ntables: {a.b: {format: hudi}}\n"}
     assert "a.b is kept in hudi: add `formats: [delta, hudi]`" in refusal(conf, "", **table)
@@ -117,7 +125,7 @@ def test_a_table_in_a_format_that_the_session_has_not_is_refused_before_anything
     assert "give [delta, hudi]" in refusal(conf, "formats: [hudi]\n")
 
 
-def test_a_table_is_kept_in_one_format_or_in_two(conf):
+def test_a_table_is_kept_in_one_format_or_in_two(conf: Callable[..., settings.Settings]) -> None:
     """The first is the table's, the others have copies of it."""
     twin = {"sources/s.yaml": "name: s\ntables: {a.b: {format: [hudi, delta], table_type: merge_on_read}}\n"}
     declared = conf("formats: [delta, hudi]\n", **twin).sources[0].declaration("a.b")
@@ -127,7 +135,7 @@ def test_a_table_is_kept_in_one_format_or_in_two(conf):
     assert "format has 'delta' twice" in refusal(conf, "", **twice)
 
 
-def test_a_source_may_say_where_its_own_database_is(conf):
+def test_a_source_may_say_where_its_own_database_is(conf: Callable[..., settings.Settings]) -> None:
     """For verify: the usual port of its kind, TLS unless said otherwise, the password in no text."""
     text = "name: s\ndatabase: {kind: mariadb, host: h, user: u, password: '${P}'}\n"
     login = conf(environment={"P": "canary"}, **{"sources/s.yaml": text}).sources[0].database
@@ -143,7 +151,7 @@ def test_a_source_may_say_where_its_own_database_is(conf):
     assert "unknown key 'database.hots'; did you mean 'host'?" in said
 
 
-def test_a_lease_lasts_some_seconds_or_is_off(conf):
+def test_a_lease_lasts_some_seconds_or_is_off(conf: Callable[..., settings.Settings]) -> None:
     """YAML takes `off` for false; a lease that no renewal could keep is none."""
     for told, seconds in {"": 30, "lease: 45 seconds": 45, "lease: 2 minutes": 120, "lease: off": None}.items():
         assert conf(f"lake: {{{told}}}\n").lake.lease == seconds
@@ -151,14 +159,14 @@ def test_a_lease_lasts_some_seconds_or_is_off(conf):
     assert "such as `30 days`" in refusal(conf, "lake: {lease: soon}\n")
 
 
-def test_how_long_versions_are_kept_is_a_duration(conf):
+def test_how_long_versions_are_kept_is_a_duration(conf: Callable[..., settings.Settings]) -> None:
     """As everywhere: a number with its unit."""
     kept = conf("maintenance: {keep: 2 days, every: 1 hour}\n").maintenance
     assert (kept.keep, kept.every) == (172_800, 3_600)
     assert "such as `30 days`" in refusal(conf, "maintenance: {keep: 2}\n")
 
 
-def test_all_problems_are_told_at_once(conf):
+def test_all_problems_are_told_at_once(conf: Callable[..., settings.Settings]) -> None:
     """One run tells everything: of the keys, the variables and the files beside them."""
     dev = "dead_letter: {max_share: many}\nlake: {root: '${NOWHERE}'}\ncolour: red\n"
     said = refusal(conf, dev, **{"sources/s.yaml": "name: s\ntabels: {}\n"})
@@ -167,7 +175,9 @@ def test_all_problems_are_told_at_once(conf):
         assert part in said
 
 
-def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(conf):
+def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(
+    conf: Callable[..., settings.Settings],
+) -> None:
     """What follows from another mistake is no second one."""
     model = "key: [id]\ninputs: {t: s/d.t}\ncolumns: [{name: id, type: int}]\n"
     files = {"models/m.sql": "SELECT id FROM {t}", "models/m.yaml": model}
@@ -178,7 +188,7 @@ def test_a_model_of_a_source_whose_file_is_wrong_is_not_told_that_there_is_none(
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}\n"])
-def test_a_file_that_says_nothing_is_refused(conf, text):
+def test_a_file_that_says_nothing_is_refused(conf: Callable[..., settings.Settings], text: str) -> None:
     """Its source, model or feed would be missing without a word; what is laid over others may be empty."""
     said = refusal(conf, **{"sources/s.yaml": text})
     assert said.endswith("/sources/s.yaml: the file says nothing: fill it, or remove it")
@@ -187,24 +197,24 @@ def test_a_file_that_says_nothing_is_refused(conf, text):
     assert [f"{name}.yaml: the file says nothing" in said for name in ("m", "f", "dev", "base")] == [1, 1, 0, 0]
 
 
-def test_a_missing_variable_names_file_line_and_key(conf):
+def test_a_missing_variable_names_file_line_and_key(conf: Callable[..., settings.Settings]) -> None:
     """A variable without default must be set."""
     said = refusal(conf, "kafka:\n  bootstrap_servers: ${BROKERS}\n")
     assert "dev.yaml:2: kafka.bootstrap_servers needs the environment variable BROKERS, which is not set" in said
 
 
-def test_variables_fill_values_and_defaults_stand_in(conf):
+def test_variables_fill_values_and_defaults_stand_in(conf: Callable[..., settings.Settings]) -> None:
     """``${VAR}``, ``${VAR:-default}`` (also for an empty variable), and ``$${`` for the characters themselves."""
     dev = "spark: {a: '${A}-${B:-b}', b: '${EMPTY:-full}', c: '$${A}'}"
     assert conf(dev, environment={"A": "x: ${B}", "EMPTY": ""}).spark == {"a": "x: ${B}-b", "b": "full", "c": "${A}"}
 
 
-def test_a_variable_of_an_overridden_value_need_not_exist(conf):
+def test_a_variable_of_an_overridden_value_need_not_exist(conf: Callable[..., settings.Settings]) -> None:
     """Only what counts is filled in."""
     assert conf("spark: {a: x}", base="spark: {a: '${NOWHERE}'}").spark == {"a": "x"}
 
 
-def test_every_value_shows_where_it_came_from(conf):
+def test_every_value_shows_where_it_came_from(conf: Callable[..., settings.Settings]) -> None:
     """``config show`` tells file and line, and the variable that filled it."""
     shown = {
         s.key: s
@@ -219,7 +229,7 @@ def test_every_value_shows_where_it_came_from(conf):
     assert shown["formats"].value == "[delta]"  # as one writes it
 
 
-def test_no_secret_is_shown_or_told(conf):
+def test_no_secret_is_shown_or_told(conf: Callable[..., settings.Settings]) -> None:
     """Passwords and keys appear neither in ``config show``, nor in the text of the value, nor in an error."""
     dev = """
 targets: {w: {host: h, database: d, user: u, password: canary-1, options: {}}}
@@ -239,7 +249,7 @@ kafka:
     assert "canary" not in refusal(conf, dev.replace("password: canary-1", "password: [canary-1]"))
 
 
-def test_settings_cannot_be_changed(conf):
+def test_settings_cannot_be_changed(conf: Callable[..., settings.Settings]) -> None:
     """A value that everybody holds is nobody's to change."""
     with pytest.raises(pydantic.ValidationError):
         conf().env = "other"
@@ -266,12 +276,12 @@ def test_settings_cannot_be_changed(conf):
         ),
     ],
 )
-def test_bad_yaml_is_one_clear_sentence(conf, text, part):
+def test_bad_yaml_is_one_clear_sentence(conf: Callable[..., settings.Settings], text: str, part: str) -> None:
     """Whatever a file holds, the answer is a ConfigError."""
     assert part in refusal(conf, text)
 
 
-def test_a_missing_environment_names_the_nearest(conf, tmp_path):
+def test_a_missing_environment_names_the_nearest(conf: Callable[..., settings.Settings], tmp_path: Path) -> None:
     """``--env devv`` is told that there is ``dev``."""
     conf()
     with pytest.raises(ConfigError, match="did you mean 'dev'"):
@@ -280,14 +290,14 @@ def test_a_missing_environment_names_the_nearest(conf, tmp_path):
         settings.load(tmp_path / "nowhere", "dev", {})
 
 
-def test_the_cache_is_where_the_environment_says():
+def test_the_cache_is_where_the_environment_says() -> None:
     """REPLICATOR_CACHE, else below XDG_CACHE_HOME, else below ~/.cache."""
     assert settings.cache_dir({"REPLICATOR_CACHE": "/c", "XDG_CACHE_HOME": "/x"}) == Path("/c")
     assert settings.cache_dir({"XDG_CACHE_HOME": "/x"}) == Path("/x/replicator")
     assert settings.cache_dir({}) == Path.home() / ".cache" / "replicator"
 
 
-def test_a_source_takes_shared_servers_and_says_its_own(conf):
+def test_a_source_takes_shared_servers_and_says_its_own(conf: Callable[..., settings.Settings]) -> None:
     """The key kafka holds for all sources; a source's own file beats it."""
     loaded = conf(
         "kafka: {bootstrap_servers: 'a:1', options: {client.id: shared}}",
@@ -302,7 +312,7 @@ def test_a_source_takes_shared_servers_and_says_its_own(conf):
     ]
 
 
-def test_topics_default_to_the_prefix_and_include_narrows_them():
+def test_topics_default_to_the_prefix_and_include_narrows_them() -> None:
     """The topics of a connector are ``<prefix>.<table>``; a dot is a dot."""
     assert topicnames.topics("my.shop") == "my[.]shop[.].*"
     assert topicnames.topics("s", ("db.a", "db.b c")) == "s[.](?:db[.]a|db[.]b_c)"
@@ -334,7 +344,7 @@ def test_topics_default_to_the_prefix_and_include_narrows_them():
         ({"sources/a.yaml": "name: s\ntables: {d.t: {purge_after: 0}}\n"}, "accept_refused_replays: true"),
     ],
 )
-def test_a_wrong_source_is_refused(conf, files, part):
+def test_a_wrong_source_is_refused(conf: Callable[..., settings.Settings], files: dict[str, str], part: str) -> None:
     """What would be read wrongly is refused before anything is read."""
     assert part in refusal(conf, **files)
 
@@ -349,7 +359,9 @@ def test_a_wrong_source_is_refused(conf, files, part):
         ("purge_after: 0, accept_refused_replays: true", 0),
     ],
 )
-def test_a_time_after_which_deleted_rows_go(conf, told, seconds):
+def test_a_time_after_which_deleted_rows_go(
+    conf: Callable[..., settings.Settings], told: str, seconds: int | None
+) -> None:
     """In words; 0 only for who says that nothing will come again; without it they stay."""
     [source] = conf(**{"sources/a.yaml": f"name: s\ntables: {{d.t: {{{told}}}}}\n"}).sources
     assert source.declaration("d.t").purge_after == seconds
@@ -373,7 +385,7 @@ tables:
     [f"tables: {{d.t: {{{COLUMNS}}}}}", f"name: s\ninclude: [d.t]\ntables: {{d.t: {{{COLUMNS}}}}}", LISTED],
     ids=["bare", "source file", "listed"],
 )
-def test_a_declare_file_is_read_in_every_notation(tmp_path, text):
+def test_a_declare_file_is_read_in_every_notation(tmp_path: Path, text: str) -> None:
     """``--declare`` takes bare tables, tables of a source, or a whole source file (types.md Y13)."""
     (tmp_path / "d.yaml").write_text(text, encoding="utf-8")
     (declared,) = sourcefile.declarations(tmp_path / "d.yaml")
@@ -385,7 +397,7 @@ def test_a_declare_file_is_read_in_every_notation(tmp_path, text):
     )
 
 
-def test_a_wrong_declare_file_names_file_and_line(tmp_path):
+def test_a_wrong_declare_file_names_file_and_line(tmp_path: Path) -> None:
     """A declaration that nobody can follow is refused with its place."""
     (tmp_path / "d.yaml").write_text("tables:\n  d.t:\n    colums: {id: int}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"d\.yaml:3: unknown key 'tables\.d\.t\.colums'; did you mean 'columns'"):
@@ -395,13 +407,15 @@ def test_a_wrong_declare_file_names_file_and_line(tmp_path):
 
 
 @pytest.mark.parametrize("pattern", [r"s[.]\p{Lower}+[.].*", "s[.](orders", "*"])
-def test_topics_that_not_both_clients_of_kafka_understand_are_refused(conf, pattern):
+def test_topics_that_not_both_clients_of_kafka_understand_are_refused(
+    conf: Callable[..., settings.Settings], pattern: str
+) -> None:
     """Spark asks by Java's expressions, `status`, `tail` and masks by Python's: a run would end in the midst."""
     told = refusal(conf, **{"sources/s.yaml": f"name: s\ntopics: '{pattern}'\n"})
     assert "s.yaml:2: topics: this is no regular expression that Java and Python both know" in told
 
 
-def test_all_tables_but_some_are_read(conf):
+def test_all_tables_but_some_are_read(conf: Callable[..., settings.Settings]) -> None:
     """An excluded table has no topic that is read, whatever others are called."""
     [source] = conf(**{"sources/s.yaml": "name: s\nexclude: [shop.audit, shop.a$b]\n"}).sources
     topics: tuple[str, ...] = ("s.shop.orders", "s.shop.audit_log", "s.shop.audit", "s.shop.a_b")
@@ -424,7 +438,9 @@ def test_all_tables_but_some_are_read(conf):
         ("mariadb", "include: [dbo.orders]", "s.dbo.orders", "s.crm.dbo.orders"),
     ],
 )
-def test_a_table_is_named_without_the_database_that_its_topic_may_have(conf, kind, told, read, not_read):
+def test_a_table_is_named_without_the_database_that_its_topic_may_have(
+    conf: Callable[..., settings.Settings], kind: str, told: str, read: str, not_read: str
+) -> None:
     """SQL Server's topics are ``<prefix>.<database>.<schema>.<table>``; with its database a table is that one's."""
     database = f"database: {{kind: {kind}, host: h, user: u}}\n" if kind else ""
     [source] = conf(**{"sources/s.yaml": f"name: s\n{told}\n{database}"}).sources
@@ -432,7 +448,7 @@ def test_a_table_is_named_without_the_database_that_its_topic_may_have(conf, kin
     assert [topicnames.reads(source, table) for table in ("dbo.orders", "dbo.x")] == [True, told.startswith("exclude")]
 
 
-def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf):
+def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf: Callable[..., settings.Settings]) -> None:
     """What one includes may be the other's, where the second part of a topic may be a database."""
     files = {"sources/s.yaml": "name: s\ninclude: [db.orders]\n", "sources/e.yaml": "name: s.eu\n"}
     assert "'s' include those of 's.eu': say its `kind`" in refusal(conf, **files)
@@ -442,7 +458,7 @@ def test_two_sources_whose_names_begin_alike_read_no_topic_together(conf):
     assert "give include" in refusal(conf, **files | {"sources/s.yaml": "name: s\n"})
 
 
-def test_shards_are_declared_with_the_column_that_tells_them_apart(conf):
+def test_shards_are_declared_with_the_column_that_tells_them_apart(conf: Callable[..., settings.Settings]) -> None:
     """Their keys are equal; and a TRUNCATE of one must not empty the others."""
     file = "name: s\ntopics: s.*\ntables:\n  shop.orders: {shards: 'shop_[0-9]+[.]orders', "
     [source] = conf(**{"sources/s.yaml": file + "shard_column: shard, truncate: fail}\n"}).sources

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -153,7 +154,7 @@ class Lakeful:
 
 
 @pytest.fixture(scope="module")
-def lake(spark, tmp_path_factory) -> Lakeful:
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lakeful:
     folder = tmp_path_factory.mktemp("shapes")
     (folder / "s.yaml").write_text(FILE)
     problems = Problems()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import Residue, SchemaRefused
 from replicator.formats.control import MemoryControl
@@ -60,7 +60,7 @@ class Silver:
 
 
 @pytest.fixture
-def lake(exact, tmp_path: Path) -> Silver:
+def lake(exact: SparkSession, tmp_path: Path) -> Silver:
     return silver_of(exact, tmp_path)
 
 
@@ -111,7 +111,7 @@ def test_poison_is_a_dead_letter_and_blocks_nobody(lake: Silver) -> None:
     assert (accounts["s/shop.orders"].applied, accounts["s/shop.orders"].dead_lettered) == (3, len(poison) + 1)
 
 
-def test_a_bare_number_is_no_base64_nor_a_key(exact, tmp_path: Path) -> None:
+def test_a_bare_number_is_no_base64_nor_a_key(exact: SparkSession, tmp_path: Path) -> None:
     """Y2: `from_json` gives numbers and words as text, many of which are base64; in quotes they are."""
     columns = (Column("id", "decimal(10,0)"), Column("v", "bytes"))
     at = Refinement(
@@ -149,7 +149,7 @@ def test_a_bare_number_is_no_base64_nor_a_key(exact, tmp_path: Path) -> None:
     }
 
 
-def test_a_decimal_of_a_schema_block_may_be_a_number(exact, tmp_path: Path) -> None:
+def test_a_decimal_of_a_schema_block_may_be_a_number(exact: SparkSession, tmp_path: Path) -> None:
     """A2: what `decimal.format=NUMERIC` sends is the number itself, with all its digits; in quotes it is base64."""
     decimal = {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "field": "v", "optional": True}
     decimal["parameters"] = {"scale": "16", "connect.decimal.precision": "36"}
@@ -238,7 +238,7 @@ def test_values_without_a_schema_mean_what_they_meant_with_one(lake: Silver, bat
     assert fourth[-1] == 5000
 
 
-def test_a_declared_unsigned_column_is_one_beside_a_schema_block(exact, tmp_path: Path) -> None:
+def test_a_declared_unsigned_column_is_one_beside_a_schema_block(exact: SparkSession, tmp_path: Path) -> None:
     """Types.md section 5: the block says no more than int64, and from 2^63 on values come negative; also in a key."""
     columns = (Column("id", "bigint", unsigned=True), Column("v", "bigint unsigned"), Column("w", "bigint unsigned"))
     at = replace(
@@ -253,7 +253,9 @@ def test_a_declared_unsigned_column_is_one_beside_a_schema_block(exact, tmp_path
 
 
 @pytest.mark.parametrize("block", [None, {"type": "struct"}])
-def test_a_column_called_as_a_metadata_field_is_one_where_it_is_declared(exact, tmp_path: Path, block: Any) -> None:
+def test_a_column_called_as_a_metadata_field_is_one_where_it_is_declared(
+    exact: SparkSession, tmp_path: Path, block: Any
+) -> None:
     """F4: fields that describe the change are there only if asked for, and no column of the row is one of them."""
     columns = (Column("id", "int"), Column("v", "int"), Column("__v", "int"))
     at = replace(
@@ -372,7 +374,7 @@ def test_a_number_that_a_guessed_double_would_round_is_a_dead_letter(lake: Silve
     )
 
 
-def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
+def test_a_declared_key_is_found_in_the_row(exact: SparkSession, tmp_path: Path) -> None:
     """C1: without a Kafka key there is no key, unless the user says which columns are."""
     lake = silver_of(exact, tmp_path, ("id",))
     lake.take(
@@ -385,7 +387,9 @@ def test_a_declared_key_is_found_in_the_row(exact, tmp_path: Path) -> None:
     assert lake.reasons() == {3: "key_undecodable"}
 
 
-def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(exact, tmp_path: Path) -> None:
+def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """A1: of what has no schema a converter writes ``"schema": null`` beside the payload; declared as a key or not."""
     ways = {"shop.told": ("id",), "shop.untold": ()}
     columns = (Column("id", "int"), Column("v", "int"))
@@ -401,7 +405,7 @@ def test_a_key_in_a_wrapper_without_a_schema_is_found_by_changes_and_deletes(exa
     assert {table: lake.rows(table) for table in ways} == {table: {1: (None, True), 2: (2, False)} for table in ways}
 
 
-def test_the_shard_that_a_routed_record_names_is_part_of_its_key(exact, tmp_path: Path) -> None:
+def test_the_shard_that_a_routed_record_names_is_part_of_its_key(exact: SparkSession, tmp_path: Path) -> None:
     """C8: what the router puts into the key is a key column of the table, although no row has it."""
     shard = "__dbz__physicalTableIdentifier"
     lake = silver_of(exact, tmp_path)
@@ -443,7 +447,7 @@ def test_a_truncate_deletes_what_is_older_wherever_it_stands(lake: Silver) -> No
     assert {key: held for key, held in lake.rows().items() if not held[1]} == {4: (4, False)}
 
 
-def test_what_a_row_above_a_truncate_does_not_know_went_with_it(exact, tmp_path: Path) -> None:
+def test_what_a_row_above_a_truncate_does_not_know_went_with_it(exact: SparkSession, tmp_path: Path) -> None:
     """T2, P12: the same bytes in whatever order and batches the three come, each way in a table of its own."""
     ways = {
         "shop.at_once": [[0, 1, 2]],
@@ -491,7 +495,9 @@ def _marks(table: str) -> dict[str, str]:
     return {"__op": "u", "__table": table.removeprefix("shop."), "__db": "shop", "__file": "binlog.000001"}
 
 
-def test_a_row_that_says_nothing_of_deletes_is_none_where_nulls_mean_nothing(exact, tmp_path: Path) -> None:
+def test_a_row_that_says_nothing_of_deletes_is_none_where_nulls_mean_nothing(
+    exact: SparkSession, tmp_path: Path
+) -> None:
     """B6, promise D: a connector that sends nulls as deletes from now on loses none of them unseen: behind envelopes
     and behind rows with a mark, in one batch with them and in the next; each in a table of its own.
     """
@@ -594,7 +600,9 @@ SNAPSHOT_ROWS = {
 }
 
 
-def test_a_row_of_a_snapshot_stands_above_all_that_its_partition_had_passed(spark, tmp_path: Path) -> None:
+def test_a_row_of_a_snapshot_stands_above_all_that_its_partition_had_passed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Q5: whichever table's that was, lifted (Q12) or not, and wherever batches are cut: each way in a partition."""
     ways = [(case, cut) for case, sent in SNAPSHOT_ROWS.items() for cut in range(len(sent))]
     tables, declared = MemoryFormat(), (Column("id", "int"), Column("v", "string"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
@@ -148,7 +149,7 @@ LOST: dict[str, tuple[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", LOST)
 def test_a_snapshot_that_stands_below_a_truncate_is_told_and_comes_with_an_epoch(
-    exact, tmp_path: Path, case: str
+    exact: SparkSession, tmp_path: Path, case: str
 ) -> None:
     """T4, Q5: nobody can tell whether a TRUNCATE in another partition came before it."""
     binlog, place = LOST[case]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from replicator import key_spans
 from replicator.transforms import spans
@@ -23,7 +24,7 @@ def row(number: int) -> tuple[Any, ...]:
     return number % 7, number, day, Decimal(number * 10**20), str(number), Decimal(number % 1000) / 4
 
 
-def test_recent_keys_and_old_ones_are_spans_apart(exact) -> None:
+def test_recent_keys_and_old_ones_are_spans_apart(exact: SparkSession) -> None:
     """A batch of a range's end and of three rows of before: all rows between them are left out."""
     recent = range(1_000_000, 1_000_500)
     keys = made(exact, map(row, [*recent, 3, 70_000, 500_000]), COLUMNS)
@@ -37,7 +38,7 @@ def test_recent_keys_and_old_ones_are_spans_apart(exact) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_key_is_in_a_span_of_each_of_its_columns(exact, seed: int) -> None:
+def test_every_key_is_in_a_span_of_each_of_its_columns(exact: SparkSession, seed: int) -> None:
     """However keys lie, with NULLs among them: at most sixteen spans, apart, in order, and no key outside."""
     dice = random.Random(seed)
     numbers = [int(dice.choice([10**3, 10**6, 10**12]) * dice.random() ** 3) - 500 for _ in range(400)]
@@ -57,7 +58,7 @@ def test_every_key_is_in_a_span_of_each_of_its_columns(exact, seed: int) -> None
     assert both.count() == len(numbers)
 
 
-def test_without_a_key_no_row_is_looked_for(exact) -> None:
+def test_without_a_key_no_row_is_looked_for(exact: SparkSession) -> None:
     """Nothing has no span; columns of other types tell nothing, and leave out nothing."""
     keys, table = made(exact, [], COLUMNS), made(exact, [row(1)], COLUMNS)
     [lie] = key_spans.found([(keys, ["id", "price"])])

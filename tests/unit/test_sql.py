@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import time
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
 
 from replicator.catalog.local import LocalEngine
 from replicator.catalog.question import Question, asked
@@ -26,17 +28,17 @@ from tests.cli import said
 LAKE = Lake("/lake")
 
 
-def named(silver, gold=()):
+def named(silver: Iterable[tuple[str, str]], gold: Iterable[str] = ()) -> dict[str, str]:
     tables = [(source, name, LAKE.silver(source, name)) for source, name in silver]
     return {name: table.name for name, table in views(tables, [(model, LAKE.gold(model)) for model in gold])}
 
 
-def test_a_silver_table_goes_by_its_last_name_and_always_by_its_long_one():
+def test_a_silver_table_goes_by_its_last_name_and_always_by_its_long_one() -> None:
     """Scripts use the long name, people the short one."""
     assert named([("s", "db.orders")]) == {"s__db__orders": "s/db.orders", "orders": "s/db.orders"}
 
 
-def test_a_name_that_two_tables_have_is_nobodys():
+def test_a_name_that_two_tables_have_is_nobodys() -> None:
     """Ambiguous names, in any case, are not guessed; a gold model keeps its own."""
     assert set(named([("s", "a.t"), ("s", "b.T")])) == {"s__a__t", "s__b__T"}
     assert named([("s", "a.t")], ["t"])["t"] == "t"
@@ -69,7 +71,7 @@ def test_a_name_that_two_tables_have_is_nobodys():
         "SELECT 1; SELECT 2",
     ],
 )
-def test_whatever_is_no_query_is_refused(spark, statement):
+def test_whatever_is_no_query_is_refused(spark: SparkSession, statement: str) -> None:
     """The lake is never changed by a question."""
     with pytest.raises(ConfigError):
         spark_sql.refuse_commands(spark, statement)
@@ -89,14 +91,14 @@ def test_whatever_is_no_query_is_refused(spark, statement):
         "SELECT * FROM IDENTIFIER('t') WHERE a = (SELECT max(a) FROM t)",
     ],
 )
-def test_queries_are_let_through(spark, query):
+def test_queries_are_let_through(spark: SparkSession, query: str) -> None:
     """Everything that only reads."""
     spark_sql.refuse_commands(spark, query)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("call", ["table_changes_by_path('{other}', 0)", "table_changes('delta.`{other}`', 0)"])
-def test_a_query_reads_no_lake_but_its_own(spark, tmp_path, call):
+def test_a_query_reads_no_lake_but_its_own(spark: SparkSession, tmp_path: Path, call: str) -> None:
     """Functions that open what they are told, by a path or a name, are not there; those that make rows are."""
     other = Lake(str(tmp_path / "other")).silver("s", "db.t", ("id",))
     ddl = f"id INT, {SYSTEM_DDL}"
@@ -111,7 +113,7 @@ def test_a_query_reads_no_lake_but_its_own(spark, tmp_path, call):
 
 
 @pytest.mark.spark
-def test_a_view_shows_live_rows_with_the_sources_columns(spark, tmp_path):
+def test_a_view_shows_live_rows_with_the_sources_columns(spark: SparkSession, tmp_path: Path) -> None:
     """Deleted rows and the columns of our own are not the source's (architecture section 4)."""
     lake = Lake(str(tmp_path))
     rows = "SELECT 1 AS id, false AS _deleted, '0' AS _seq UNION ALL SELECT 2, true, '1'"
@@ -123,7 +125,7 @@ def test_a_view_shows_live_rows_with_the_sources_columns(spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_a_query_sees_every_table_as_it_was(spark, tmp_path):
+def test_a_query_sees_every_table_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     """At a version or a time, in Spark and DuckDB alike: live rows of then, and stderr says of which versions. A table
     that came later is missed only by who asks for it.
     """
@@ -142,7 +144,7 @@ def test_a_query_sees_every_table_as_it_was(spark, tmp_path):
     delta.put(made(spark, [(1, "upsert")], "id INT, _op STRING"), late, Progress("late", 0))
     for engine in ("spark", "duckdb"):
 
-        def ask(query, *more, engine=engine):
+        def ask(query: str, *more: str, engine: str = engine) -> Result:
             asked = ["sql", query, "--lake", str(tmp_path), "--engine", engine, "--format", "csv", *more]
             return CliRunner().invoke(app, asked, catch_exceptions=False)
 
@@ -179,7 +181,7 @@ SYSTEM = "'{seq}' AS _seq, {deleted} AS _deleted, CAST(NULL AS MAP<STRING,STRING
 
 
 @pytest.mark.spark
-def test_duckdb_gives_the_rows_that_spark_gives(spark, tmp_path):
+def test_duckdb_gives_the_rows_that_spark_gives(spark: SparkSession, tmp_path: Path) -> None:
     """Every type and spelling, deleted rows in deletion vectors, changed ones in files of their own: as texts and as
     JSON, character by character.
     """
@@ -203,7 +205,9 @@ def test_duckdb_gives_the_rows_that_spark_gives(spark, tmp_path):
 
 
 @pytest.mark.spark
-def test_the_scenarios_item_query_counts_every_line_of_every_order(spark, recorded, tmp_path):
+def test_the_scenarios_item_query_counts_every_line_of_every_order(
+    spark: SparkSession, recorded: Path, tmp_path: Path
+) -> None:
     """Kept in Athena's words, answered by Spark and DuckDB: 2,152 lines, 2,155 once order 11075 is there."""
     assert spark
     pytest.importorskip("duckdb")

@@ -148,7 +148,7 @@ class Trade:
         return sorted(set(mine))
 
 
-def test_the_star_with_histories(spark) -> None:
+def test_the_star_with_histories(spark: SparkSession) -> None:
     """An order has its customer as of its day; one whose customer is late has the unknown one until it comes, and after
     a deletion; what is kept up to date equals a star made anew, and all checks are kept.
     """
@@ -231,7 +231,7 @@ def assert_the_calendar(rows: Rows) -> None:
     assert by_day[date(2005, 1, 1)]["iso_year"] == 2004
 
 
-def test_a_surrogate_key_is_the_same_in_another_engine_and_tells_every_two_parts_apart(spark) -> None:
+def test_a_surrogate_key_is_the_same_in_another_engine_and_tells_every_two_parts_apart(spark: SparkSession) -> None:
     """docs/gold.md: a digest of the parts as a JSON array: NULL, an empty text and a separator are themselves."""
     parts = [("a", "b"), ("a,b", None), (None, "a,b"), ("", None), (None, ""), (None, None), ("null", None),
              ('a","b', ""), ("a", '","b'), ("\\", "/"), ("Zürich 😀", "\n\t"), ("a|b", ""), ("a", "|b")]  # fmt: skip

@@ -27,7 +27,15 @@ A, B = ("t", 0), ("t", 1)
         (5, 5, (0, 9), 5, 5, TOLD, None),
     ],
 )
-def test_a_partition_goes_on_behind_what_was_read(read, seen, offered, told, start, why, gap) -> None:
+def test_a_partition_goes_on_behind_what_was_read(
+    read: int | None,
+    seen: int | None,
+    offered: tuple[int, int],
+    told: int | None,
+    start: int,
+    why: str,
+    gap: tuple[int, int] | None,
+) -> None:
     """What Kafka has dropped behind it, or the operator moves over, is a gap (F-K2, F-K9), unless the stream has seen
     that it was no record; what nobody read begins with the earliest.
     """
@@ -51,7 +59,9 @@ def test_back_is_refused_since_bronze_has_the_records() -> None:
         ({A: 5}, (0, 9), {B: 1}, "no partition 1 of topic t"),
     ],
 )
-def test_nothing_begins_where_kafka_has_nothing(read, offered, told, said: str) -> None:
+def test_nothing_begins_where_kafka_has_nothing(
+    read: dict[tuple[str, int], int], offered: tuple[int, int], told: dict[tuple[str, int], int], said: str
+) -> None:
     """Behind the end of the log, before what retention has left, or in another partition."""
     with pytest.raises(ConfigError, match=said):
         starts(read, {}, {A: offered}, told)

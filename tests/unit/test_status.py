@@ -10,6 +10,7 @@ from pathlib import Path
 import deltalake
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.catalog.store import Store
@@ -29,7 +30,7 @@ from tests.builders import made
 pytestmark = pytest.mark.spark
 
 
-def test_gold_is_behind_by_the_commits_of_its_inputs_that_it_has_not_read(spark) -> None:
+def test_gold_is_behind_by_the_commits_of_its_inputs_that_it_has_not_read(spark: SparkSession) -> None:
     """Silver that went on is told, and gold tables that no configuration names are there all the same."""
     tables, control, lake = MemoryFormat(), MemoryControl(), Lake("memory")
     customers = lake.silver("s", "db.customers", ("id",))
@@ -68,7 +69,7 @@ def written(lake: Lake, *tables: str) -> dict[str, Path]:
     return places
 
 
-def test_a_broken_table_is_named_and_the_others_are_told(spark, tmp_path: Path) -> None:
+def test_a_broken_table_is_named_and_the_others_are_told(spark: SparkSession, tmp_path: Path) -> None:
     """A file that is gone, a commit that was cut off: exit code 1, and the rest on stdout. A log without commits, of a
     writer that died in its first, is no table yet.
     """
@@ -88,7 +89,9 @@ def test_a_broken_table_is_named_and_the_others_are_told(spark, tmp_path: Path) 
     assert [each for each in broken if each.startswith("silver")] == ["silver s/d.lost", "silver s/d.torn"]
 
 
-def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(spark, tmp_path: Path) -> None:
+def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     """Bronze needs none."""
     lake = Lake(str(tmp_path))
     written(lake, "d.t")
@@ -102,7 +105,7 @@ def test_a_control_row_that_was_cut_off_breaks_the_tables_that_need_it_alone(spa
     assert "Put it back from a copy of the lake" in told
 
 
-def test_silver_is_told_where_bronze_is_gone(exact, tmp_path: Path) -> None:
+def test_silver_is_told_where_bronze_is_gone(exact: SparkSession, tmp_path: Path) -> None:
     """How far it is behind is not known, then; by Spark and without."""
     lake = Lake(str(tmp_path))
     written(lake, "d.t")

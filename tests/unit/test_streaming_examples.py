@@ -73,7 +73,7 @@ def people(*changed: tuple[str, int, str, str]) -> list[dict[str, Any]]:
     ]
 
 
-def test_json_is_taken_apart_filtered_grouped_and_joined(quick, tmp_path: Path) -> None:
+def test_json_is_taken_apart_filtered_grouped_and_joined(quick: Any, tmp_path: Path) -> None:
     """The table of scenario 2, one stream per operation."""
     it = example("json_rows")
     rows = it.rows(quick, files(tmp_path / "in", [people()[:2], people()[2:]]))
@@ -94,7 +94,7 @@ def test_json_is_taken_apart_filtered_grouped_and_joined(quick, tmp_path: Path) 
     assert [piece for _, piece in of(quick, pieces)] == ["Fl", "nk", "hello", "world", "PyFl", "nk"]
 
 
-def test_aggregates_of_ones_own(quick, tmp_path: Path) -> None:
+def test_aggregates_of_ones_own(quick: Any, tmp_path: Path) -> None:
     """Row 3 in China: count and sum, and the two greatest, per country."""
     it = example("json_rows")
     rows = it.rows(quick, files(tmp_path / "in", [people(("world", 124, "China", "NewYork"))]))
@@ -117,7 +117,7 @@ def newest(session: Any, query: Any) -> dict[tuple[int, str], tuple[int, Any]]:
     return {(int(start.timestamp()), name): tuple(told) for start, name, *told in rows}
 
 
-def test_payments_by_key_and_by_window(quick, tmp_path: Path) -> None:
+def test_payments_by_key_and_by_window(quick: Any, tmp_path: Path) -> None:
     """Sample A, one event per micro-batch: nothing is late within two seconds."""
     it = example("windows")
     paid = [[{"name": name, "at": START + at, "amount": amount}] for name, at, amount in PAID]
@@ -142,7 +142,7 @@ def counts(session: Any, query: Any) -> dict[tuple[int, str], int]:
     return {place: int(min(told)) for place, told in newest(session, query).items()}
 
 
-def test_windows_over_an_order_without_lateness(quick, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_windows_over_an_order_without_lateness(quick: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sample B: a watermark that follows the greatest order."""
     it = example("windows")
     events = ordered(
@@ -159,7 +159,7 @@ def test_windows_over_an_order_without_lateness(quick, tmp_path: Path, capsys: p
 
 
 @pytest.mark.parametrize(("tolerance", "late"), [(4, 2), (5, 0)])
-def test_what_is_late_is_not_counted(quick, tmp_path: Path, tolerance: int, late: int) -> None:
+def test_what_is_late_is_not_counted(quick: Any, tmp_path: Path, tolerance: int, late: int) -> None:
     """Sample C: 12 and 11 come behind 19; within five seconds they still count."""
     it = example("windows")
     before = ordered(
@@ -178,7 +178,7 @@ def test_what_is_late_is_not_counted(quick, tmp_path: Path, tolerance: int, late
     } | ({} if late else {(10, "acquirerResponded"): 2})  # fmt: skip
 
 
-def test_a_key_that_nobody_touches_is_forgotten(quick, tmp_path: Path) -> None:
+def test_a_key_that_nobody_touches_is_forgotten(quick: Any, tmp_path: Path) -> None:
     """By the clock of the events: after two idle seconds a count starts anew, and what may go on is not told yet."""
     it = example("keyed_state")
     batches = [[("a", 100), ("a", 101), ("b", 101)], [("c", 110)], [("a", 110)], [("a", 111)], [("d", 120)]]
@@ -188,7 +188,7 @@ def test_a_key_that_nobody_touches_is_forgotten(quick, tmp_path: Path) -> None:
     assert found == [("a", 100, 2), ("a", 110, 2), ("b", 101, 1), ("c", 110, 1)]
 
 
-def test_bad_lines_are_kept_and_stop_nothing(quick, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_lines_are_kept_and_stop_nothing(quick: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Reported by reason, kept as they came; the good ones around them arrive, and those of the next run."""
     it = example("quarantine")
     lines = ['{"id": 1, "name": "a", "amount": 1.5}', '{"id": 2, "na', "[]", '{"name": "b"}', '{"id": 3, "name": "c"}']

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -43,13 +44,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("connector", "seq", "told"), CASES)
-def test_a_position_is_told_in_the_words_of_its_connector(connector, seq, told):
+def test_a_position_is_told_in_the_words_of_its_connector(connector: str | None, seq: str, told: str) -> None:
     """L2: what `position.py` packed into a text comes out as people know it."""
     assert terms.told(seq.replace(" ", ""), connector) == told
 
 
 @pytest.mark.parametrize("text", ["0000", "g" * 56, "0" * 55, "0" * 57, "0" * 56 + "++"])
-def test_what_is_no_seq_is_refused(text):
+def test_what_is_no_seq_is_refused(text: str) -> None:
     """Q1: 56 hex digits, and nothing else."""
     with pytest.raises(ReplicatorError, match="is no _seq"):
         terms.parse(text)
@@ -67,12 +68,12 @@ def test_what_is_no_seq_is_refused(text):
         ({"source": {"ts_ms": 1}, "op": "c"}, None),
     ],
 )
-def test_a_record_tells_its_connector(value, connector):
+def test_a_record_tells_its_connector(value: dict[str, Any] | list[int], connector: str | None) -> None:
     """From ``source``, or from the metadata of a flattened row."""
     assert terms.connector_of(json.dumps(value)) == connector
 
 
 @pytest.mark.parametrize("value", [None, "", "{oops", "[" * 100_000])
-def test_what_is_no_json_tells_no_connector(value):
+def test_what_is_no_json_tells_no_connector(value: str | None) -> None:
     """Poison is a normal case."""
     assert terms.connector_of(value) is None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from replicator.cli import app
@@ -58,7 +59,7 @@ def told(spark: Any, *values: Any, name: str = TOPIC, declared: Declaration = TY
         yield found
 
 
-def test_every_change_is_a_row_of_its_table(spark) -> None:
+def test_every_change_is_a_row_of_its_table(spark: SparkSession) -> None:
     """Typed as silver types it, in the source's spelling and order; what cannot be decoded is among the records."""
     changes = (
         envelope("c", ROW, pos=4),
@@ -85,7 +86,7 @@ def test_every_change_is_a_row_of_its_table(spark) -> None:
             engine.ask("DROP VIEW orders", None)
 
 
-def test_a_topic_without_tables_has_its_records(spark) -> None:
+def test_a_topic_without_tables_has_its_records(spark: SparkSession) -> None:
     """Scenario 2's seven messages: seven, and six distinct ones."""
     messages = [
         {"id": number, "message": text}
@@ -96,7 +97,7 @@ def test_a_topic_without_tables_has_its_records(spark) -> None:
         assert list(TopicEngine(found).ask(query, None).texts()) == [["7", "6"]]
 
 
-def test_what_the_source_hides_is_null(spark) -> None:
+def test_what_the_source_hides_is_null(spark: SparkSession) -> None:
     """In its table and, since a text has it all, in the records."""
     declared = Declaration("shop.orders", transform=Transform(masked=("Name",)))
     with told(spark, envelope("c", ROW), declared=declared) as found:
@@ -112,7 +113,7 @@ def test_what_the_source_hides_is_null(spark) -> None:
         assert list(map(tuple, rows)) == [(None, None), (None, None)]
 
 
-def test_the_commits_of_a_table_are_told_one_by_one(spark, tmp_path: Path) -> None:
+def test_the_commits_of_a_table_are_told_one_by_one(spark: SparkSession, tmp_path: Path) -> None:
     """The first one made all rows; later ones show what they changed; nothing of deleted rows is shown as live. Those
     that upkeep has left no files of are passed over, unless one of them is asked for.
     """

@@ -11,16 +11,18 @@ import gzip
 import json
 import math
 import random
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium import decimals, doubts, quoted, texts
 from replicator.debezium.connect_schema import row_fields
-from replicator.debezium.logical import Logical, spark_type
+from replicator.debezium.logical import Field, Logical, spark_type
 from replicator.debezium.modes import Modes
 from replicator.debezium.short_forms import parse_logical
 from replicator.debezium.types import Policies, decode, wire_type
@@ -52,7 +54,9 @@ pytestmark = pytest.mark.spark
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "recorded"
 
 
-def decode_table(spark, cases, policies=None):
+def decode_table(
+    spark: SparkSession, cases: Sequence[tuple[Logical, str]], policies: Policies | None = None
+) -> list[tuple[Any, ...]]:
     """[(value, reason)] of (type, JSON text of the value) pairs, in their order.
 
     By the policies of silver a value is in doubt where it has a reason, whatever its type is taken for, and nowhere
@@ -82,7 +86,7 @@ def decode_table(spark, cases, policies=None):
     return [tuple(found[at][names[str(kind)]])[:2] for at, (kind, _) in enumerate(cases)]
 
 
-def bare_of(logical, wire, json, name):
+def bare_of(logical: Logical, wire: Column, json: str, name: str) -> dict[str, Column]:
     """What must be quoted, read once more where it looks as if it were not."""
     asked = quoted.readings(logical) if quoted.must_be(logical) else {}
     return {
@@ -91,7 +95,7 @@ def bare_of(logical, wire, json, name):
     }
 
 
-def check(spark, table, policies=None):
+def check(spark: SparkSession, table: Sequence[tuple[Any, str, Any]], policies: Policies | None = None) -> None:
     """Rows of ``table`` are (type, JSON, expected value or reason); a reason is a Problem."""
     cases = [(parse_logical(kind) if isinstance(kind, str) else kind, value) for kind, value, _ in table]
     wrong = []
@@ -102,7 +106,7 @@ def check(spark, table, policies=None):
     assert not wrong, "\n".join(wrong)
 
 
-def same(got, expected):
+def same(got: Any, expected: Any) -> bool:
     if isinstance(expected, Problem) or isinstance(got, Problem):
         return type(got) is type(expected) and got == expected
     if isinstance(expected, float) and got is not None:
@@ -112,64 +116,64 @@ def same(got, expected):
     if isinstance(expected, Decimal):
         return isinstance(got, Decimal) and got == expected
     if isinstance(expected, tuple):
-        return got == expected
+        return got == expected  # type: ignore[no-any-return]
     return got == expected and type(got) is type(expected)
 
 
-def test_an_integer_fits_or_says_why_not(spark):
+def test_an_integer_fits_or_says_why_not(spark: SparkSession) -> None:
     """Section 5: out of range is integer_overflow, no integer at all type_mismatch; JSON null stays NULL."""
     check(spark, INTEGERS)
 
 
-def test_a_wrapped_unsigned_bigint_gets_its_value_back(spark):
+def test_a_wrapped_unsigned_bigint_gets_its_value_back(spark: SparkSession) -> None:
     """Section 5: declared unsigned, negative values are 2^64 too small."""
     check(spark, UNSIGNED)
 
 
-def test_floats_keep_their_specials_and_refuse_what_is_too_large(spark):
+def test_floats_keep_their_specials_and_refuse_what_is_too_large(spark: SparkSession) -> None:
     """Section 4: NaN, infinities and -0.0 are kept; a finite literal that becomes infinite is a type_mismatch."""
     check(spark, FLOATS)
 
 
-def test_booleans_are_also_0_and_1(spark):
+def test_booleans_are_also_0_and_1(spark: SparkSession) -> None:
     """Section 2: a TINYINT(1) snapshot may send numbers."""
     check(spark, BOOLEANS)
 
 
-def test_text_is_kept_as_it_is(spark):
+def test_text_is_kept_as_it_is(spark: SparkSession) -> None:
     """Section 2: nothing is trimmed; U+0000 is a nul_character unless it may be replaced."""
     check(spark, TEXTS)
 
 
-def test_nul_may_be_replaced(spark):
+def test_nul_may_be_replaced(spark: SparkSession) -> None:
     """Section 4: policy nul = replace puts U+FFFD."""
     cases = [(parse_logical("string"), '"a\\u0000b"'), (parse_logical("map"), '{"k\\u0000":"\\u0000"}')]
     found = decode_table(spark, cases, Policies(nul="replace"))
     assert found == [("a\ufffdb", None), ({"k\ufffd": "\ufffd"}, None)]
 
 
-def test_bytes_in_every_binary_mode(spark):
+def test_bytes_in_every_binary_mode(spark: SparkSession) -> None:
     """Section 2: base64, its url-safe form and hex; junk is never dropped, and a bare number or word is no base64."""
     check(spark, BYTES)
 
 
-def test_bits_are_little_endian(spark):
+def test_bits_are_little_endian(spark: SparkSession) -> None:
     """Section 3: byte order is reversed, empty bytes are zero, too many bits are no number."""
     check(spark, BITS)
 
 
-def test_base64_decimals_are_exact_or_a_reason(spark):
+def test_base64_decimals_are_exact_or_a_reason(spark: SparkSession) -> None:
     """Y7, Y8 and the checks of section 3."""
     check(spark, DECIMALS)
 
 
-def test_a_decimal_of_a_schema_block_is_base64_or_the_very_number(spark):
+def test_a_decimal_of_a_schema_block_is_base64_or_the_very_number(spark: SparkSession) -> None:
     """Y10 and Y13: a block does not tell the converter's format, so quotes do; a number passes through no double."""
     check(spark, CONNECT_DECIMALS)
 
 
 @pytest.mark.parametrize("seed", [7])
-def test_random_integers_of_every_length_survive_base64(spark, seed):
+def test_random_integers_of_every_length_survive_base64(spark: SparkSession, seed: int) -> None:
     """Section 9.2: 1 to 39 digits and beyond; past 38 always a reason in a DECIMAL, exact in a STRING."""
     random.seed(seed)
     numbers = [sign * random.randrange(10 ** (n - 1), 10**n) for n in range(1, 80) for sign in (1, -1)]
@@ -186,12 +190,12 @@ def test_random_integers_of_every_length_survive_base64(spark, seed):
         assert row["exact"] == (Decimal(number) if abs(number) < 10**38 else None)
 
 
-def test_variable_scale_decimals_carry_their_own_scale(spark):
+def test_variable_scale_decimals_carry_their_own_scale(spark: SparkSession) -> None:
     """Section 2: exact text by default, or the declared DECIMAL if nothing is lost."""
     check(spark, VARIABLE_DECIMALS)
 
 
-def test_decimal_text_is_never_rounded(spark):
+def test_decimal_text_is_never_rounded(spark: SparkSession) -> None:
     """Mode string: Y10 holds, exponents are understood, special words follow the policy."""
     check(spark, DECIMAL_TEXTS)
     special = [(parse_logical("decimal_string(10,2)"), '"NAN"'), (parse_logical("decimal_string(10,2)"), '"junk"')]
@@ -201,29 +205,29 @@ def test_decimal_text_is_never_rounded(spark):
     ]
 
 
-def test_json_numbers_reach_a_decimal_unrounded(spark):
+def test_json_numbers_reach_a_decimal_unrounded(spark: SparkSession) -> None:
     """Y1 and Y10: read as DECIMAL, with room to see digits that the column lacks."""
     check(spark, DECIMAL_NUMBERS)
 
 
-def test_a_json_number_of_more_than_38_digits_is_refused_at_once():
+def test_a_json_number_of_more_than_38_digits_is_refused_at_once() -> None:
     """No reader of Spark keeps such a number: the declaration is wrong, not the record."""
     with pytest.raises(ConfigError, match="38 digits"):
         wire_type(Logical("decimal", 60, 2, encoding="number"))
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu"])
-def test_no_date_or_time_depends_on_the_session_zone(spark, zone):
+def test_no_date_or_time_depends_on_the_session_zone(spark: SparkSession, zone: str) -> None:
     """Y5 and section 9.3: the same values in every zone, and every end, infinity and misfit of section 4."""
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
         check(spark, TEMPORAL + INSTANTS)
     finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+        spark.conf.set("spark.sql.session.timeZone", before)  # type: ignore[arg-type] # it has one
 
 
-def test_infinity_follows_its_policy(spark):
+def test_infinity_follows_its_policy(spark: SparkSession) -> None:
     """Section 4: the sentinel has no reason, null is NULL on purpose, dead_letter is temporal_range."""
     cases = [
         (parse_logical("date"), "2146033979"),
@@ -238,17 +242,17 @@ def test_infinity_follows_its_policy(spark):
     assert refused == [(None, "temporal_range")] * 2
 
 
-def test_arrays_keep_nulls_and_report_a_bad_element(spark):
+def test_arrays_keep_nulls_and_report_a_bad_element(spark: SparkSession) -> None:
     """Section 2: per element; a bad element is the column's problem, and the array is not NULLed silently."""
     check(spark, ARRAYS)
 
 
-def test_structs_are_checked_field_by_field(spark):
+def test_structs_are_checked_field_by_field(spark: SparkSession) -> None:
     """Section 2: points, geometries, sparse vectors and plain Connect structs."""
     check(spark, STRUCTS)
 
 
-def test_a_declared_mode_decides_how_decimals_and_bytes_are_read():
+def test_a_declared_mode_decides_how_decimals_and_bytes_are_read() -> None:
     """Y13: the connector's modes are declared per source."""
     modes = Modes(decimals="string", binary="hex")
     assert wire_type(parse_logical("decimal(10,2)", modes)) == "STRING"
@@ -257,13 +261,13 @@ def test_a_declared_mode_decides_how_decimals_and_bytes_are_read():
     assert spark_type(parse_logical("decimal(10,2)", Modes(decimals="double"))) == "DOUBLE"
 
 
-def test_an_unknown_logical_type_is_refused_before_any_value_is_read():
+def test_an_unknown_logical_type_is_refused_before_any_value_is_read() -> None:
     """A family without a decoder never gives wrong values."""
     with pytest.raises(ConfigError, match="cannot be decoded"):
         wire_type(Logical("nonsense"))
 
 
-def recorded_rows(name, table):
+def recorded_rows(name: str, table: str) -> list[tuple[Any, list[str]]]:
     """[(schema block, rows)] of one table of a recording: each row goes with its own schema (debezium.md G2)."""
     blocks: dict[str, Any] = {}
     rows: dict[str, list[str]] = {}
@@ -278,7 +282,7 @@ def recorded_rows(name, table):
     return [(blocks[form], rows[form]) for form in blocks]
 
 
-def decode_rows(spark, fields, rows):
+def decode_rows(spark: SparkSession, fields: Sequence[Field], rows: Sequence[str]) -> list[Row]:
     """One row per JSON row: ``j`` and per field whether its value is NULL and its problem."""
     wire = ", ".join(f"`{field.name}` {wire_type(field.logical)}" for field in fields)
     texts = ", ".join(f"`{field.name}` STRING" for field in fields)
@@ -307,7 +311,9 @@ def decode_rows(spark, fields, rows):
         ("hostile_pg.pgconnect", "h.types", {"temporal_range"}),
     ],
 )
-def test_recorded_rows_decode_without_a_silent_null(spark, name, table, refused):
+def test_recorded_rows_decode_without_a_silent_null(
+    spark: SparkSession, name: str, table: str, refused: set[str]
+) -> None:
     """Section 9.1 and 9.4: of every value that was sent there is a value, or a reason that the source explains."""
     reasons = set()
     for block, rows in recorded_rows(name, table):

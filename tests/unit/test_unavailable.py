@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium.unavailable import Placeholder, in_record, is_unavailable
@@ -61,7 +62,7 @@ def test_bytes_that_are_sent_url_safe_have_the_placeholder_so() -> None:
 
 
 @pytest.mark.spark
-def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
+def test_a_value_is_unavailable_in_its_spellings_only(spark: SparkSession) -> None:
     """The match is on the whole value, and a value that is not there is not unavailable (E6)."""
     cases = SPELLINGS | OTHERS
     records = [(name, json.dumps({"after": {"v": value}}, separators=(",", ":"))) for name, value in cases.items()]
@@ -79,7 +80,7 @@ def test_a_value_is_unavailable_in_its_spellings_only(spark) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("configured", ['<"n/a">', "n\\a", "n\ta"])
-def test_a_placeholder_that_json_escapes_is_found_in_records(spark, configured: str) -> None:
+def test_a_placeholder_that_json_escapes_is_found_in_records(spark: SparkSession, configured: str) -> None:
     """E1: any text may be configured; in a record it stands as JSON writes it, in a map as text so twice."""
     placeholder = Placeholder(configured)
     values = [configured, [configured], json.dumps({configured: configured}, separators=(",", ":"))]
@@ -89,7 +90,7 @@ def test_a_placeholder_that_json_escapes_is_found_in_records(spark, configured: 
 
 
 @pytest.mark.spark
-def test_a_record_without_value_holds_no_placeholder(spark) -> None:
+def test_a_record_without_value_holds_no_placeholder(spark: SparkSession) -> None:
     """The cheap first test never answers NULL."""
     row = made(exact_session(spark), [(None,)], "value STRING").select(in_record(F.col("value"), Placeholder()))
     assert row.first()[0] is False

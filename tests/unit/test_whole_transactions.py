@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.errors import AtWork, ConfigError, TableStopped
@@ -27,7 +28,7 @@ from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.operate.waiting import Waiting, waiting
-from replicator.spec import Progress, SourceSpec
+from replicator.spec import Applied, Progress, SourceSpec, Table
 from replicator.stages import cut, cutting, silver
 from replicator.stages.arrivals import News
 from replicator.stages.cut import Cut, Standing
@@ -125,7 +126,9 @@ def visible(run: Run) -> tuple[dict[int, dict[str, Any]], dict[int, list[dict[st
 
 
 @pytest.mark.parametrize(("postgres", "seed"), [(False, 3), (True, 4)], ids=["gtid", "txId:lsn"])
-def test_transactions_are_shown_whole_and_in_their_order(exact, tmp_path: Path, postgres: bool, seed: int) -> None:
+def test_transactions_are_shown_whole_and_in_their_order(
+    exact: SparkSession, tmp_path: Path, postgres: bool, seed: int
+) -> None:
     """Whatever of a transaction is there, all of it is, and of every one before it: at every moment, and all in the
     end. Of bronze nothing is kept but its newest version.
     """
@@ -172,13 +175,13 @@ class Failing(MemoryFormat):
         super().__init__()
         self.fails: list[BaseException] = []
 
-    def apply(self, changes, table, progress):
+    def apply(self, changes: DataFrame, table: Table, progress: Progress) -> Applied:
         if self.fails and table.name.endswith("orders"):
             raise self.fails.pop()
         return super().apply(changes, table, progress)
 
 
-def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact, tmp_path: Path) -> None:
+def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact: SparkSession, tmp_path: Path) -> None:
     """A table stopped, or silver is between two and may have been killed there: models of the source wait until all
     tables have it.
     """
@@ -210,7 +213,7 @@ def test_gold_waits_while_a_table_has_not_taken_what_others_show(exact, tmp_path
         assert first + 2 in orders
 
 
-def test_what_waits_is_told_with_what_holds_it_back(exact, tmp_path: Path) -> None:
+def test_what_waits_is_told_with_what_holds_it_back(exact: SparkSession, tmp_path: Path) -> None:
     """`status` and `explain`: an order whose lines are late is no row yet, and is not called read."""
     log, run = Log(6, postgres=False), Run(exact, tmp_path, SourceSpec("s", "", whole_transactions=True))
     number = 1
@@ -239,7 +242,7 @@ def test_what_waits_is_told_with_what_holds_it_back(exact, tmp_path: Path) -> No
     assert waiting(exact, run.at) is None
 
 
-def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(exact, tmp_path: Path) -> None:
+def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(exact: SparkSession, tmp_path: Path) -> None:
     """Q5: they may be those of records that are yet to be taken, which no row of a snapshot has to rank above. Those of
     the process that took the records are not.
     """
@@ -254,7 +257,7 @@ def test_marks_that_were_read_from_bronze_where_records_may_wait_are_rough(exact
 
 
 def test_ends_that_were_let_through_are_looked_for_among_the_last_records_alone(
-    exact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exact: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Files of older ones are left out by what Delta knows of their offsets: the topic grows with each transaction."""
     monkeypatch.setattr(cutting, "_REPEATED", 2)
@@ -273,7 +276,7 @@ def test_ends_that_were_let_through_are_looked_for_among_the_last_records_alone(
     assert ("GreaterThan(offset,5)" in pushed, "GreaterThan(offset,6)" in pushed) == (True, True)
 
 
-def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_path: Path) -> None:
+def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact: SparkSession, tmp_path: Path) -> None:
     """Of transactions that are half here when it is switched on, the rest is shown as it comes; those behind them
     whole. Switched off, nothing waits any more.
     """
@@ -314,7 +317,7 @@ def test_a_lake_that_has_rows_already_goes_on_from_where_it_stands(exact, tmp_pa
     assert 6 in visible(run)[0]
 
 
-def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: Path) -> None:
+def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact: SparkSession, tmp_path: Path) -> None:
     """P5 under ``consistency: transaction``: a damaged row becomes what it was, a change of a transaction that is not
     here whole stays away, and comes with its end; also into a table that stopped then, and was built again.
     """
@@ -352,7 +355,7 @@ def test_a_rebuild_shows_what_was_shown_and_lets_the_rest_wait(exact, tmp_path: 
     assert stands.cut.offsets == {}
 
 
-def test_a_paused_table_holds_back_no_other(exact, tmp_path: Path) -> None:
+def test_a_paused_table_holds_back_no_other(exact: SparkSession, tmp_path: Path) -> None:
     """Its records count for the cut as they come, and are not its rows before it is resumed; a rebuild of everything
     leaves it out, and one of it is refused.
     """
@@ -393,7 +396,7 @@ def test_a_paused_table_holds_back_no_other(exact, tmp_path: Path) -> None:
     assert stands.cut.offsets == {}
 
 
-def begins_with(exact, folder: Path, *topics: str) -> Run:
+def begins_with(exact: SparkSession, folder: Path, *topics: str) -> Run:
     """A run whose source has these topics alone, or all."""
     return Run(exact, folder, SourceSpec("s", "|".join(topics), whole_transactions=True))
 
@@ -421,7 +424,9 @@ def end(offset: int, number: int, *tables: str) -> dict[str, Any]:
     [(("s[.]shop[.](orders|Order_Details)", ENDS), True), (("s[.](?!shop[.]Order_Details$).*",), False)],
     ids=["read", "excluded"],
 )
-def test_a_table_is_known_by_the_name_that_its_topic_has(exact, tmp_path: Path, topics: Any, waits: bool) -> None:
+def test_a_table_is_known_by_the_name_that_its_topic_has(
+    exact: SparkSession, tmp_path: Path, topics: Any, waits: bool
+) -> None:
     """Debezium writes `_` for signs that a topic cannot have; an end names the table as it is."""
     run = begins_with(exact, tmp_path, *topics)
     run.take([change(0, 1, {"id": 1}, 10), end(0, 1, "shop.orders", "shop.Order Details")])
@@ -433,7 +438,7 @@ def test_a_table_is_known_by_the_name_that_its_topic_has(exact, tmp_path: Path, 
         assert (len(run.shown("shop.orders")), len(run.shown("shop.Order Details"))) == (1, 1)
 
 
-def test_a_source_that_starts_anew_may_use_its_ids_again(exact, tmp_path: Path) -> None:
+def test_a_source_that_starts_anew_may_use_its_ids_again(exact: SparkSession, tmp_path: Path) -> None:
     """After RESET MASTER, say: the end that an older transaction had is not taken for that of a new one, whose events
     are late; nothing waits for ever.
     """
@@ -450,7 +455,7 @@ def test_a_source_that_starts_anew_may_use_its_ids_again(exact, tmp_path: Path) 
     assert waiting(exact, run.at) is None
 
 
-def test_a_flattened_topic_holds_back_no_other(exact, tmp_path: Path) -> None:
+def test_a_flattened_topic_holds_back_no_other(exact: SparkSession, tmp_path: Path) -> None:
     """Its records say no transaction, so ends count events of it that nobody finds: they go on without the others."""
     run = begins_with(exact, tmp_path)
     flat = {"id": 1, "__op": "c", "__deleted": "false", "__db": "shop", "__table": "logs"}
@@ -461,7 +466,7 @@ def test_a_flattened_topic_holds_back_no_other(exact, tmp_path: Path) -> None:
     assert waiting(exact, run.at) is None
 
 
-def test_ends_may_name_a_table_with_its_database(exact) -> None:
+def test_ends_may_name_a_table_with_its_database(exact: SparkSession) -> None:
     """SQL Server and Oracle do, and two databases may have a table of one name. A name may have a dot of its own."""
     named = "_tx STRING, table STRING, "
     told = [("1", "db.dbo.t", 2, 5), ("1", "db.dbo.t", 0, 9), ("2", "db.dbo.t", 1, 6), ("2", "other.dbo.t", 1, 6)]
