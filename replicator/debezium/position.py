@@ -164,6 +164,7 @@ def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Colu
     typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
     in_binlog = "mariadb" if binlog == GTID else "mysql"
     told_by = {"file": in_binlog, "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
+    told_by |= {"gtid": "mariadb"} if binlog == GTID else {}
     told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
     field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
     return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])

@@ -204,7 +204,8 @@ def _past(
         for ordered, forms in asked:
             decoded = partial(decode.befores, ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
             every.append(made(decoded, forms, tally.plain())[0])
-        return reduce(DataFrame.unionByName, every).dropDuplicates([*transform.layout.keys, "_seq"])
+        both = reduce(DataFrame.unionByName, every)
+        return both.dropDuplicates([*transform.layout.keys, "_seq"]) if len(every) > 1 else both
 
     def history(keys: DataFrame, wanted: Collection[str]) -> tuple[DataFrame, Mapping[str, int]] | None:
         at = share.at

@@ -145,18 +145,18 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     columns, keys = key_changes.registers(changes, past.keys), list(past.keys)
     row, is_gone = key_changes.image(columns), F.when(F.col("_deleted"), "")
     is_whole = F.size(decode.unsent()) == 0
-    then = is_gone.when(F.col("_column_seq").isNull(), row).alias("_then")
+    then = is_gone.when(F.col("_column_seq").isNull(), row).alias("_before")
     there = held.select(*map(names.spark, keys), F.col("_seq").alias("_there"), then)
-    joined = changes.withColumn("_now", is_gone.when(is_whole, row)).join(there, keys, how="left")
+    joined = changes.withColumn("_image", is_gone.when(is_whole, row)).join(there, keys, how="left")
     own, same_place = position.own(F.col("_seq"), F.col("_tx")), position.is_copy(F.col("_seq"), F.col("_there"))
-    says_same = same_place & (F.col("_now") == F.col("_then"))
+    says_same = same_place & (F.col("_image") == F.col("_before"))
     upto = F.max(F.when(says_same, F.col("_seq"))).over(Window.partitionBy(*map(names.spark, keys)))
-    unknown = F.col("_now").isNull() | F.col("_then").isNull()
-    is_copy = same_place & (unknown | F.coalesce(F.col("_seq") <= F.col("_upto"), F.lit(False)))
+    unknown = F.col("_image").isNull() | F.col("_before").isNull()
+    is_copy = same_place & (unknown | F.coalesce(F.col("_seq") <= F.col("_cut"), F.lit(False)))
     is_again = F.coalesce(own == position.own(F.col("_there"), F.col("_tx")), F.lit(False))
     newer = (F.col("_seq") > F.col("_there")) & ~is_again & ~is_copy
-    found = joined.withColumn("_upto", upto).where(F.coalesce(newer, F.lit(True)))
-    return found.drop("_there", "_then", "_now", "_upto")
+    found = joined.withColumn("_cut", upto).where(F.coalesce(newer, F.lit(True)))
+    return found.drop("_there", "_before", "_image", "_cut")
 
 
 def _asked(changes: DataFrame, past: Past) -> DataFrame:
@@ -171,8 +171,8 @@ def _asked(changes: DataFrame, past: Past) -> DataFrame:
 
 def _unclear(changes: DataFrame, stored: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Departures of which bronze has to tell more: their row in silver came earlier in what may be the same
-    transaction, or silver has none, where a condition (`where`, `apply_as_deletes`) may have taken out of the table
-    what held its key at the source.
+    transaction, or left in a transaction with one place, so that other rows may have come since; or silver has none,
+    where a condition (`where`, `apply_as_deletes`) may have taken out of the table what held its key at the source.
     """
     left = changes.where("_left").select(key_changes.as_one(keys), F.col("_seq").alias("_q"), "_old_text")
     here = stored.select(key_changes.as_one(keys), "_seq", F.col("_deleted").alias("_gone"))
@@ -180,7 +180,8 @@ def _unclear(changes: DataFrame, stored: DataFrame, keys: Sequence[str]) -> Data
     gone = F.coalesce("_gone", F.lit(True))
     older = F.coalesce(F.col("_seq") < F.col("_q"), F.lit(True))
     hidden = gone if PASSES in changes.columns else F.lit(False)
-    return left.join(here, "_key", "left").where(older & (hidden | (~gone & same))).select("_old_text").distinct()
+    told = hidden | (same & (~gone | position.is_copy(F.col("_seq"), F.col("_q"))))
+    return left.join(here, "_key", "left").where(older & told).select("_old_text").distinct()
 
 
 def _inherited(changes: DataFrame, told: Told, left: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, Told]:

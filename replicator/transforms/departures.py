@@ -58,7 +58,7 @@ def leaving(
         events = events.unionByName(_events(held, F.lit(False), key_changes.image(columns), rest, keys))
     judged = left.join(_before(left, events, keys), "_at", how="left")
     is_alone = F.coalesce(F.col("_there"), F.lit(0)) <= 1
-    is_last = F.col("_last").isNull() | (F.col("_last") == F.col("_was"))
+    is_last = F.col("_newest").isNull() | (F.col("_newest") == F.col("_was"))
     return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.spark, deletes.columns))
 
 
@@ -77,7 +77,7 @@ def _events(rows: DataFrame, came: Column, image: Column, whole: Column, keys: S
 
 def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Of each departure (``_at``, and the row that it ``_was``) how many rows were ``_there`` under its key just before
-    it, and the ``_last`` image that its transaction wrote there. What was sent twice counts once: of one place, which
+    it, and the ``_newest`` image that its transaction wrote there. What was sent twice counts once: of one place, which
     other changes may have, too, and of one image. Only offsets tell no transactions.
     """
     own, then, is_there = F.col("_seq"), F.col("_then"), F.col("_is_there")
@@ -93,7 +93,7 @@ def _before(deletes: DataFrame, events: DataFrame, keys: Sequence[str]) -> DataF
             F.max_by(is_there.cast("int"), F.when(~is_same, then)).alias("_prior"),
             F.size(F.collect_set(F.when(is_same & F.col("_came"), place))).alias("_in"),
             F.size(F.collect_set(F.when(is_same & ~is_there, place))).alias("_out"),
-            F.max_by("_image", F.when(is_same & is_there, then)).alias("_last"),
+            F.max_by("_image", F.when(is_same & is_there, then)).alias("_newest"),
         )
-        .select("_at", (F.coalesce("_prior", F.lit(0)) + F.col("_in") - F.col("_out")).alias("_there"), "_last")
+        .select("_at", (F.coalesce("_prior", F.lit(0)) + F.col("_in") - F.col("_out")).alias("_there"), "_newest")
     )

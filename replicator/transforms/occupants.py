@@ -6,6 +6,7 @@ key does not say of which of them it speaks. Pure Python over the events of one 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -70,22 +71,29 @@ def _once(events: Sequence[Event]) -> list[list[Event]]:
     again is then known by its going through to the end of what had been sent.
     """
     found: list[list[Event]] = []
+    alike: defaultdict[tuple[str | None, ...], set[int]] = defaultdict(set)
     at = 0
     while at < len(events):
-        runs = (found[start:] for start in range(len(found)))
-        run = next((run for run in runs if _is_run(run, events[at:])), [])
-        for change, event in zip(run, events[at:], strict=False):
-            change.append(event)
-        if not run:
-            found.append([events[at]])
-        at += max(len(run), 1)
+        kind, image = events[at].kind, events[at].image
+        places = alike[kind,] if image is None else alike[kind, image] | alike[kind, None]
+        start = next((place for place in sorted(places) if _is_run(found, place, events, at)), None)
+        if start is None:
+            start = len(found)
+            found.append([])
+        for place in range(start, len(found)):
+            event = events[at]
+            found[place].append(event)
+            alike[event.kind,].add(place)
+            alike[event.kind, event.image].add(place)
+            at += 1
     return found
 
 
-def _is_run(changes: Sequence[Sequence[Event]], events: Sequence[Event]) -> bool:
-    """Whether these changes are sent again, one by one."""
-    pairs = zip(changes, events, strict=False)
-    return len(changes) <= len(events) and all(_is_same(sent[-1], event) for sent, event in pairs)
+def _is_run(found: Sequence[Sequence[Event]], start: int, events: Sequence[Event], at: int) -> bool:
+    """Whether all changes from one on are sent again, one by one, by the events from there on."""
+    size = len(found) - start
+    is_told = (_is_same(found[start + each][-1], events[at + each]) for each in range(size))
+    return size <= len(events) - at and all(is_told)
 
 
 def _is_same(one: Event, other: Event) -> bool:

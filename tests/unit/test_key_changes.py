@@ -232,6 +232,16 @@ def pushed(events: History) -> None:
         events.move(2 + step, 3 + step, (20, "two"), before=(20, "two"))
 
 
+def pushed_thrice(events: History) -> None:
+    """C5: a key whose row has gone in an earlier batch of the transaction gets two more, of which one goes on."""
+    one, two, three = (10, "one"), (20, "two"), (30, "three")
+    for key, now in enumerate((one, two, three), 1):
+        events.add("c", key, None, row(key, *now))
+    events.tx = 2
+    for key, now in ((3, three), (2, two), (1, one), (2, one), (3, two), (4, three)):
+        events.move(key, key + 1, now, before=now)
+
+
 def left_before_another_came(events: History) -> None:
     """J1: what has the place of the row at rest is no copy of it where it does not say the same."""
     events.add("c", 1, None, row(1, 10, "one"))
@@ -262,6 +272,7 @@ OUTCOMES: dict[Callable[[History], None], Outcome] = {
     swapped: Outcome(((), (4,), (3, 4, 5)), TWO, swaps=1, others=("oracle",)),
     moved_twice: Outcome(((3,),), {3: (10, "one")}, others=("oracle",)),
     pushed: Outcome(((), (5,), (7,)), {3: (10, "one"), 4: (20, "two")}, swaps=2, others=("oracle",)),
+    pushed_thrice: Outcome(((), (4,)), {3: (10, "one"), 4: (20, "two"), 5: (30, "three")}, swaps=2, others=("oracle",)),
     left_before_another_came: Outcome(((), (2,)), {4: (10, "one")}, others=("oracle",)),
     moved_twice_without_images: Outcome(((),), {3: (10, "one")}),
     swapped_without_images: Outcome(((),), TWO, reasons=("key_swap_ambiguous",)),

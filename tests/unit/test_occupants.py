@@ -64,6 +64,12 @@ def test_rows_that_leave_at_one_place_are_told_apart_by_what_they_were() -> None
     assert told("c:A d:B' d:B' d:A'", held=("B",)) == [SWAP, SWAP, None]
 
 
+def test_a_transaction_with_one_place_may_write_a_key_many_times() -> None:
+    """What was sent before is looked for by what it says, not by going through all of it for each."""
+    events = [Event(f"{at:06}", "p", "t", WRITE, f"v{at}", False) for at in range(20_000)]
+    assert verdicts([*events, Event("1", "p", "t", DELETE, "v19999", True)]) == {}
+
+
 def test_a_guest_that_leaves_a_key_to_its_owner_is_said_aloud() -> None:
     """Silver shows the guest by then, and a delete does not say what the owner looks like."""
     assert told("c:B | c:A d:A") == [AMBIGUOUS]

@@ -144,11 +144,13 @@ def _refuse_hidden(model: Model, target: Target, present: Present) -> None:
     if present.hidden_from is None:
         return
     table, role = names.postgres(target.schema, target.table), names.postgres(present.hidden_from)
+    policy = names.postgres(f"replicator_{present.hidden_from}")
     mend = (
-        f"As the owner of the table run: CREATE POLICY replicator ON {table} TO {role} USING (true) WITH CHECK (true); "
-        f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS;"
+        f"As the owner of the table run: CREATE POLICY {policy} ON {table} TO {role} USING (true) WITH CHECK (true); "
+        f"-- or, where other policies are restrictive: ALTER ROLE {role} BYPASSRLS; "
+        "-- then `replicator verify` tells whether deleted rows stayed there"
     )
-    what = f"row level security hides rows of table {table} from {present.hidden_from}, which could not delete them."
+    what = f"row level security may hide rows of table {table} from {present.hidden_from}, which cannot delete those."
     raise TargetRefused(what, where=model.name, mend=mend)
 
 
