@@ -12,6 +12,8 @@ from pyspark.sql import Column, Window
 from pyspark.sql import functions as F
 
 from replicator.debezium.decoding import let
+from replicator.debezium.terms import TOLD_BY
+from replicator.spec import BY_GTID
 
 SOURCE_FIELDS = (
     "version STRING, connector STRING, name STRING, ts_ms BIGINT, snapshot STRING, db STRING, schema STRING, "
@@ -34,9 +36,6 @@ POSITION = len(LOWEST)
 
 FIRST_EPOCH = "0000"
 """The epoch of a source that never started anew (Q2)."""
-
-GTID = "gtid"
-"""What places MariaDB's changes where servers take turns: positions within a transaction are those of each."""
 
 DOMAIN = "domain "
 """Before the number of a GTID domain, at the end of a stream's name."""
@@ -99,7 +98,7 @@ def position(source: Source, is_snapshot: Column, binlog: str = "file_pos", know
     known = numbers(source) if known is None else known
     connector = F.lower(source["connector"])
     in_binlog = _binlog(source, known["file"], with_row=binlog == "file_pos_row")
-    if binlog == GTID:
+    if binlog == BY_GTID:
         in_binlog = F.when(connector == "mariadb", _pair(known["gtid"], F.lit(0))).otherwise(in_binlog)
     return (
         F.when(connector.isin("mysql", "mariadb"), in_binlog)
@@ -124,7 +123,7 @@ def happened(source: Column, own: Column, is_snapshot: Column, known: Column, bi
     in_postgres = F.when(is_snapshot, F.coalesce(lsn, _pair(known["commit"], F.lit(0)))).otherwise(lsn)
     connector = F.lower(source["connector"])
     behind_commit = F.when(is_snapshot & connector.isin("sqlserver", "oracle"), _within(own, 1))
-    of_server = [F.when(connector == "mariadb", _pair(known["gtid"], source["pos"]))] if binlog == GTID else []
+    of_server = [F.when(connector == "mariadb", _pair(known["gtid"], source["pos"]))] if binlog == BY_GTID else []
     at = F.coalesce(behind_commit, *of_server, own)
     place = F.when(connector == "postgresql", in_postgres).when(connector != "mongodb", at)
     part = F.coalesce(source["row"].cast("string"), source["change_lsn"], source["scn"], F.lit(""))
@@ -140,7 +139,7 @@ def stream(source: Source, binlog: str = "file_pos") -> Column:
     """
     connector = F.lower(source["connector"])
     per_database = F.when(connector == "sqlserver", source["db"])
-    if binlog == GTID:
+    if binlog == BY_GTID:
         domain = F.regexp_extract(source["gtid"], _GTID, 1)
         per_database = F.when(connector == "mariadb", F.concat(F.lit(DOMAIN), domain)).otherwise(per_database)
     in_commit_order = connector.isin("mysql", "mariadb", "sqlserver", "oracle") | (
@@ -162,9 +161,7 @@ def flattened_source(field: dict[str, Column], binlog: str = "file_pos") -> Colu
     Where none names the connector the others tell it; whose binlog is placed by GTID is MariaDB's.
     """
     typed = {part.split(" ")[0]: part.split(" ")[1] for part in SOURCE_FIELDS.split(", ")}
-    in_binlog = "mariadb" if binlog == GTID else "mysql"
-    told_by = {"file": in_binlog, "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
-    told_by |= {"gtid": "mariadb"} if binlog == GTID else {}
+    told_by = TOLD_BY | (dict.fromkeys(("file", "gtid"), "mariadb") if binlog == BY_GTID else {})
     told = [F.when(field[name].isNotNull(), F.lit(connector)) for name, connector in told_by.items() if name in field]
     field = field | {"connector": F.coalesce(field.get("connector", F.lit(None)), *told)}
     return F.struct(*[_typed(field.get(name, F.lit(None)), kind).alias(name) for name, kind in typed.items()])

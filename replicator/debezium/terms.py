@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicator.errors import ReplicatorError
-from replicator.spec import BY_POSITION, BY_TIME
+from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
 
 _SEQ = re.compile(r"([0-9a-f]{4})([0-9a-f]{20})([0-9a-f]{16})([0-9a-f]{16})[+]?(-?)")
-_TOLD_BY = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
+TOLD_BY = {"file": "mysql", "lsn": "postgresql", "commit_lsn": "sqlserver", "commit_scn": "oracle"}
+"""Which connector has a field that a flattened row was given."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,10 @@ def connector_of(value: str | None) -> str | None:
     source = body.get("source")
     if isinstance(source, dict):
         return str(source["connector"]).lower() if source.get("connector") else None
-    field = {name: body.get(f"__source_{name}", body.get(f"__{name}")) for name in ("connector", *_TOLD_BY)}
+    field = {name: body.get(f"__source_{name}", body.get(f"__{name}")) for name in ("connector", *TOLD_BY)}
     if field["connector"]:
         return str(field["connector"]).lower()
-    return next((connector for name, connector in _TOLD_BY.items() if field[name] is not None), None)
+    return next((connector for name, connector in TOLD_BY.items() if field[name] is not None), None)
 
 
 def _binlog(major: str, minor: str) -> dict[str, int | str]:
@@ -123,7 +124,7 @@ def _unknown(major: str, minor: str) -> dict[str, int | str]:
     return {"major": major, "minor": minor}
 
 
-_READERS_BY_ORDER = {"gtid": _gtid, BY_TIME: _time}
+_READERS_BY_ORDER = {BY_GTID: _gtid, BY_TIME: _time}
 _READERS = {
     "mysql": _binlog,
     "mariadb": _binlog,

@@ -3,11 +3,12 @@
 from replicator.spec.connectors import Connector, Login
 from replicator.spec.declarations import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Outbox, Transform
 from replicator.spec.models import FULL, INCREMENTAL, Feed, Model, ModelColumn, Target, waiting
-from replicator.spec.sources import BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
+from replicator.spec.sources import BY_GTID, BY_POSITION, BY_TIME, Mask, Reading, SourceSpec
 from replicator.spec.tables import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table, Token
 
 __all__ = [
     "AGGREGATE_ID",
+    "BY_GTID",
     "BY_POSITION",
     "BY_TIME",
     "CHANGE",

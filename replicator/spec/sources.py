@@ -10,8 +10,10 @@ from functools import cached_property
 from replicator.spec.connectors import PLACEHOLDER, Connector, Login
 from replicator.spec.declarations import Declaration, Transform
 
-BY_POSITION, BY_TIME = "position", "source.ts_ms"
-"""What orders the changes of a table unless another kind of position does (debezium.md Q4, Q9)."""
+BY_POSITION, BY_GTID, BY_TIME = "position", "gtid", "source.ts_ms"
+"""What orders the changes of a table: unless another kind of position does (debezium.md Q4), MariaDB's transactions
+where servers take turns, the source's clock (Q9).
+"""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import envelope, position
 from replicator.errors import PartitionsGrew, SourceRewound, TableStopped
-from replicator.spec import BY_POSITION, BY_TIME
+from replicator.spec import BY_GTID, BY_POSITION, BY_TIME
 from replicator.stages import cut, shaping, tuning
 from replicator.stages.arrivals import News
 from replicator.stages.epochs import Epochs
@@ -29,7 +29,7 @@ from replicator.transforms import reach
 _SAID = {
     BY_POSITION: "positions order the table",
     BY_TIME: f"`sequence_by` is {BY_TIME}",
-    "gtid": "`binlog_position` is gtid",
+    BY_GTID: "`binlog_position` is gtid",
     "file_pos_row": "`binlog_position` is file_pos_row",
 }
 
