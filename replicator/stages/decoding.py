@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial, reduce
+from functools import cache, partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -197,17 +197,12 @@ def _past(
         quick = decoded(reasons=False) if is_plain else None
         return _made(lambda: transform.made(decoded(reasons=True)), quick, conditions, kept)
 
-    asked = [(reading.ordered, reading.forms)]
+    def images(ordered: DataFrame, forms: Sequence[Form]) -> DataFrame:
+        deletes = ordered.where(F.col("op") == "d")
+        decoded = partial(decode.befores, deletes, forms, layout, share.name, needs)
+        return made(decoded, forms, tally.plain())[0]
 
-    def images() -> DataFrame:
-        every = []
-        for ordered, forms in asked:
-            decoded = partial(decode.befores, ordered.where(F.col("op") == "d"), forms, layout, share.name, needs)
-            every.append(made(decoded, forms, tally.plain())[0])
-        both = reduce(DataFrame.unionByName, every)
-        return both.dropDuplicates([*transform.layout.keys, "_seq"]) if len(every) > 1 else both
-
-    def history(keys: DataFrame, wanted: Collection[str]) -> tuple[DataFrame, Mapping[str, int]] | None:
+    def history(keys: DataFrame, wanted: Collection[str]) -> moves.History | None:
         at = share.at
         bronze = at.bronze.read(share.spark, at.lake.bronze(at.source.name), share.upto)
         of_table = bronze.where(F.col("topic").isin(*share.routes.topics(share.name)))
@@ -221,13 +216,13 @@ def _past(
         noted = partial(schema_change.noted, share)
         past, _ = forms_of.read(then.rows, rows, share.declaration, reading.known, noted)
         in_order = changes.ordered(rows, snapshots=then.any("has_snapshot"), running=None)
-        asked.append((in_order, past))
         of_rows = in_order.where(F.col("op") != "t")
         decoded = partial(decode.decode, of_rows, past, layout, share.name, needs)
         every, told = made(decoded, past, tally.moved(wanted))
-        return every.where(F.col("_reject").isNull()), told
+        return moves.History(every.where(F.col("_reject").isNull()), told, partial(images, in_order, past))
 
-    return moves.Past(transform.layout.keys, _present(share, transform, is_new=is_new), images, history, truncated)
+    stored, of_batch = _present(share, transform, is_new=is_new), partial(images, reading.ordered, reading.forms)
+    return moves.Past(transform.layout.keys, stored, of_batch, history, truncated)
 
 
 def _departed(share: Share, reading: _Reading, needs: Needs, *, is_new: bool) -> Departed:

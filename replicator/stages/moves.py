@@ -17,7 +17,7 @@ from replicator import names
 from replicator.debezium import position
 from replicator.stages import tuning
 from replicator.stages.truncates import Truncated
-from replicator.transforms import decode, key_changes, occupants, tally, truncate
+from replicator.transforms import key_changes, occupants, tally, truncate
 from replicator.transforms.key_changes import Known
 from replicator.transforms.letters import letter
 from replicator.transforms.steps import PASSES
@@ -30,17 +30,27 @@ Told = Mapping[str, int]
 
 
 @dataclass(frozen=True)
+class History:
+    """The good changes in bronze of some keys, with what was counted of them and of the columns that were asked for;
+    ``images`` decodes what their deletes took away.
+    """
+
+    changes: DataFrame
+    told: Told
+    images: Callable[[], DataFrame]
+
+
+@dataclass(frozen=True)
 class Past:
     """Where a batch's own changes do not tell: ``stored`` is silver (None: no table yet), ``images`` decodes what the
-    deletes of the batch, and those that bronze was asked for, took away, ``history`` the good changes in bronze of keys
-    (``_old_text``, ``_old``), with what was counted of them and of these columns, None if there are none. Both are kept
-    while the batch is. ``truncated`` are the truncates that are known, those of the batch included.
+    deletes of the batch took away, ``history`` asks bronze for keys (``_old_text``, ``_old``); None if it has nothing.
+    Both are kept while the batch is. ``truncated`` are the truncates that are known, those of the batch included.
     """
 
     keys: Sequence[str]
     stored: DataFrame | None
     images: Callable[[], DataFrame]
-    history: Callable[[DataFrame, Collection[str]], tuple[DataFrame, Told] | None]
+    history: Callable[[DataFrame, Collection[str]], History | None]
     truncated: Callable[[], Truncated]
 
 
@@ -90,7 +100,7 @@ def _judged(changes: DataFrame, told: Told, table: str, past: Past, kept: ExitSt
     return judged, now, now["stays"]
 
 
-def _contested(changes: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, DataFrame | None] | None:
+def _contested(changes: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFrame, History | None] | None:
     """What is known of contested keys, and all that bronze has told, where it was asked; None where no key is one."""
     known, is_unclear = changes.where(F.col("_reject").isNull()), F.col("_old_text").isNotNull()
     conditions = {"contested": ~is_unclear, "unclear": is_unclear}
@@ -100,12 +110,12 @@ def _contested(changes: DataFrame, past: Past, kept: ExitStack) -> tuple[DataFra
         nowhere = F.lit(None).cast(changes.schema["_old"].dataType).alias("_old")
         told = past.history(asked.where(is_unclear).select("_old_text", nowhere), ())
     if told is not None:
-        known = known.unionByName(told[0]).where(~F.col("_stays"))
+        known = known.unionByName(told.changes).where(~F.col("_stays"))
         anew = key_changes.contested(known, past.keys)
         keys, counts = kept.enter_context(tuning.tallied(anew, {"contested": F.lit(True)}))
     if not counts["contested"]:
         return None
-    return known.join(keys, list(past.keys)), None if told is None else told[0]
+    return known.join(keys, list(past.keys)), told
 
 
 def _marked(changes: DataFrame, verdicts: DataFrame, table: str, keys: Sequence[str]) -> DataFrame:
@@ -120,7 +130,7 @@ def _marked(changes: DataFrame, verdicts: DataFrame, table: str, keys: Sequence[
     return marked.select(*[replaced.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
 
 
-def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFrame:
+def _verdicts(known: DataFrame, earlier: History | None, past: Past) -> DataFrame:
     """What is known of contested keys, judged on top of the rows that silver had before; where bronze was asked for a
     key, it has told those too. A truncate leaves no row behind.
     """
@@ -132,10 +142,13 @@ def _verdicts(known: DataFrame, earlier: DataFrame | None, past: Past) -> DataFr
         if mark is not None:
             held = truncate.survivors(held, mark)
         if earlier is not None:
-            held = held.join(earlier, list(past.keys), how="left_anti")
+            held = held.join(earlier.changes, list(past.keys), how="left_anti")
         known = _unapplied(known, held, past)
         held = held.where(~F.col("_deleted"))
-    return key_changes.judged(known, past.images(), held, past.keys)
+    images = past.images()
+    if earlier is not None:
+        images = images.unionByName(earlier.images()).dropDuplicates([*past.keys, "_seq"])
+    return key_changes.judged(known, images, held, past.keys)
 
 
 def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
@@ -143,11 +156,11 @@ def _unapplied(changes: DataFrame, held: DataFrame, past: Past) -> DataFrame:
     it says the same: behind that, other changes of a transaction may have that place, too.
     """
     columns, keys = key_changes.registers(changes, past.keys), list(past.keys)
-    row, is_gone = key_changes.image(columns), F.when(F.col("_deleted"), "")
-    is_whole = F.size(decode.unsent()) == 0
-    then = is_gone.when(F.col("_column_seq").isNull(), row).alias("_before")
+    is_gone = F.when(F.col("_deleted"), "")
+    then = is_gone.otherwise(key_changes.image_held(columns)).alias("_before")
     there = held.select(*map(names.spark, keys), F.col("_seq").alias("_there"), then)
-    joined = changes.withColumn("_image", is_gone.when(is_whole, row)).join(there, keys, how="left")
+    said = changes.withColumn("_image", is_gone.otherwise(key_changes.image_told(columns)))
+    joined = said.join(there, keys, how="left")
     own, same_place = position.own(F.col("_seq"), F.col("_tx")), position.is_copy(F.col("_seq"), F.col("_there"))
     says_same = same_place & (F.col("_image") == F.col("_before"))
     upto = F.max(F.when(says_same, F.col("_seq"))).over(Window.partitionBy(*map(names.spark, keys)))
@@ -221,18 +234,17 @@ def _whole_history(changes: DataFrame, wanted: Collection[str], past: Past, kept
     keys = _origins(changes, past)
     found = past.history(keys, wanted)
     for _ in range(1, _CHAIN):
-        if found is None or not tally.lacking(found[1]):
+        if found is None or not tally.lacking(found.told):
             break
-        more = _origins(found[0], past).subtract(keys)
+        more = _origins(found.changes, past).subtract(keys)
         if more.isEmpty():
             break
         keys = keys.union(more)
         found = past.history(keys, wanted)
     if found is None:
         return None
-    history, told = found
-    left = key_changes.departures(history, past.keys)
-    return _adopted(Known(history, left, past.truncated().places), told, past.keys, kept)[0]
+    left = key_changes.departures(found.changes, past.keys)
+    return _adopted(Known(found.changes, left, past.truncated().places), found.told, past.keys, kept)[0]
 
 
 def _origins(changes: DataFrame, past: Past) -> DataFrame:

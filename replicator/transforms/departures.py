@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.debezium import position
-from replicator.transforms import decode, key_changes
+from replicator.transforms import key_changes
 from replicator.transforms.layout import Layout
 from replicator.transforms.row_keys import FROM
 
@@ -47,22 +47,21 @@ def leaving(
     is the row that leaves. One that is not known whole is taken for another: what stays under a former key is told by
     ``verify``, and a row that is lost is lost.
     """
-    columns, whole = key_changes.registers(images, keys), F.size(decode.unsent()) == 0
+    columns = key_changes.registers(images, keys)
     came = ~F.col("_deleted") & F.col(FROM).isNotNull()
     was = images.select("_at", key_changes.image(columns).alias("_was"))
     left = deletes.join(was, "_at", how="left")
-    events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.image(columns), whole, keys)
-    events = events.unionByName(_events(left, F.lit(False), F.col("_was"), F.lit(True), keys))
+    events = _events(changes.where(F.col("_reject").isNull()), came, key_changes.image_told(columns), keys)
+    events = events.unionByName(_events(left, F.lit(False), F.col("_was"), keys))
     if held is not None:
-        rest = F.col("_column_seq").isNull()
-        events = events.unionByName(_events(held, F.lit(False), key_changes.image(columns), rest, keys))
+        events = events.unionByName(_events(held, F.lit(False), key_changes.image_held(columns), keys))
     judged = left.join(_before(left, events, keys), "_at", how="left")
     is_alone = F.coalesce(F.col("_there"), F.lit(0)) <= 1
     is_last = F.col("_newest").isNull() | (F.col("_newest") == F.col("_was"))
     return judged.where(is_alone & F.coalesce(is_last, F.lit(False))).select(*map(names.spark, deletes.columns))
 
 
-def _events(rows: DataFrame, came: Column, image: Column, whole: Column, keys: Sequence[str]) -> DataFrame:
+def _events(rows: DataFrame, came: Column, image: Column, keys: Sequence[str]) -> DataFrame:
     """What happened to keys: whether a row was there behind it, and whether it ``_came`` from another key; its image,
     '' where it is not known.
     """
@@ -71,7 +70,7 @@ def _events(rows: DataFrame, came: Column, image: Column, whole: Column, keys: S
         F.col("_seq").alias("_then"),
         (~F.col("_deleted")).alias("_is_there"),
         came.alias("_came"),
-        F.coalesce(F.when(whole, image), F.lit("")).alias("_image"),
+        F.coalesce(image, F.lit("")).alias("_image"),
     )
 
 

@@ -39,6 +39,16 @@ def image(columns: Sequence[str]) -> Column:
     return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
 
 
+def image_told(columns: Sequence[str]) -> Column:
+    """:func:`image` of what a change says that a row is; NULL where it does not know every column."""
+    return F.when(F.size(decode.unsent()) == 0, image(columns))
+
+
+def image_held(columns: Sequence[str]) -> Column:
+    """:func:`image` of a row of silver; NULL where some column is not known, or from another place than the row."""
+    return F.when(F.col("_column_seq").isNull(), image(columns))
+
+
 def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
     ``_old`` and ``_old_text``.
@@ -135,13 +145,12 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
     at = [*map(names.spark, keys), "_seq"]
     was = F.struct(image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
     kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
-    known = F.when(F.size(decode.unsent()) == 0, image(columns))
     event = F.struct(
         "_seq",
         F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
         "_tx",
         F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
-        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(known).alias("image"),
+        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image_told(columns)).alias("image"),
         F.coalesce("_was.whole", F.lit(False)).alias("whole"),
         position.own(F.col("_seq"), F.col("_tx")).alias("own"),
     )
@@ -149,8 +158,7 @@ def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: 
     by_key = events.agg(F.collect_list(event).alias("_events"))
     rows = F.lit(None).cast("array<string>")
     if held is not None:
-        whole = F.when(F.col("_column_seq").isNull(), image(columns))
-        before = held.select(as_one(keys), F.array(whole).alias("_held"))
+        before = held.select(as_one(keys), F.array(image_held(columns)).alias("_held"))
         by_key, rows = by_key.join(before, "_key", how="left"), F.col("_held")
     found = F.explode(_verdicts(F.col("_events"), rows))
     return by_key.select("_key.*", found.alias("_seq", "_action"))
