@@ -32,6 +32,7 @@ def departed(changes: DataFrame, past: Departed) -> Iterator[DataFrame]:
     """The deletes under the former keys, as changes of the table with ``_at``, kept for the time of the block."""
     keys: Sequence[str] = past.transform.layout.keys
     made = transformed.filtered(past.transform.made(departures.departures(changes, past.layout)))
-    left = departures.leaving(made.where(F.col("_reject").isNull()), past.images(), changes, past.stored, keys)
-    with tuning.kept(left) as kept:
-        yield kept
+    with tuning.kept(past.images()) as images:
+        left = departures.leaving(made.where(F.col("_reject").isNull()), images, changes, past.stored, keys)
+        with tuning.kept(left) as kept:
+            yield kept
