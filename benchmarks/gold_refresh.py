@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import jvm_options, session, settings
+from replicator import session, settings
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
+from replicator.jvm import jvm_options
 from replicator.lake import Lake
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.stages import gold

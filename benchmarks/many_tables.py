@@ -21,10 +21,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from replicator import names, session, settings
+from replicator.config.settingkeys import LakeKeys
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.settingkeys import LakeKeys
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import pauses, silver
 from replicator.stages.reached import Reached

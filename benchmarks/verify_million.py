@@ -21,12 +21,12 @@ from pyspark.sql import functions as F
 
 from infra.local import Stack
 from replicator import session, settings
+from replicator.config.settingkeys import LakeKeys
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.operate import verify
 from replicator.operate.verify import Checks, Look
-from replicator.settingkeys import LakeKeys
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from replicator.stages import gold, publish

@@ -21,13 +21,13 @@ from replicator.operate.runs import RunLog, Runs
 from replicator.operate.status import Surroundings
 from replicator.protocols import UNFENCED
 from replicator.spec import SourceSpec
+from replicator.spelling import nearest
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.canonical import Offer
 from replicator.stages.landing import Intake
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse
-from replicator.yamlfile import nearest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 
 from replicator.endpoint import one_must_answer, ports
 from replicator.errors import Unreachable
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 TIMEOUT_MS = 15_000
 _PATIENCE = {"default.api.timeout.ms": str(TIMEOUT_MS), "request.timeout.ms": str(TIMEOUT_MS)}

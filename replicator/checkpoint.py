@@ -17,9 +17,10 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import CheckpointDamaged, ReplicatorError
-from replicator.hadoop import file_system, text, unreachable
+from replicator.jvm import gateway
+from replicator.jvm.hadoop import file_system, text, unreachable
 
 Ends = Mapping[str, Mapping[str, int]]
 """Topic -> partition -> the offset after the last record that was taken."""

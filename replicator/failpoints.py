@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 POINTS: Mapping[str, str] = MappingProxyType(
     {

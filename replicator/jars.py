@@ -21,10 +21,10 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, TYPE_CHECKING
 
-from replicator import sparkline
 from replicator.errors import JarsMissing, JavaUnsuitable
-from replicator.jar_store import JarStore, size_of
-from replicator.java import java_home
+from replicator.jvm import sparkline
+from replicator.jvm.jar_store import JarStore, size_of
+from replicator.jvm.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -116,13 +116,13 @@ def _fetch_missing(
 
 
 def _answers(wanted: Mapping[str, str], staging: Path, java: Path) -> Iterator[dict[str, str] | None]:
-    """What ``replicator.ivy`` says of each coordinate, as it says it; None twice a second while it is silent.
+    """What ``replicator.jvm.ivy`` says of each coordinate, as it says it; None twice a second while it is silent.
 
     The process and its JVM end when this does. Raises JavaUnsuitable when it falls silent before it has answered all.
     """
     lines: SimpleQueue[str] = SimpleQueue()
     with (staging / "ivy.log").open("w+", encoding="utf-8") as log:
-        command = [sys.executable, "-m", "replicator.ivy", str(java), str(staging)]
+        command = [sys.executable, "-m", "replicator.jvm.ivy", str(java), str(staging)]
         ivy = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
-    from replicator.settingkeys import S3Keys
+    from replicator.config.settingkeys import S3Keys
 
 SECONDS = 4.0
 """How long one attempt may take, to connect and to answer each."""

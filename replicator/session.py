@@ -1,4 +1,4 @@
-"""The only place that starts a JVM and builds a SparkSession; what they are told is said in ``sparkconf.py``."""
+"""The only place that starts a JVM and builds a SparkSession; what they are told is said in ``jvm/sparkconf.py``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from replicator import class_archive, environment, gateway, interrupts, jars, spark_home, sparkconf, sparkline
+from replicator import environment, jars
 from replicator.aws import runtime as emr
 from replicator.endpoint import must_answer
 from replicator.errors import ConfigError, JarsMissing, ReplicatorError
-from replicator.java import java_home
+from replicator.jvm import class_archive, gateway, interrupts, spark_home, sparkconf, sparkline
+from replicator.jvm.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import SparkSession
 
+    from replicator.jvm.sparkline import Line
     from replicator.settings import Settings
-    from replicator.sparkline import Line
 
 
 def session(settings: Settings, *, debug: bool = False, brief: bool = False) -> SparkSession:

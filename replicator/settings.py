@@ -14,13 +14,15 @@ from typing import Any
 
 from pydantic import BaseModel, Field, SecretStr, SkipValidation
 
-from replicator import feedfile, modelfile, sourcefile, sparkline
+from replicator.config import feedfile, modelfile, sourcefile
+from replicator.config.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
+from replicator.config.strict import check, text
+from replicator.config.yamlfile import Document, KeyPath, Origin, Problems, files, leaves, read
 from replicator.environment import variables as of_process
 from replicator.errors import ConfigError
-from replicator.settingkeys import DATABASE, CatalogKeys, KafkaKeys, Keys, LakeKeys, TargetKeys
+from replicator.jvm import sparkline
 from replicator.spec import Feed, Model, SourceSpec
-from replicator.strict import check, text
-from replicator.yamlfile import Document, KeyPath, Origin, Problems, files, leaves, nearest, read
+from replicator.spelling import nearest
 
 # what Spark itself redacts in its UI, so that nobody is surprised by what shows and what does not
 _SECRET_KEY = re.compile(r"secret|password|token|access[.]?key|credential|jaas", re.IGNORECASE)

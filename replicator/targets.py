@@ -9,8 +9,8 @@ from replicator.errors import ConfigError
 from replicator.protocols import UNFENCED
 
 if TYPE_CHECKING:
+    from replicator.config.settingkeys import TargetKeys
     from replicator.protocols import Fence, Sink
-    from replicator.settingkeys import TargetKeys
 
 
 def sink(name: str, target: TargetKeys, fence: Fence = UNFENCED) -> Sink:

@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-from replicator import gateway
 from replicator.debezium.unavailable import Placeholder
+from replicator.jvm import gateway
 from replicator.spec import Table
 from replicator.transforms import merge
 

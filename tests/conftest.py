@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from replicator import jvm_options
+from replicator.jvm import jvm_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from replicator import gateway, sparkconf
+from replicator.jvm import gateway, sparkconf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

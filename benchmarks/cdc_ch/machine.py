@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from replicator.environment import variable
-from replicator.java import java_home
+from replicator.jvm.java import java_home
 
 
 def described() -> dict[str, Any]:

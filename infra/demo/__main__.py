@@ -23,10 +23,11 @@ from infra.sample_source import CONNECTOR, connector
 from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.shapes import SHAPES
 from infra.truth import STAR, check_star, compare, star_of_source, tables_of_source
-from replicator import class_archive, jars, sparkline
+from replicator import jars
 from replicator.connect.rest import Connect
 from replicator.errors import ReplicatorError
-from replicator.java import java_home
+from replicator.jvm import class_archive, sparkline
+from replicator.jvm.java import java_home
 from replicator.settings import cache_dir
 
 if TYPE_CHECKING:

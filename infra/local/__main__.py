@@ -18,9 +18,10 @@ from infra.local import SERVICES, Stack
 from infra.local.connect import lay_out_plugins
 from infra.local.parts import Parts
 from infra.local.settings import preferred_java
-from replicator import class_archive, jars, sparkline
+from replicator import jars
 from replicator.errors import ConfigError, ReplicatorError
-from replicator.java import java_home
+from replicator.jvm import class_archive, sparkline
+from replicator.jvm.java import java_home
 from replicator.settings import cache_dir
 
 

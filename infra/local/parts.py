@@ -16,7 +16,7 @@ from infra.local.accounts import Account, reachable
 from infra.local.settings import preferred_java
 from replicator import jars
 from replicator.errors import ConfigError
-from replicator.java import java_home
+from replicator.jvm.java import java_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

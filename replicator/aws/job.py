@@ -13,7 +13,7 @@ from typing import Any
 
 from replicator.aws import runtime
 from replicator.aws.packed import CONF, DEPENDENCIES, Packed
-from replicator.awskeys import JobKeys, Stage
+from replicator.config.awskeys import JobKeys, Stage
 
 _LISTS = ("spark.jars", "spark.submit.pyFiles", "spark.archives")
 

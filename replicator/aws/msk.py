@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from replicator import references
 from replicator.errors import ConfigError
+from replicator.spec import references
 
 IAM: Mapping[str, str] = {
     "security.protocol": "SASL_SSL",

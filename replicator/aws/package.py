@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from replicator import references
 from replicator.aws import archive, runtime
 from replicator.aws.packed import BOOTSTRAP, CONF, DEPENDENCIES, MANIFEST, Packed
+from replicator.config.yamlfile import Problems, read
 from replicator.errors import ConfigError, Unreachable
-from replicator.yamlfile import Problems, read
+from replicator.spec import references
 
 _EPOCH = "315532800"
 """The first second that a ZIP archive can tell."""

@@ -16,7 +16,7 @@ from replicator.awsclient import Service
 from replicator.errors import ConfigError, ReplicatorError, Unreachable
 
 if TYPE_CHECKING:
-    from replicator.catalog.engine import Answer, Dialect
+    from replicator.protocols.engine import Answer, Dialect
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.25, 5.0
 _PAGE = 1_000

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from replicator import gateway
 from replicator.catalog import places
 from replicator.catalog.entries import Entry, LakeTable, entries, url
 from replicator.catalog.places import Place
 from replicator.catalog.sync import Outcome, Plan, refused
 from replicator.errors import TableMissing, TableStopped
+from replicator.jvm import gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

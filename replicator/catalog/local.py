@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-    from replicator.catalog.engine import Answer, Dialect
     from replicator.catalog.store import Store
     from replicator.lake import Lake
+    from replicator.protocols.engine import Answer, Dialect
     from replicator.spec import Moment, Table
 
 _BATCH = 10_000

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from replicator.catalog import extras, unnest
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from replicator.catalog.engine import Dialect
+    from replicator.protocols.engine import Dialect
 
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:(?:ANALYZE|VERBOSE|EXTENDED|FORMATTED)\s+|\([^)]*\)\s*)*", re.IGNORECASE)
 REFUSED, MEND = "Only queries are answered here.", "Write one SELECT; the lake is never changed by sql."

@@ -10,7 +10,7 @@ from replicator.errors import ConfigError
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from replicator.catalog.engine import Dialect
+    from replicator.protocols.engine import Dialect
 
 
 def rows_as_columns(query: exp.Expr, dialect: Dialect) -> None:

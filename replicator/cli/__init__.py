@@ -14,11 +14,12 @@ from typing import Annotated
 
 import typer
 
-from replicator import __version__, environment, failpoints, gateway, interrupts
+from replicator import __version__, environment, failpoints
 from replicator.cli import stdout
 from replicator.cli.console import narrate, print_text
 from replicator.cli.verbs import Verbs
 from replicator.errors import ReplicatorError, Unreachable
+from replicator.jvm import gateway, interrupts
 
 app = typer.Typer(
     name="replicator",

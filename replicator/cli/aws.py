@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from replicator.aws.packed import Packed
     from replicator.aws.serverless import Serverless
     from replicator.aws.told import Run
-    from replicator.awskeys import Stage as StageName
+    from replicator.config.awskeys import Stage as StageName
     from replicator.settings import Settings
 
 app = typer.Typer(help="Stages on Amazon EMR, and clients of Amazon MSK.", no_args_is_help=True)
@@ -64,10 +64,11 @@ def package(
     as_json: options.Json = False,
 ) -> None:
     """Put wheel, jobs, configuration, Python packages and JARs into a folder, for EMR; print what it is called."""
-    from replicator import environment, jars, settings, sparkline
+    from replicator import environment, jars, settings
     from replicator.aws import package as packing
     from replicator.aws import place, runtime
-    from replicator.java import java_home
+    from replicator.jvm import sparkline
+    from replicator.jvm.java import java_home
 
     configured = options.settings(env, conf)
     formats = [name for name in configured.formats if name != "delta"]

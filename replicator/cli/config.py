@@ -46,6 +46,6 @@ def schema(
     ],
 ) -> None:
     """Print the JSON Schema of a kind of YAML file, for editors that complete and check it."""
-    from replicator import yamlschema
+    from replicator.config import yamlschema
 
     print_json(yamlschema.schema(kind.value))

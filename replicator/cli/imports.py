@@ -11,7 +11,7 @@ from replicator.cli import console
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from replicator.hudi_streamer import Translated
+    from replicator.config.hudi_streamer import Translated
 
 app = typer.Typer(name="import", help="Other tools' settings as files of ours.", no_args_is_help=True)
 
@@ -28,7 +28,7 @@ def hudi_streamer(
     import javaproperties
     import yaml
 
-    from replicator import hudi_streamer as tool
+    from replicator.config import hudi_streamer as tool
 
     properties = tool.normal(javaproperties.loads(_text(file)))
     schema = properties.get(tool.SCHEMA_FILE)

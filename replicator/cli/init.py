@@ -40,7 +40,7 @@ def init(
     ] = None,
 ) -> None:
     """Make a project: a configuration that is valid, and a job per stage for spark-submit. Overwrites nothing."""
-    from replicator import scaffold
+    from replicator.config import scaffold
 
     if not _PREFIX.fullmatch(source):
         raise ConfigError(

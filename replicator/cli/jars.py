@@ -25,9 +25,10 @@ def jars(
     ] = None,
 ) -> None:
     """Print the checked JARs, separated by commas: spark-submit --jars "$(replicator jars)" ..."""
-    from replicator import class_archive, environment, settings, sparkline
+    from replicator import environment, settings
     from replicator import jars as jar_cache
-    from replicator.java import java_home
+    from replicator.jvm import class_archive, sparkline
+    from replicator.jvm.java import java_home
 
     lock = jar_cache.locked(sparkline.installed().name, [each.value for each in formats or ()])
     if fetch:

@@ -9,7 +9,7 @@ import typer
 
 from replicator.cli import console, options
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 app = typer.Typer(help="Which driver writes the lake.", no_args_is_help=True)
 

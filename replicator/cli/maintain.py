@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from replicator import duration
 from replicator.cli import console, options
+from replicator.config import duration
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -190,7 +190,7 @@ def chosen(source: str | None, found: Mapping[str, Sequence[Value]]) -> list[Val
 
 def refuse_unknown(source: str | None, known: Collection[str]) -> None:
     """Raise ConfigError, with the nearest spelling, for a name that is not among those of all sources."""
-    from replicator.yamlfile import nearest
+    from replicator.spelling import nearest
 
     if source is not None and source not in known:
         raise ConfigError(f"there is no source {source!r}{nearest(source, known)}")

@@ -11,17 +11,18 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from replicator import environment, jars, spark_home, sparkline
+from replicator import environment, jars
 from replicator import s3 as s3_client
 from replicator.errors import ConfigError, Unreachable
-from replicator.java import java_home, java_version
+from replicator.jvm import spark_home, sparkline
+from replicator.jvm.java import java_home, java_version
 from replicator.lake import Lake
 from replicator.leases.objects import refuse_unconditional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from replicator.settingkeys import S3Keys, TargetKeys
+    from replicator.config.settingkeys import S3Keys, TargetKeys
 
 _SECONDS = 5.0
 _PYTHONS = (3, 10), (3, 12)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
 
-    from replicator.catalog.engine import Answer
+    from replicator.protocols.engine import Answer
 
 MOST_SHOWN = 1_000
 

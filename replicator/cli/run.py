@@ -77,7 +77,7 @@ def _files(given: list[str]) -> list[str]:
     and for that of a stage, which is no file here; BadRecording for one that is not there: before there is anything of
     a lake.
     """
-    from replicator.settingkeys import absolute
+    from replicator.config.settingkeys import absolute
     from replicator.sources.lines import refuse_absent
     from replicator.stages.lines import CANONICAL, STAGES
 
@@ -227,7 +227,7 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
 
 def _noted(note: Callable[[], None]) -> None:
     """That a run did something is less than what it did: without the note it goes on, or ends as it would."""
-    from replicator import gateway
+    from replicator.jvm import gateway
     from replicator.stages import engine
 
     try:

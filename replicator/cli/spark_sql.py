@@ -12,12 +12,13 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import doors, gateway, names
+from replicator import names
 from replicator.catalog import tables
 from replicator.catalog.past import Past
 from replicator.catalog.question import MEND, REFUSED
 from replicator.cli.views import gold_tables, named, silver_tables
 from replicator.errors import ConfigError, first_line
+from replicator.jvm import doors, gateway
 from replicator.transforms.in_json import base64, in_json, told_keys
 from replicator.transforms.shown import JSON
 
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from replicator.catalog.engine import Answer, Dialect
     from replicator.lake import Lake
     from replicator.protocols import TableFormat
+    from replicator.protocols.engine import Answer, Dialect
     from replicator.stages.topic import Told
 
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical"

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from replicator import queryfile
 from replicator.cli import options, rows, topics
 from replicator.cli.console import narrate, print_json, print_table
+from replicator.config import queryfile
 from replicator.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from replicator.catalog.engine import Dialect, Engine
     from replicator.catalog.question import Question
+    from replicator.protocols.engine import Dialect, Engine
     from replicator.settings import Settings
 
 

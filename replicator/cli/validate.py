@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replicator import registry, topicnames
+from replicator import registry
 from replicator.cli import options
 from replicator.cli.console import narrate, print_json, print_text
+from replicator.config import topicnames
+from replicator.config.yamlfile import Problems
 from replicator.debezium import lossy
 from replicator.errors import ConfigError
-from replicator.yamlfile import Problems
 
 if TYPE_CHECKING:
-    from replicator.settingkeys import TargetKeys
+    from replicator.config.settingkeys import TargetKeys
     from replicator.settings import Settings
     from replicator.spec import SourceSpec
 

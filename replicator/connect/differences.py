@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from replicator.connect.configuration import CLASSES
-from replicator.references import shown
+from replicator.spec.references import shown
 
 Action = Literal["create", "update", "unchanged", "delete", "foreign"]
 Configs = Mapping[str, Mapping[str, str]]

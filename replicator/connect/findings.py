@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from replicator.yamlfile import close
+from replicator.spelling import close
 
 _CHOICES, _SENTENCE = 12, 160
 _PASSED_ON = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from replicator.connect.configuration import CLASSES
 from replicator.connect.signals import left_out, named
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 
 def unknown(tables: Sequence[str], config: Mapping[str, str], seen: Sequence[str] | None, user: str) -> list[str]:

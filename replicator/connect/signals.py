@@ -18,7 +18,7 @@ from uuid import uuid4
 from replicator.connect.configuration import CLASSES
 from replicator.errors import ConfigError
 from replicator.names import postgres, spark
-from replicator.yamlfile import meant
+from replicator.spelling import meant
 
 EXECUTE, STOP = "execute-snapshot", "stop-snapshot"
 INCREMENTAL, BLOCKING = "INCREMENTAL", "BLOCKING"

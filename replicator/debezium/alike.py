@@ -15,11 +15,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import compiled, expressions
 from replicator.debezium import envelope, position, template
 from replicator.debezium.infer import slices
 from replicator.debezium.template import CAPTURED, CONSTANT, IMAGE, Template
 from replicator.debezium.unavailable import Placeholder
+from replicator.jvm import compiled, expressions
 
 _PARTS, _FACTS, _SOURCE, _NUMBERS, _OP = "_parts", "_facts", "_source", "_numbers", "_op"
 _LONGEST = 8 << 20

@@ -12,10 +12,10 @@ from functools import cache, reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import prepared
 from replicator.debezium import headers, position, unavailable
 from replicator.debezium.surrogates import has_half
 from replicator.debezium.unavailable import Placeholder
+from replicator.jvm import prepared
 from replicator.spec import Reading
 
 _METADATA = tuple(field.split(" ")[0] for field in position.SOURCE_FIELDS.split(", "))

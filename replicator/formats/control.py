@@ -15,9 +15,10 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import NoControlRow
-from replicator.hadoop import file_system, is_absent, text, unreachable
+from replicator.jvm import gateway
+from replicator.jvm.hadoop import file_system, is_absent, text, unreachable
 
 _SUFFIX = ".json"
 _BESIDE = ".new"

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import TableMissing
 from replicator.formats import (
     control,
@@ -32,6 +32,7 @@ from replicator.formats import (
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.turns import Turns, in_turn
+from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import gateway
 from replicator.formats import delta_files
 from replicator.formats.delta_log import Log
+from replicator.jvm import gateway
 from replicator.spec import Arrival, Table
 
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import failpoints, gateway, sparkline
+from replicator import failpoints
 from replicator.formats import delta_token
+from replicator.jvm import gateway, sparkline
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 

@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from replicator import gateway, names
+from replicator import names
 from replicator.formats import control, delta_files
 from replicator.formats.delta_log import Log
 from replicator.formats.delta_state import Commit
+from replicator.jvm import gateway
 from replicator.spec import Table
 
 _KIND, _NOW = "_change_type", ("insert", "update_postimage")

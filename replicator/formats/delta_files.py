@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 FEW = 32
 """Beyond so many files Delta knows better which of them a query needs, and Spark lists them by a job."""

@@ -12,10 +12,11 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from replicator import gateway, restores, sparkline
+from replicator import restores
 from replicator.formats import control, delta_files, delta_restored
 from replicator.formats.delta_state import KNOWN, AddedFile, Commit, State
-from replicator.hadoop import is_absent
+from replicator.jvm import gateway, sparkline
+from replicator.jvm.hadoop import is_absent
 
 _FEW_COMMITS = 10
 """So many the driver reads itself; of more Delta's own job tells sooner what they add up to."""

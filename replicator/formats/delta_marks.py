@@ -18,10 +18,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
-from replicator import gateway, names
+from replicator import names
 from replicator.formats import delta_commit, delta_files, delta_merge, delta_reach
 from replicator.formats.delta_merge import SIDES, Merging
 from replicator.formats.delta_state import AddedFile
+from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Progress
 from replicator.transforms import merge

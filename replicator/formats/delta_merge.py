@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from replicator import expressions, gateway, names
+from replicator import names
+from replicator.jvm import expressions, gateway
 from replicator.transforms import merge
 
 SIDES = merge.Sides()

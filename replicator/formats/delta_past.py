@@ -9,9 +9,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator import gateway, moments
+from replicator import moments
 from replicator.errors import ConfigError
 from replicator.formats import control, delta_log
+from replicator.jvm import gateway
 from replicator.spec import Moment, Table
 
 _OWN_TIMES = "delta.enableInCommitTimestamps"

@@ -14,8 +14,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from replicator import gateway, restores
-from replicator.hadoop import is_absent
+from replicator import restores
+from replicator.jvm import gateway
+from replicator.jvm.hadoop import is_absent
 
 
 def progress(

@@ -17,9 +17,10 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from replicator import gateway, moments, names
+from replicator import moments, names
 from replicator.formats import control, delta_log, delta_token
 from replicator.formats.delta_state import State
+from replicator.jvm import gateway
 from replicator.protocols import Fence
 
 Files = Sequence[tuple[str, int]]

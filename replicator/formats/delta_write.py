@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import gateway, names
+from replicator import names
 from replicator.errors import StaleWriter, TableStopped
 from replicator.formats import (
     control,
@@ -31,6 +31,7 @@ from replicator.formats import (
 from replicator.formats.delta_log import Log, partitions
 from replicator.formats.delta_merge import Merging
 from replicator.formats.delta_state import AddedFile
+from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Progress, Table
 

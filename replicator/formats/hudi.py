@@ -16,11 +16,12 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints, gateway, moments, names
+from replicator import failpoints, moments, names
 from replicator.errors import SchemaRefused, StaleWriter, TableMissing
 from replicator.formats import control, hudi_feed, hudi_options, hudi_rows, hudi_upkeep, refusals
 from replicator.formats.hudi_timeline import KEY, RETAINED, TOKEN, Commit, Note, Timeline, clock
 from replicator.formats.turns import Turns, in_turn
+from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms.reshape import reshaped

@@ -19,9 +19,9 @@ from urllib.parse import unquote
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from replicator import gateway
 from replicator.errors import TableStopped
 from replicator.formats import control, hudi_order
+from replicator.jvm import gateway
 from replicator.spec import Kept, Progress
 
 KEY = "replicator.commit"

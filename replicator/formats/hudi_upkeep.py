@@ -6,8 +6,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.formats import hudi_options
+from replicator.jvm import gateway
 
 
 def run(spark: SparkSession, location: str, kind: str) -> None:

@@ -9,8 +9,8 @@ from typing import TypeVar
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from replicator import gateway
 from replicator.errors import ReplicatorError, Unreachable
+from replicator.jvm import gateway
 from replicator.stages import engine
 
 Found = TypeVar("Found")

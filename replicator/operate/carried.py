@@ -10,9 +10,9 @@ from replicator import names
 from replicator.operate.status import SparkSurvey, Surroundings
 from replicator.operate.survey import Survey
 from replicator.spec import SourceSpec
+from replicator.spelling import nearest
 from replicator.stages import routing
 from replicator.stages.refinement import Refinement
-from replicator.yamlfile import nearest
 
 
 def survey(spark: SparkSession, at: Refinement) -> Survey:

@@ -12,8 +12,8 @@ from replicator.errors import ReplicatorError
 from replicator.lake import Lake
 from replicator.operate import plan
 from replicator.protocols import TableFormat
-from replicator.rules import FAIL
 from replicator.spec import Model
+from replicator.spec.rules import FAIL
 from replicator.stages import engine, model_checks, tuning
 from replicator.stages.model_checks import Verdict
 from replicator.stages.model_parents import Parents

@@ -19,10 +19,10 @@ from replicator.debezium import terms
 from replicator.debezium.reasons import REASONS
 from replicator.errors import ConfigError, TableMissing
 from replicator.spec import Progress
+from replicator.spelling import nearest
 from replicator.stages import dead_letters
 from replicator.stages.refinement import Refinement
 from replicator.transforms.letters import COLUMNS, PLACE
-from replicator.yamlfile import nearest
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}
 """What a dropped letter has behind the columns of a letter."""

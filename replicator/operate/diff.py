@@ -11,15 +11,16 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import doors, names
+from replicator import names
 from replicator.errors import ConfigError, first_line
+from replicator.jvm import doors
 from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
+from replicator.spelling import nearest
 from replicator.stages import tuning
 from replicator.transforms import compare, history
 from replicator.transforms.layout import own_key
 from replicator.transforms.live import live
-from replicator.yamlfile import nearest
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator import gateway
 from replicator.errors import ConfigError
+from replicator.jvm import gateway
 
 _ABSENT = object()
 _HEADERS = ("__debezium.oldkey", "__debezium.newkey")

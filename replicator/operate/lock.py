@@ -26,7 +26,7 @@ from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Token
 
 if TYPE_CHECKING:
-    from replicator.settingkeys import S3Keys
+    from replicator.config.settingkeys import S3Keys
 
 LENGTH = 30.0
 """Seconds after which a lease that nobody renews is anybody's."""

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from replicator import brokers, gateway
+from replicator import brokers
 from replicator.errors import TargetRefused
+from replicator.jvm import gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 
-from replicator import gateway
 from replicator.errors import TargetRefused, Unreachable
+from replicator.jvm import gateway
 from replicator.protocols import Difference
 from replicator.spec import Applied, waiting
 

@@ -15,10 +15,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import brokers, gateway
+from replicator import brokers
 from replicator import checkpoint as checkpoints
 from replicator.checkpoint import Ends
 from replicator.errors import OffsetsLost, TopicDeleted, TopicRecreated
+from replicator.jvm import gateway
 from replicator.offsets import by_topic
 from replicator.protocols import Held
 

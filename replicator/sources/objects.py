@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import gateway, landed
+from replicator import landed
 from replicator.errors import Unreachable
-from replicator.hadoop import is_absent
+from replicator.jvm import gateway
+from replicator.jvm.hadoop import is_absent
 from replicator.landed import Landed
 
 _PER_TASK = 64

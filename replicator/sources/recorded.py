@@ -15,9 +15,9 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway
 from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
+from replicator.jvm import gateway
 from replicator.protocols import Held
 from replicator.sources import lines
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from replicator.rules import Check, Relationship
+from replicator.spec.rules import Check, Relationship
 
 
 @dataclass(frozen=True)

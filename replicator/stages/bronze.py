@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import compiled
+from replicator.jvm import compiled
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import SourceSpec, Table

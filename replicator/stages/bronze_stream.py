@@ -8,8 +8,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from replicator import gateway
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
+from replicator.jvm import gateway
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import Ingestion
 from replicator.stages.bronze_batches import BatchWriter

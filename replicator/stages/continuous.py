@@ -11,8 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from replicator import gateway
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.jvm import gateway
 from replicator.stages import canonical, cut, engine
 from replicator.stages.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report

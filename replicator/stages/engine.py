@@ -7,8 +7,8 @@ import re
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from replicator import gateway
 from replicator.errors import TableStopped, Unreachable
+from replicator.jvm import gateway
 
 FAILURES = (PySparkException, Py4JJavaError)
 """What they raise."""

@@ -12,9 +12,9 @@ from functools import reduce
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from replicator import gateway
 from replicator.debezium import alike, envelope
 from replicator.debezium.alike import Known
+from replicator.jvm import gateway
 from replicator.spec import Declaration
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement

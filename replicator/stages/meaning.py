@@ -1,6 +1,6 @@
 """The settings of Spark by which a model's SQL is understood: another zone makes other dates of the same moments.
 
-Ours are in ``sparkconf.py``; a configuration, or ``spark-submit``, may say others.
+Ours are in ``jvm/sparkconf.py``; a configuration, or ``spark-submit``, may say others.
 """
 
 from __future__ import annotations

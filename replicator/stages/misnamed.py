@@ -5,8 +5,8 @@ has carried: misspelled there, mostly, and then nothing of what is said is done,
 from __future__ import annotations
 
 from replicator.spec import SourceSpec
+from replicator.spelling import close
 from replicator.stages.routing import Routes
-from replicator.yamlfile import close
 
 _ALIKE = 0.9
 """Of two names: those of neighbours (`orders`, `order_lines`) are further apart."""

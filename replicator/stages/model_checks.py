@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import ChecksFailed, ConfigError, first_line
-from replicator.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.spec import Model
+from replicator.spec.rules import FAIL, Check, Relationship, RowCountChange
 from replicator.stages.model_parents import Parents
 from replicator.transforms import checks
 from replicator.transforms.checks import RowRule, Rows

@@ -17,12 +17,12 @@ from replicator.errors import TableMissing
 from replicator.lake import HISTORY
 from replicator.protocols import TableFormat
 from replicator.spec import Model, Table
+from replicator.spelling import meant
 from replicator.stages import places
 from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse
 from replicator.transforms.layout import own_key
 from replicator.transforms.live import live, shown_name
-from replicator.yamlfile import meant
 
 _EXTRA = "_source_ts_ms"
 """The one column of ours that models see of silver."""

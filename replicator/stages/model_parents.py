@@ -13,8 +13,8 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
-from replicator.rules import Relationship, Rule
 from replicator.spec import Model
+from replicator.spec.rules import Relationship, Rule
 from replicator.stages import places
 from replicator.stages.places import Place
 from replicator.stages.warehouse import Warehouse

@@ -6,8 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from replicator import gateway
 from replicator.debezium import headers
+from replicator.jvm import gateway
 from replicator.stages.share import Share
 from replicator.transforms import changes, reach
 

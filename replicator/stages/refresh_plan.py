@@ -17,7 +17,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, key_spans, names
+from replicator import key_spans, names
+from replicator.jvm import gateway
 from replicator.spec import FULL, INCREMENTAL, Model
 from replicator.stages import (
     engine,

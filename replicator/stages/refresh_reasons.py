@@ -10,9 +10,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from replicator import gateway, names
+from replicator import names
 from replicator.debezium.widening import widen
 from replicator.errors import ConfigError
+from replicator.jvm import gateway
 from replicator.spec import FULL, Model
 from replicator.stages.model_inputs import ModelInput, View
 from replicator.transforms import shape

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Generic, TypeVar
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")

@@ -9,8 +9,9 @@ from queue import SimpleQueue
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import ReplicatorError
+from replicator.jvm import gateway
 from replicator.spec import BY_POSITION, BY_TIME
 from replicator.stages import (
     arrivals,

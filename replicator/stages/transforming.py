@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from replicator import gateway, names
+from replicator import names
 from replicator.errors import ConfigError, SchemaRefused, TableStopped
+from replicator.jvm import gateway
 from replicator.spec import SourceSpec, Table, Transform
 from replicator.stages import origins
 from replicator.stages.schema_change import SchemaChange

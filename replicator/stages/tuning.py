@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 SMALL_BYTES = 32 << 20
 """Up to here, on disk, rows of tables are small work."""

@@ -13,9 +13,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import expressions, names
+from replicator import names
 from replicator.debezium import position
 from replicator.debezium.logical import spark_type
+from replicator.jvm import expressions
 from replicator.transforms.cells import Cells
 from replicator.transforms.shown import JSON
 

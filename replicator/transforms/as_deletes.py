@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import names
+from replicator.jvm import gateway
 from replicator.transforms import rowwise, versions
 from replicator.transforms.versions import Versions
 

@@ -13,12 +13,12 @@ from functools import lru_cache
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator import expressions
 from replicator.debezium import doubts, quoted, texts, types, unavailable
 from replicator.debezium.decoding import Decoded
 from replicator.debezium.logical import GUESSED_DOUBLE, Logical
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
+from replicator.jvm import expressions
 
 ROW, RAW = "_row", "_raw"
 """Where the parsed row stands, and the texts of those of its columns that must be seen as they were sent."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import prepared
 from replicator.debezium import depth, headers, position
 from replicator.debezium.alike import EXAMPLE
+from replicator.jvm import prepared
 from replicator.transforms import reach
 from replicator.transforms.letters import letter
 

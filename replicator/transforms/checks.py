@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.rules import AcceptedValues, Expression, NotNull, Relationship, SemiAdditive, Unique
+from replicator.spec.rules import AcceptedValues, Expression, NotNull, Relationship, SemiAdditive, Unique
 
 RowRule = NotNull | AcceptedValues | Expression
 """Rules that each row keeps or breaks by itself."""

@@ -15,10 +15,11 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import expressions, names
+from replicator import names
 from replicator.debezium import infer, position
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
+from replicator.jvm import expressions
 from replicator.transforms import appended, cells, moved_keys
 from replicator.transforms.cells import Cells
 from replicator.transforms.layout import Layout

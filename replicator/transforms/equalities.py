@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from replicator import gateway
 from replicator.debezium.widening import widen
+from replicator.jvm import gateway
 from replicator.transforms import plans
 from replicator.transforms.layout import normal
 

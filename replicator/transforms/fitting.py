@@ -10,7 +10,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import names
+from replicator.jvm import gateway
 from replicator.spec import Transform
 from replicator.transforms import as_deletes, rowwise, steps, versions
 from replicator.transforms.layout import RESERVED, stored_name, version_of

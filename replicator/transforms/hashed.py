@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 PADS = ("_inner", "_outer")
 """Columns that :func:`with_key` adds: the two halves of the key."""

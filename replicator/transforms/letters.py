@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from replicator import expressions
+from replicator.jvm import expressions
 
 PLACE = ("topic", "partition", "offset")
 """What makes a record unique, and the letter about it."""

@@ -19,8 +19,9 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import expressions, names
+from replicator import names
 from replicator.errors import SchemaRefused
+from replicator.jvm import expressions
 from replicator.transforms import shown
 
 SYSTEM_COLUMNS = shown.SYSTEM_COLUMNS

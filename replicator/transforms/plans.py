@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 
 def plan(rows: DataFrame) -> Any:

@@ -11,8 +11,8 @@ from functools import cache
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from replicator import prepared
 from replicator.debezium import headers, position
+from replicator.jvm import prepared
 
 MARK = "STRUCT<place: STRING, minus_ts: BIGINT, offset: BIGINT, tx: STRING>"
 """A mark, with the transaction of the record that holds it; of two records at one place the older one holds it, so that

@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from replicator import gateway
+from replicator.jvm import gateway
 
 _PASSING = frozenset({"Project", "SubqueryAlias"})
 _HINTS = {

@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from replicator import gateway
+from replicator.jvm import gateway
 from replicator.transforms import plans
 from replicator.transforms.affected import Query
 from replicator.transforms.equalities import Equalities

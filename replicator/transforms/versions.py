@@ -16,7 +16,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from replicator import gateway, names
+from replicator import names
+from replicator.jvm import gateway
 from replicator.transforms import rowwise
 from replicator.transforms.layout import version_name, version_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from replicator.settingkeys import S3Keys
+from replicator.config.settingkeys import S3Keys
 
 
 def keys(endpoint: str) -> S3Keys:

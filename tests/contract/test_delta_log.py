@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import gateway
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.delta_log import Log
+from replicator.jvm import gateway
 from replicator.spec import Progress, Table
 from replicator.stages import tuning
 from tests.builders import made

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from replicator import sparkline
 from replicator.errors import StaleWriter
 from replicator.formats import delta_commit
 from replicator.formats.delta import DeltaFormat
+from replicator.jvm import sparkline
 from replicator.spec import Progress, Table
 from tests import builders
 

@@ -21,7 +21,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway
 from replicator.errors import SchemaRefused, TableMissing, VersionMissing
 from replicator.formats import hudi_options
 from replicator.formats.delta import DeltaFormat
@@ -29,6 +28,7 @@ from replicator.formats.hudi import HudiFormat
 from replicator.formats.hudi_timeline import Timeline
 from replicator.formats.memory import MemoryFormat
 from replicator.formats.mixed import MixedFormat
+from replicator.jvm import gateway
 from replicator.spec import Applied, Evolution, Progress, Table
 from replicator.transforms import fold, merge
 from replicator.transforms.layout import key_of

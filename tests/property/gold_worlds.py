@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from replicator import gateway
+from replicator.jvm import gateway
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
 from replicator.spec import INCREMENTAL, Evolution, Model, ModelColumn, Progress, Table, Target

@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from replicator import failpoints
+from replicator.config.topicnames import topics
 from replicator.errors import (
     BronzeReplaced,
     CheckpointBehindTable,
@@ -30,7 +31,6 @@ from replicator.sources.kafka import KafkaSource
 from replicator.stages import snapshots
 from replicator.stages.bronze import Ingestion
 from replicator.stages.snapshots import Whole
-from replicator.topicnames import topics
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import create, produce

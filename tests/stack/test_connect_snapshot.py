@@ -19,7 +19,7 @@ import yaml
 from infra.sources.classicmodels.load import log_in
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError
-from replicator.jvm_options import BRIEF
+from replicator.jvm.jvm_options import BRIEF
 from replicator.lake import Lake
 from tests.cli import said
 from tests.workload.drained import Source

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from infra.sources.classicmodels.load import log_in
-from replicator import sourcefile
+from replicator.config import sourcefile
 from replicator.connect.configuration import configuration
 from replicator.connect.rest import Connect
 from replicator.errors import ConfigError

@@ -23,7 +23,7 @@ from infra.sources.classicmodels import load, rows
 from infra.sources.classicmodels.load import log_in
 from infra.truth import check_star
 from replicator.connect.rest import Connect
-from replicator.jvm_options import BRIEF
+from replicator.jvm.jvm_options import BRIEF
 from tests.cli import said
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from infra.local import Stack
-from replicator.jvm_options import BRIEF
+from replicator.jvm.jvm_options import BRIEF
 from replicator.lake import Lake
 from tests.workload.drained import Source
 from tests.workload.generate import Workload, workload

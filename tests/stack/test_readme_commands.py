@@ -27,9 +27,10 @@ from infra.local import Stack
 from infra.local.endpoints import Endpoints
 from infra.sources.classicmodels.load import log_in
 from infra.truth import check_star
-from replicator import class_archive, settings, spark_home
-from replicator.java import java_home
-from replicator.jvm_options import BRIEF
+from replicator import settings
+from replicator.jvm import class_archive, spark_home
+from replicator.jvm.java import java_home
+from replicator.jvm.jvm_options import BRIEF
 from tests import readme
 from tests.cli import said
 from tests.kafka import consumed, create

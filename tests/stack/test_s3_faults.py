@@ -24,9 +24,9 @@ from psycopg2 import sql
 from infra.local.endpoints import Endpoints
 from replicator import cli, settings
 from replicator import s3 as s3_client
+from replicator.config.settingkeys import S3Keys
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.settingkeys import S3Keys
 from replicator.transforms.live import live
 from tests.builders import envelope
 from tests.contract.s3_proxy import FAULTS, S3Proxy

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from replicator.debezium.hiding import REDACTED
 from replicator.errors import Unreachable
-from replicator.jvm_options import BRIEF
+from replicator.jvm.jvm_options import BRIEF
 from replicator.sources import ends
 from replicator.sources.kafka import KafkaSource
 from replicator.transforms.hashed import digest

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from replicator import checkpoint, failpoints
+from replicator.config.topicnames import topics
 from replicator.errors import CheckpointBehindTable, OffsetsLost, TopicDeleted, TopicRecreated
 from replicator.failpoints import Killed
 from replicator.formats.delta import DeltaFormat
@@ -19,7 +20,6 @@ from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
-from replicator.topicnames import topics
 from tests.kafka import create, produce
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]

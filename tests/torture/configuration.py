@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from replicator.jvm_options import BRIEF
+from replicator.jvm.jvm_options import BRIEF
 from tests.torture import people
 
 _ENVIRONMENT = """

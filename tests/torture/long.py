@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.local import Stack
-from replicator import jvm_options, session, settings
+from replicator import session, settings
 from replicator.failpoints import POINTS
+from replicator.jvm import jvm_options
 from replicator.operate.rebuild import EQUAL
 from tests.builders import exact_session
 from tests.torture.compare import differences, half_shown, unlike_rebuilt

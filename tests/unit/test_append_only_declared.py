@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import sourcefile
+from replicator.config import sourcefile
 from replicator.databases.readiness.finding import keyless, with_appended
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import sourcefile, sqlwords
+from replicator.config import sourcefile, sqlwords
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
 from replicator.stages import origins

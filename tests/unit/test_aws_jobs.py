@@ -16,9 +16,9 @@ from replicator import jars
 from replicator.aws import job, msk, runtime
 from replicator.aws.job import Job
 from replicator.aws.packed import Packed
-from replicator.awskeys import AwsKeys, JobKeys
+from replicator.config.awskeys import AwsKeys, JobKeys
+from replicator.config.kafka_options import allowed
 from replicator.errors import ConfigError
-from replicator.kafka_options import allowed
 
 FILES = {
     "lakehouse_replicator-0.1.0-py3-none-any.whl": "a",

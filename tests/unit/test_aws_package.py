@@ -13,9 +13,9 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from replicator import settingkeys, sourcekeys
 from replicator.aws import archive, package, place
 from replicator.aws.packed import MANIFEST, Packed
+from replicator.config import settingkeys, sourcekeys
 from replicator.errors import ConfigError, Unreachable
 
 ROOT = Path(__file__).parents[2]

@@ -22,11 +22,12 @@ import pytest
 from deltalake import DeltaTable
 
 from infra import landing
-from replicator import class_archive, jars, spark_home
+from replicator import jars
 from replicator.aws import job, package, runtime
-from replicator.awskeys import JobKeys
-from replicator.java import java_home
-from replicator.jvm_options import BRIEF
+from replicator.config.awskeys import JobKeys
+from replicator.jvm import class_archive, spark_home
+from replicator.jvm.java import java_home
+from replicator.jvm.jvm_options import BRIEF
 from replicator.settings import cache_dir
 
 pytestmark = pytest.mark.spark

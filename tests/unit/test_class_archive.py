@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator import class_archive
-from replicator.java import java_home
+from replicator.jvm import class_archive
+from replicator.jvm.java import java_home
 
 
 def java(*options: str) -> subprocess.CompletedProcess[str]:

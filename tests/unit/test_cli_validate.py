@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from replicator import __version__
-from replicator.sparkline import installed
+from replicator.jvm.sparkline import installed
 from tests.cli import ended
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from replicator import settings, sourcefile
+from replicator import settings
+from replicator.config import sourcefile
 from replicator.connect.configuration import CLASSES
 from replicator.connect.configuration import configuration as made
 from replicator.errors import ConfigError

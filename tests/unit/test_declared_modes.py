@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from replicator import sourcefile
+from replicator.config import sourcefile
 from replicator.debezium import lossy
 from replicator.debezium.spoken import Reader, Record
 from replicator.errors import ConfigError

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import Row
 
 from replicator.cli.options import place
+from replicator.config.sourcekeys import SourceKeys
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
-from replicator.sourcekeys import SourceKeys
 from replicator.stages import epochs
 from replicator.stages.epochs import Epoch, Epochs
 from replicator.stages.reached import Level, Mark, Passed, Reached

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import expressions, gateway
+from replicator.jvm import expressions, gateway
 
 pytestmark = pytest.mark.spark
 

@@ -12,17 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from replicator import failpoints, gateway
+from replicator import failpoints
 from replicator.errors import ChecksFailed, ConfigError, SchemaRefused, TableStopped, TargetRefused
 from replicator.failpoints import Killed
 from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
+from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.operate import plan
-from replicator.rules import Check, Unique
 from replicator.sinks.memory import MemorySink
 from replicator.spec import INCREMENTAL, Applied, Model, ModelColumn, Progress, Table, Target
+from replicator.spec.rules import Check, Unique
 from replicator.stages import gold, refresh_plan, refresh_reasons, tuning
 from replicator.stages.gold import Built
 from replicator.stages.model_inputs import ModelInput, View, changed_rows

@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from replicator.cli import app
+from replicator.config.hudi_streamer import columns
+from replicator.config.sourcefile import sources
+from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
-from replicator.hudi_streamer import columns
-from replicator.sourcefile import sources
 from replicator.spec import SourceSpec
-from replicator.yamlfile import Problems
 from tests.cli import said
 
 PROPERTIES = """

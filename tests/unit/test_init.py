@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from replicator import settings
 from replicator.cli import app
+from replicator.config.connectorkeys import Kind
+from replicator.config.scaffold import STAGES
 from replicator.connect.configuration import configuration
-from replicator.connectorkeys import Kind
 from replicator.errors import ConfigError, Unreachable
-from replicator.scaffold import STAGES
 from tests import readme
 from tests.cli import said
 

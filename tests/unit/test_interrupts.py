@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from replicator import interrupts
+from replicator.jvm import interrupts
 from replicator.lake import Lake
 from replicator.operate import lock
 

@@ -12,7 +12,7 @@ import pytest
 
 from replicator.errors import ConfigError, JarsMissing, JavaUnsuitable
 from replicator.jars import Fetched, fetch, locked, present
-from replicator.sparkline import LINES, Line
+from replicator.jvm.sparkline import LINES, Line
 
 ONE, TWO, THREE = "org.example:one:1.0", "org.example.deep:two:2.5.Final", "org.example:three_2.12:3"
 CONTENTS = {ONE: b"first", TWO: b"second" * 1000, THREE: b"third"}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from replicator.errors import JavaUnsuitable
-from replicator.java import java_home, java_version
-from replicator.sparkline import installed
+from replicator.jvm.java import java_home, java_version
+from replicator.jvm.sparkline import installed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway
 from replicator.brokers import topic_id
 from replicator.formats.memory import MemoryFormat
+from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion

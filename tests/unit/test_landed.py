@@ -11,10 +11,10 @@ import pytest
 from infra import landing
 from infra.landing import Folder, Record
 from replicator import landed
+from replicator.config.sourcefile import sources
+from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.landed import Landed, Plan, Seen
-from replicator.sourcefile import sources
-from replicator.yamlfile import Problems
 
 TOPIC = "demo.datalake.cdc_events"
 

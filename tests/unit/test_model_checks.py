@@ -19,7 +19,8 @@ from replicator.lake import Lake
 from replicator.operate import checks, plan
 from replicator.operate.rebuild import REPLACED, How
 from replicator.operate.rebuild_all import rebuild_model
-from replicator.rules import (
+from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
+from replicator.spec.rules import (
     WARN,
     AcceptedValues,
     Check,
@@ -30,7 +31,6 @@ from replicator.rules import (
     SemiAdditive,
     Unique,
 )
-from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.stages import gold, model_checks, tuning
 from replicator.stages.gold import Built
 from replicator.stages.model_parents import Parents

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.rules import Check, Expression
 from replicator.spec import FULL, INCREMENTAL, Evolution, Model, ModelColumn, Table
+from replicator.spec.rules import Check, Expression
 from replicator.stages import tuning
 from tests.unit.test_gold_stage import FACT, Shop
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from replicator import modelfile, rules, settings
+from replicator import settings
+from replicator.config import modelfile
 from replicator.errors import ConfigError
-from replicator.spec import Model
+from replicator.spec import Model, rules
 
 CONF = Path(__file__).parents[2] / "conf"
 GOOD_SQL = "SELECT id FROM {orders}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from replicator import gateway
 from replicator.errors import TableStopped, Unreachable
+from replicator.jvm import gateway
 from replicator.stages import bronze_stream, engine
 
 BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."

@@ -10,7 +10,7 @@ from unittest.mock import sentinel
 import pytest
 from psycopg2 import errorcodes
 
-from replicator import memberkeys, servedtypes
+from replicator.config import memberkeys, servedtypes
 from replicator.errors import ConfigError, Unreachable
 from replicator.protocols import Difference
 from replicator.sinks.order import referenced_first

@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from replicator import prepared
+from replicator.jvm import prepared
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

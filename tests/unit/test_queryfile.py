@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from replicator import queryfile
 from replicator.catalog import extras
-from replicator.catalog.engine import Dialect
 from replicator.catalog.question import Question, asked
+from replicator.config import queryfile
 from replicator.errors import ConfigError
+from replicator.protocols.engine import Dialect
 from tests.cli import said
 
 ROOT = Path(__file__).parents[2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.catalog.engine import Dialect
 from replicator.catalog.question import Question, asked
 from replicator.errors import ConfigError
+from replicator.protocols.engine import Dialect
 
 pytest.importorskip("sqlglot")
 

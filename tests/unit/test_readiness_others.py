@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from replicator.config.tablekeys import TableKeys, refuse_strange
 from replicator.databases.readiness import asking, binlog, oracle, sqlserver
 from replicator.spec import Connector, Login
-from replicator.tablekeys import TableKeys, refuse_strange
 
 MARIADB = Connector(
     "s", "mariadb", "s", "h", 3306, "dbz", "${env:P}", databases=("shop",), tables=("shop.*",), server_id=7

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from infra.local.__main__ import _VERBS as STACK_VERBS
-from replicator import modelfile, settings, sourcefile
+from replicator import settings
 from replicator.cli import verbs
+from replicator.config import modelfile, sourcefile
 from replicator.debezium.short_forms import parse_logical
 from tests import readme
 

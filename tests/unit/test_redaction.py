@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from replicator import sourcefile
+from replicator.config import sourcefile
 from replicator.debezium.hiding import REDACTED
 from replicator.debezium.redaction import Redaction
 from replicator.debezium.unavailable import Placeholder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicator.references import is_reference, plain_secrets, shown
+from replicator.spec.references import is_reference, plain_secrets, shown
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="{}";'
 IAM = "software.amazon.msk.auth.iam.IAMLoginModule required;"

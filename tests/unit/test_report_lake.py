@@ -13,8 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from replicator import modelfile
 from replicator.cli import app
+from replicator.config import modelfile
+from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.formats.delta import DeltaFormat
 from replicator.operate.report import sales, star
@@ -23,7 +24,6 @@ from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
 from replicator.stages.lines import Line
 from replicator.stages.warehouse import Warehouse
-from replicator.yamlfile import Problems
 from tests.builders import exact_session, made
 from tests.cli import said
 from tests.golden.run import Run

@@ -11,8 +11,9 @@ from zipfile import ZipFile
 import pyspark
 import pytest
 
-from replicator import settings, sparkconf
-from replicator.settingkeys import Keys, S3Keys
+from replicator import settings
+from replicator.config.settingkeys import Keys, S3Keys
+from replicator.jvm import sparkconf
 from tests import readme
 
 PAGE = "docs/s3.md"

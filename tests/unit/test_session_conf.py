@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from replicator import jvm_options, session, settingkeys, settings, spark_home, sparkconf, sparkline
+from replicator import session, settings
 from replicator.cli import probes
+from replicator.config import settingkeys
 from replicator.errors import ConfigError
+from replicator.jvm import jvm_options, spark_home, sparkconf, sparkline
 
 DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 HUDI = "org.apache.spark.sql.hudi.HoodieSparkSessionExtension"

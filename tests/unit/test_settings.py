@@ -10,10 +10,11 @@ from typing import Any
 import pydantic
 import pytest
 
-from replicator import settingkeys, settings, sourcefile, topicnames
+from replicator import settings
+from replicator.config import settingkeys, sourcefile, topicnames
+from replicator.config.yamlfile import Problems, leaves, read
 from replicator.errors import ConfigError
 from replicator.spec import Column
-from replicator.yamlfile import Problems, leaves, read
 
 CONF = Path(__file__).parents[2] / "conf"
 

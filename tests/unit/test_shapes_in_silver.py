@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from replicator.config.sourcefile import sources
+from replicator.config.yamlfile import Problems
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.sourcefile import sources
 from replicator.spec import SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.refinement import Refinement
-from replicator.yamlfile import Problems
 from tests.builders import Record, bronze, envelope, exact_session, record, wrapped
 
 pytestmark = pytest.mark.spark

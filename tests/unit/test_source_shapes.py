@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from replicator.config.sourcefile import sources, template
+from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
-from replicator.sourcefile import sources, template
 from replicator.spec import AGGREGATE_ID, Outbox, SourceSpec
-from replicator.yamlfile import Problems
 
 PAGE = Path(__file__).parents[2] / "docs/shapes.md"
 BLOCKS = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

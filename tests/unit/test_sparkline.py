@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from replicator import jars, settings, sparkconf, sparkline
+from replicator import jars, settings
 from replicator.errors import ConfigError
-from replicator.ivy import pyspark_jars
-from replicator.sparkline import LINES, Line
+from replicator.jvm import sparkconf, sparkline
+from replicator.jvm.ivy import pyspark_jars
+from replicator.jvm.sparkline import LINES, Line
 
 REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 LOCKS = {"3.5": "dev.lock", "4.1": "spark-4.1.lock"}

@@ -7,7 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator import gateway, sqlwords
+from replicator.config import sqlwords
+from replicator.jvm import gateway
 from replicator.transforms import as_deletes, rowwise
 from tests.builders import made
 

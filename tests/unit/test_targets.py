@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from replicator import registry, targets
+from replicator.config.settingkeys import TargetKeys
 from replicator.errors import ConfigError
 from replicator.protocols import Sink
-from replicator.settingkeys import TargetKeys
 from replicator.sinks.memory import MemorySink
 
 

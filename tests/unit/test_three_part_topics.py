@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from replicator.sourcefile import template
+from replicator.config.sourcefile import template
 from tests.golden.run import Run
 
 pytestmark = pytest.mark.spark

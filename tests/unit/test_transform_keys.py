@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from replicator import sourcefile
+from replicator.config import sourcefile
+from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
 from replicator.stages import origins
-from replicator.yamlfile import Problems
 
 KEY = "a secret of the source"
 PAGE = Path(__file__).parents[2] / "docs/transforms.md"

@@ -27,8 +27,8 @@ from replicator.operate.verify.equality import Pair
 from replicator.operate.verify.marks import Marks
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import Look, Verdict
-from replicator.rules import WARN, Check, Expression, NotNull
 from replicator.spec import Login, Model, ModelColumn, Progress, SourceSpec
+from replicator.spec.rules import WARN, Check, Expression, NotNull
 from replicator.stages import gold
 from replicator.stages.refinement import Refinement
 from replicator.stages.warehouse import Warehouse

@@ -10,9 +10,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import TypeAdapter
 
-from replicator import scaffold, yamlschema
 from replicator.cli.config import Kind
-from replicator.yamlfile import Problems, read
+from replicator.config import scaffold, yamlschema
+from replicator.config.yamlfile import Problems, read
 from tests import readme
 from tests.cli import said
 

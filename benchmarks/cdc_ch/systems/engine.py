@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from benchmarks.cdc_ch import reads
 from benchmarks.cdc_ch.contender import CORES, Contender
-from replicator import jars, settings, sparkline
+from replicator import jars, settings
+from replicator.jvm import sparkline
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

@@ -25,8 +25,8 @@ from benchmarks.cdc_ch.systems.postgres import Served
 from benchmarks.cdc_ch.tables import TIME, WIDE, Kept
 from infra.local import Stack
 from replicator.environment import variable
-from replicator.ivy import pyspark_jars
-from replicator.java import java_home
+from replicator.jvm.ivy import pyspark_jars
+from replicator.jvm.java import java_home
 
 NAME = "flink"
 PARTITIONS = 3

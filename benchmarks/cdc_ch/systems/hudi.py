@@ -22,7 +22,8 @@ from benchmarks.cdc_ch.contender import APPLY, CORES, Case, Contender, events, t
 from benchmarks.cdc_ch.sweep import ROWS_PER_FILE
 from benchmarks.cdc_ch.systems import blog, engine
 from benchmarks.cdc_ch.tables import WIDE, Kept
-from replicator import jars, sparkline
+from replicator import jars
+from replicator.jvm import sparkline
 
 _GONE = "_hoodie_is_deleted"
 _ON_READ, _ON_WRITE = "MERGE_ON_READ", "COPY_ON_WRITE"

@@ -8,7 +8,7 @@ import typer
 
 from replicator.cli.console import narrate
 from replicator.errors import ConfigError
-from replicator.yamlfile import nearest
+from replicator.spelling import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

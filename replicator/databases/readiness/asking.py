@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
-from replicator import references
 from replicator.databases import logins
 from replicator.databases.readiness import binlog, oracle, postgresql, sqlserver
 from replicator.databases.readiness.finding import Answers, Finding, Rows
 from replicator.errors import Unreachable
-from replicator.spec import Connector, Login
+from replicator.spec import Connector, Login, references
 
 _JUDGES = {
     "mariadb": binlog.judge,

@@ -20,9 +20,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from replicator import gateway, names, topicnames
+from replicator import names
+from replicator.config import topicnames
 from replicator.errors import TableMissing, TableStopped
 from replicator.glances import Database, Glance
+from replicator.jvm import gateway
 from replicator.operate.verify import alone, ranges
 from replicator.operate.verify.equality import KNOWN, Found, Pair, compared, judged, key_of_row, sent_back
 from replicator.operate.verify.landed import Carried, Wanted, in_room, landed

@@ -11,7 +11,7 @@ import psycopg2
 from psycopg2 import sql
 from pyspark.sql import functions as F
 
-from replicator import gateway
+from replicator.jvm import gateway
 from replicator.protocols import Difference
 from replicator.sinks.postgres import copytext
 from replicator.sinks.postgres.columns import Carried

@@ -1,0 +1,100 @@
+"""The ``aws`` block of an environment: where jobs run on EMR, as whom, how large, and where what they need lies."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from replicator.config.strict import Strict, Text
+
+Stage = Literal["bronze", "silver", "gold", "publish", "canonical"]
+
+_LARGEST = {1: 8, 2: 16, 4: 30, 8: 60, 16: 120}
+"""Gigabytes of the largest worker of EMR Serverless with so many cores."""
+
+_OVERHEAD, _LEAST_OVERHEAD = 0.1, 0.375
+"""What Spark asks for beside a JVM's memory: a share of it, at least so many gigabytes."""
+
+Cores = Literal[1, 2, 4, 8, 16]
+Memory = Annotated[str, Field(pattern=r"^[1-9]\d{0,2}g$")]
+Folder = Annotated[str, Field(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^/\s]+)+$")]
+Role = Annotated[str, Field(pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/.+$")]
+Variable = Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")]
+Secret = Annotated[str, Field(pattern=r"^[^=;:\s]+:[^=;:\s]+$")]
+
+
+class JobKeys(Strict):
+    """One stage's Spark: cores and memory of the driver and of each of the ``executors``. After ``minutes`` it is
+    cancelled. ``spark`` is any further Spark setting; ``secrets`` are variables that the stage finds set, since its
+    role may read them: name -> ``<secret of Secrets Manager>:<key in it>``.
+    """
+
+    driver_cores: Cores = 2
+    driver_memory: Memory = "6g"
+    executor_cores: Cores = 2
+    executor_memory: Memory = "6g"
+    executors: int = Field(default=2, ge=1, le=200)
+    minutes: int = Field(default=60, ge=1)
+    spark: dict[str, Text] = Field(default_factory=dict)
+    secrets: dict[Variable, Secret] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fits(self) -> JobKeys:
+        for who, cores, memory in (
+            ("driver", self.driver_cores, self.driver_memory),
+            ("executor", self.executor_cores, self.executor_memory),
+        ):
+            wanted = int(memory[:-1])
+            whole = math.ceil(wanted + max(wanted * _OVERHEAD, _LEAST_OVERHEAD))
+            if whole > _LARGEST[cores]:
+                raise ValueError(
+                    f"no {who} has {cores} cores and {wanted}g: with Spark's overhead that is {whole} of at most"
+                    f" {_LARGEST[cores]} gigabytes"
+                )
+        return self
+
+
+class AwsKeys(Strict):
+    """Where ``replicator aws`` runs stages: an EMR Serverless ``application`` or an EMR ``cluster``, each stage in its
+    role. ``artifacts`` is where ``package`` puts what they need; they tell what they do in ``logs`` and ``log_group``.
+    Region and credentials are those of AWS's default chain unless said here.
+    """
+
+    region: str | None = None
+    application: str | None = Field(default=None, pattern=r"^[0-9a-z]+$")
+    cluster: str | None = Field(default=None, pattern=r"^j-[0-9A-Z]+$")
+    roles: dict[Stage, Role] = Field(default_factory=dict)
+    artifacts: Folder | None = None
+    logs: Folder | None = None
+    log_group: str | None = None
+    jobs: dict[Stage, JobKeys] = Field(default_factory=dict)
+
+    @field_validator(
+        "application", "cluster", "artifacts", "logs", "log_group", mode="before", json_schema_input_type=str | None
+    )
+    @classmethod
+    def _unset(cls, value: object) -> object:
+        """A variable that is empty says nothing."""
+        return None if value == "" else value
+
+    @field_validator("roles", mode="before", json_schema_input_type=dict[Stage, str | None])
+    @classmethod
+    def _known(cls, roles: object) -> object:
+        return {stage: role for stage, role in roles.items() if role} if isinstance(roles, dict) else roles
+
+    @model_validator(mode="after")
+    def _one_place(self) -> AwsKeys:
+        if self.application and self.cluster:
+            raise ValueError("a stage runs in one place: give application or cluster")
+        return self
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The variables that any stage finds set."""
+        return frozenset(name for job in self.jobs.values() for name in job.secrets)
+
+    def job(self, stage: Stage) -> JobKeys:
+        """The size of a stage, the default one where nothing is said."""
+        return self.jobs.get(stage, JobKeys())

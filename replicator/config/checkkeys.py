@@ -1,0 +1,173 @@
+"""``checks`` of a gold model's file: rules for one column beside it, rules for whole rows below ``checks``.
+
+columns:
+  status: {type: text, checks: [not_null, {accepted_values: [open, shipped], severity: warn}]}
+checks:
+  - unique: [order_key, order_line_key]
+  - {expression: quantity > 0, name: something is ordered}
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from replicator.config.columnkeys import ColumnName
+from replicator.config.strict import Strict
+from replicator.spec import rules
+from replicator.spec.rules import Check, Relationship, Rule
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from replicator.config.yamlfile import KeyPath
+    from replicator.spec import Model
+
+
+def plain(value: Any) -> Any:
+    """A text, number, truth value or date. Raises ValueError for anything else."""
+    if not isinstance(value, (str, int, float, bool, date)):
+        raise ValueError("a value is a text, a number, true or false, or a date")  # noqa: TRY004 - for pydantic
+    return value
+
+
+def _spelled(found: Any) -> Any:
+    """A bare word is short for ``{word: true}``."""
+    return [{each: True} if isinstance(each, str) else each for each in found] if isinstance(found, list) else found
+
+
+Share = Annotated[float, Field(ge=0)]
+PlainValue = Annotated[Any, AfterValidator(plain)]
+
+
+class RelationshipKeys(Strict):
+    """``field`` of the model ``to`` has every value of the column."""
+
+    to: str
+    field: ColumnName
+
+
+class RowCountChangeKeys(Strict):
+    """Shares of the rows that were there: 0.1 is a tenth."""
+
+    max_drop: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_growth: Share | None = None
+
+    @model_validator(mode="after")
+    def _some(self) -> RowCountChangeKeys:
+        if self.max_drop is None and self.max_growth is None:
+            raise ValueError("give max_drop, max_growth or both")
+        return self
+
+
+class SemiAdditiveKeys(Strict):
+    """A balance: see ``rules.SemiAdditive``."""
+
+    measure: ColumnName
+    by: tuple[ColumnName, ...] = Field(min_length=1)
+    over: ColumnName
+    every: Literal["day", "week", "month"] | None = None
+
+
+class _CheckKeys(Strict):
+    severity: Literal["warn", "fail"] = "fail"
+    name: Annotated[str, Field(min_length=1)] | None = None
+
+    kinds: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> _CheckKeys:
+        given = [kind for kind in self.kinds if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise ValueError(f"a check is one of {', '.join(self.kinds)}")
+        return self
+
+    def _named(self, rule: Rule) -> Check:
+        return Check(self.name or str(rule), rule, self.severity)
+
+
+class ColumnCheckKeys(_CheckKeys):
+    """A check of one column."""
+
+    kinds = ("not_null", "unique", "accepted_values", "relationship")
+
+    not_null: Literal[True] | None = None
+    unique: Literal[True] | None = None
+    accepted_values: Annotated[tuple[PlainValue, ...], Field(min_length=1)] | None = None
+    relationship: RelationshipKeys | None = None
+
+    def check(self, column: str) -> Check:
+        """As the product's noun."""
+        if self.not_null:
+            return self._named(rules.NotNull(column))
+        if self.accepted_values is not None:
+            return self._named(rules.AcceptedValues(column, self.accepted_values))
+        if self.relationship is not None:
+            return self._named(Relationship(column, self.relationship.to, self.relationship.field))
+        return self._named(rules.Unique((column,)))
+
+
+class ModelCheckKeys(_CheckKeys):
+    """A check of a model's rows."""
+
+    kinds = ("unique", "expression", "row_count_change", "semi_additive")
+
+    unique: Annotated[tuple[ColumnName, ...], Field(min_length=1)] | None = None
+    expression: Annotated[str, Field(min_length=1)] | None = None
+    row_count_change: RowCountChangeKeys | None = None
+    semi_additive: SemiAdditiveKeys | None = None
+
+    def check(self) -> Check:
+        """As the product's noun."""
+        if self.unique is not None:
+            return self._named(rules.Unique(self.unique))
+        if self.expression is not None:
+            return self._named(rules.Expression(self.expression))
+        if self.row_count_change is not None:
+            change = self.row_count_change
+            return self._named(rules.RowCountChange(change.max_drop, change.max_growth))
+        given = self.semi_additive
+        assert given is not None  # noqa: S101 - it is one of its kinds
+        return self._named(rules.SemiAdditive(given.measure, given.by, given.over, given.every))
+
+
+ColumnChecks = Annotated[
+    tuple[ColumnCheckKeys, ...],
+    BeforeValidator(_spelled, json_schema_input_type=tuple[Literal["not_null", "unique"] | ColumnCheckKeys, ...]),
+]
+ModelChecks = Annotated[tuple[ModelCheckKeys, ...], BeforeValidator(_spelled)]
+
+
+def checks_of(columns: Iterable[tuple[str, Sequence[ColumnCheckKeys]]], model: Sequence[ModelCheckKeys]) -> list[Check]:
+    """Those of each column, then those of the rows. Raises ValueError where two have one name."""
+    found = [each.check(column) for column, checks in columns for each in checks]
+    found += [each.check() for each in model]
+    names = [each.name for each in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the check {twice!r} is there twice: give one of them a name")
+    return found
+
+
+def wrong_checks(model: Model, models: Mapping[str, Model]) -> Iterator[tuple[KeyPath, str]]:
+    """Names in a model's checks that lead nowhere: the key in the model's file, and what is wrong."""
+    declared = {column.name for column in model.columns}
+    for check in model.checks:
+        rule = check.rule
+        for column in rules.columns(rule):
+            if column not in declared and not column.startswith("_"):
+                yield ("checks",), f"{check.name}: {column!r} is no column{nearest(column, declared)}"
+        if isinstance(rule, Relationship):
+            wrong = _wrong_relationship(rule, models)
+            if wrong:
+                yield ("columns", rule.column, "checks"), f"{check.name}: {wrong}"
+
+
+def _wrong_relationship(rule: Relationship, models: Mapping[str, Model]) -> str | None:
+    if rule.to not in models:
+        return f"there is no model {rule.to!r}{nearest(rule.to, models)}"
+    columns = {column.name for column in models[rule.to].columns}
+    return None if rule.field in columns else f"{rule.to} has no column {rule.field!r}{nearest(rule.field, columns)}"

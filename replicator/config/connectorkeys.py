@@ -1,0 +1,142 @@
+"""``connector`` of a source's file: the Debezium connector that captures it, which ``replicator connect`` registers.
+
+name: shop
+connector:
+  kind: postgresql
+  host: db.example
+  user: debezium
+  password: ${file:/etc/kafka/secrets.properties:shop}  # resolved by Kafka Connect, never here
+  database: shop
+  tables: [sales.orders, sales.lines]
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, field_validator, model_validator
+
+from replicator.config.strict import Strict, Text, several
+from replicator.spec import Connector, references
+
+Kind = Literal["mysql", "mariadb", "postgresql", "sqlserver", "oracle"]
+PORTS = {"postgresql": 5432, "mariadb": 3306, "mysql": 3306, "sqlserver": 1433, "oracle": 1521}
+"""Where a server of a kind listens unless it was told otherwise."""
+
+_BINLOG = ("mysql", "mariadb")
+_ONE_DATABASE = ("postgresql", "oracle")
+_SLOT = 63
+_OURS = ("connector.class", "topic.prefix", "name")
+
+
+Name = Annotated[str, Field(min_length=1)]
+Words = Annotated[tuple[Name, ...], BeforeValidator(several, json_schema_input_type=Name | tuple[Name, ...])]
+Topic = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+
+
+class ConnectorKeys(Strict):
+    """How the source is captured. ``database`` is PostgreSQL's and Oracle's one, ``databases`` are the others' (all of
+    MySQL's and MariaDB's without it). ``tables`` or ``except_tables``, ``column_list`` or ``except_column_list``
+    are Debezium's regular expressions; without the first two, ``include`` or ``exclude`` of the source.
+
+    ``form: flattened`` sends rows with their position, ``outbox`` what the event router makes of an outbox table.
+    ``schemas: false`` leaves the schema out of the records; decimals are texts then. ``slot`` and ``publication``
+    (PostgreSQL) are called as the source unless said; ``server_id`` (MySQL, MariaDB) is a number that no other client
+    of the binlog has. ``signals`` is a topic that the connector reads signals from, beside the source's signal table,
+    ``notifications`` one where it tells how far a snapshot is; neither may look like one of its tables'.
+    ``bootstrap_servers`` is Kafka as Connect reaches it, where that differs from here. ``config`` has any other key of
+    the connector.
+    """
+
+    kind: Kind
+    name: Name | None = None
+    host: Name
+    port: int | None = Field(default=None, ge=1, le=65535)
+    user: Name
+    password: str = ""
+    databases: Words = Field(default=(), validation_alias=AliasChoices("database", "databases"))
+    tables: Words = ()
+    except_tables: Words = ()
+    column_list: Words = ()
+    except_column_list: Words = ()
+    form: Literal["envelope", "flattened", "outbox"] = "envelope"
+    schemas: bool = True
+    snapshot: Name = "initial"
+    heartbeat_seconds: int = Field(default=10, ge=0)
+    slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
+    publication: Name | None = None
+    server_id: int | None = Field(default=None, ge=1, le=2**32 - 1)
+    signals: Topic | None = None
+    notifications: Topic | None = None
+    bootstrap_servers: Name | None = None
+    config: dict[str, Text] = Field(default_factory=dict)
+
+    @field_validator("password")
+    @classmethod
+    def _referred(cls, password: str) -> str:
+        if password and not references.is_reference(password):
+            raise ValueError(_plain("password"))
+        return password
+
+    @field_validator("config")
+    @classmethod
+    def _allowed(cls, config: dict[str, str]) -> dict[str, str]:
+        ours = next((key for key in _OURS if key in config), None)
+        if ours is not None:
+            raise ValueError(f"{ours} follows from kind and name of the source")
+        secret = next(references.plain_secrets(config), None)
+        if secret is not None:
+            raise ValueError(_plain(secret))
+        return config
+
+    @model_validator(mode="after")
+    def _fitting(self) -> ConnectorKeys:
+        if self.kind in _ONE_DATABASE and len(self.databases) != 1:
+            raise ValueError(f"a connector of {self.kind} captures one database: name it in `database`")
+        if self.kind == "sqlserver" and not self.databases:
+            raise ValueError("databases says which databases of the server are captured")
+        if (self.slot is not None or self.publication is not None) and self.kind != "postgresql":
+            raise ValueError("slot and publication are PostgreSQL's")
+        if (self.server_id is None) == (self.kind in _BINLOG):
+            raise ValueError("server_id, a number that no other client of the binlog has, belongs to MySQL and MariaDB")
+        if (self.tables and self.except_tables) or (self.column_list and self.except_column_list):
+            raise ValueError("give tables or except_tables, column_list or except_column_list, not both")
+        return self
+
+    def connector(self, prefix: str, bootstrap_servers: str) -> Connector:
+        """The same as the product's noun: of the source ``prefix``, with these servers if it names none."""
+        slot = self.slot or re.sub(r"[^a-z0-9_]", "_", prefix.lower())[:_SLOT]
+        is_postgres = self.kind == "postgresql"
+        return Connector(
+            name=self.name or prefix,
+            kind=self.kind,
+            prefix=prefix,
+            host=self.host,
+            port=self.port if self.port is not None else PORTS[self.kind],
+            user=self.user,
+            password=self.password,
+            databases=self.databases,
+            tables=self.tables,
+            except_tables=self.except_tables,
+            column_list=self.column_list,
+            except_column_list=self.except_column_list,
+            form=self.form,
+            schemas=self.schemas,
+            snapshot=self.snapshot,
+            heartbeat=self.heartbeat_seconds,
+            slot=slot if is_postgres else "",
+            publication=(self.publication or slot) if is_postgres else "",
+            server_id=self.server_id,
+            signal_topic=self.signals or "",
+            notifications=self.notifications or "",
+            bootstrap_servers=self.bootstrap_servers or bootstrap_servers,
+            config=self.config,
+        )
+
+
+def _plain(key: str) -> str:
+    return (
+        f"{key} is a secret in plain text, which Kafka Connect would tell everyone who asks it: write a reference that "
+        f"it resolves, such as {references.EXAMPLE}"
+    )

@@ -1,0 +1,142 @@
+"""``conf/canonical/<name>.yaml``: a topic of events for other teams, made of the changes of one table.
+
+topic: cdm.customers
+table: dim_customers            # a model, or <source>/<database or schema>.<table>
+version: 1                      # of the events' schema; raise it when their columns change
+select:                         # without it every column as it is
+  id: customer_key
+  name: upper(customer_name)
+where: country = 'USA'          # without it every row
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field, field_validator, model_validator
+
+from replicator.config import conditions, kafka_options
+from replicator.config.columnkeys import single_names
+from replicator.config.strict import Strict, Text, check
+from replicator.config.topicnames import reads
+from replicator.config.yamlfile import Problems, files, needed
+from replicator.spec import Feed, Model, SourceSpec
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+Some = Annotated[str, Field(min_length=1)]
+
+
+class FeedKeys(Strict):
+    """A file ``<name>.yaml`` of ``conf/canonical``. ``table`` is a model, or <source>/<database or schema>.<table>.
+    ``version`` is that of the events' schema: raise it when their columns change. ``select`` names columns and their
+    SQL, all as they are without it. ``where`` narrows the rows. ``every_change`` sends each change, not only the newest
+    of a key. ``tombstones`` follow deletes, for a topic that is compacted. ``bootstrap_servers`` and ``options`` are
+    those of Kafka, where they are not the shared ones.
+    """
+
+    topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+    table: Some
+    version: int = Field(default=1, ge=1)
+    select: dict[Some, Some] = Field(default_factory=dict)
+    where: Some | None = None
+    every_change: bool = False
+    tombstones: bool = False
+    description: str = ""
+    bootstrap_servers: Some | None = None
+    options: dict[str, Text] = Field(default_factory=dict)
+
+    @field_validator("options")
+    @classmethod
+    def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
+        return kafka_options.allowed(options)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> FeedKeys:
+        single_names(list(self.select), "select")
+        if self.every_change and "/" not in self.table:
+            raise ValueError("every_change is of a source's table: a model has no records")
+        return self
+
+    @model_validator(mode="after")
+    def _each_alone(self) -> FeedKeys:
+        asked = {f"select of {name!r}": sql for name, sql in self.select.items()}
+        if self.where is not None:
+            asked["where"] = self.where
+        for what, sql in asked.items():
+            conditions.refuse_across(what, sql)
+        return self
+
+
+def feeds(
+    folder: Path,
+    sources: Sequence[SourceSpec],
+    models: Sequence[Model],
+    kafka: tuple[str, Mapping[str, str]],
+    environment: Mapping[str, str],
+    problems: Problems,
+) -> tuple[Feed, ...]:
+    """Every feed of a folder, by name; servers and options not given there are those of ``kafka``.
+
+    What is wrong becomes a problem: a table that does not exist, two feeds into one topic, a topic that a source reads.
+    """
+    found: list[Feed] = []
+    for path in files(folder, problems):
+        document = needed(path, environment, problems)
+        keys = check(FeedKeys, document, problems) if document.values else None
+        if keys is None:
+            continue
+        feed = _feed(path.stem, keys, kafka)
+        for key, wrong in _wrong(feed, sources, models, found):
+            problems.add(wrong, document.origin((key,)))
+        found.append(feed)
+    return tuple(found)
+
+
+def _feed(name: str, keys: FeedKeys, kafka: tuple[str, Mapping[str, str]]) -> Feed:
+    servers, options = kafka
+    return Feed(
+        name,
+        keys.topic,
+        keys.table,
+        keys.version,
+        tuple(keys.select.items()),
+        keys.where,
+        keys.every_change,
+        keys.tombstones,
+        keys.description,
+        keys.bootstrap_servers or servers,
+        {**options, **keys.options},
+    )
+
+
+def _wrong(
+    feed: Feed, sources: Sequence[SourceSpec], models: Sequence[Model], others: Sequence[Feed]
+) -> list[tuple[str, str]]:
+    """What cannot be right: the key, and the sentence."""
+    wrong = _wrong_table(feed, sources, [model.name for model in models])
+    found = [("table", wrong)] if wrong else []
+    if not feed.bootstrap_servers:
+        found.append(("topic", "there is no Kafka to write to: give bootstrap_servers here or under kafka"))
+    twin = next((other for other in others if other.topic == feed.topic), None)
+    if twin is not None:
+        found.append(("topic", f"the feed {twin.name!r} writes this topic already"))
+    reader = next((source for source in sources if source.matches(feed.topic)), None)
+    if reader is not None:
+        found.append(("topic", f"the source {reader.name!r} reads this topic: its events would come back as records"))
+    return found
+
+
+def _wrong_table(feed: Feed, sources: Sequence[SourceSpec], models: Sequence[str]) -> str | None:
+    name, slash, table = feed.table.partition("/")
+    if not slash:
+        return None if name in models else f"there is no model {name!r}{nearest(name, models)}"
+    source = next((each for each in sources if each.name == name), None)
+    if source is None:
+        return f"there is no source {name!r}{nearest(name, [each.name for each in sources])}"
+    if not all(table.partition(".")):
+        return "a table is named <source>/<database or schema>.<table>"
+    return None if reads(source, table) else f"the source {name!r} does not include {table!r}"

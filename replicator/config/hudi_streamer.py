@@ -1,0 +1,172 @@
+"""The properties of Hudi's streaming tool as a source's file of ours; what has no equivalent is named."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from replicator.config import kafka_options
+from replicator.debezium.connect_schema import BY_NAME
+from replicator.errors import ConfigError
+
+_WRITE = "hoodie.datasource.write."
+_TOPIC = "hoodie.streamer.source.kafka.topic"
+_S3 = re.compile("^s3n?://")
+_SERVERS, _ROOT = "bootstrap.servers", "hoodie.streamer.source.dfs.root"
+SCHEMA_FILE = "hoodie.streamer.schemaprovider.source.schema.file"
+"""Names a file with an Avro schema."""
+
+_SIMPLE = {
+    "int": "int",
+    "long": "bigint",
+    "string": "string",
+    "boolean": "boolean",
+    "float": "float",
+    "double": "double",
+    "int date": "date",
+    "int time-millis": "time",
+    "long time-micros": "micro_time",
+    "long timestamp-millis": "timestamp",
+    "long timestamp-micros": "micro_timestamp",
+    "string uuid": "uuid",
+}
+"""By Avro's type, with its logical one where it has that and Connect says nothing."""
+
+_GENERATORS = {f"org.apache.hudi.keygen.{kind}KeyGenerator" for kind in ("Complex", "Simple", "Nonpartitioned")}
+_SAME = {
+    f"{_WRITE}hive_style_partitioning": {"true"},
+    f"{_WRITE}keygenerator.class": _GENERATORS,
+    f"{_WRITE}operation": {"upsert"},
+    "hoodie.parquet.small.file.limit": {str(128 << 20)},
+    "auto.offset.reset": {"earliest"},
+}
+"""Settings that say what is done anyway, with the values that do."""
+
+_FITTED = ("shuffle.parallelism",)
+"""Ends of settings that are fitted to each batch."""
+
+_SECRET = ("sasl.jaas.config", "ssl.truststore.password", "ssl.keystore.password", "ssl.key.password")
+_ORDERED = (f"{_WRITE}precombine.field", "hoodie.table.precombine.field", "hoodie.table.ordering.fields")
+_REASONS = {
+    "hoodie.datasource.hive_sync.": "tables are not registered in a catalog",
+    "hoodie.streamer.source.dfs.": "records are read from Kafka, whose servers are named",
+    "hoodie.streamer.schemaprovider.": "records are decoded by their own schema or by declared columns",
+    "hoodie.streamer.transformer.": "rows are changed in gold models",
+}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """``document`` is the source's file; ``same`` are properties that say what is done anyway, ``untold`` those without
+    an equivalent, both with the reason.
+    """
+
+    document: Mapping[str, Any]
+    same: Mapping[str, str] = field(default_factory=dict)
+    untold: Mapping[str, str] = field(default_factory=dict)
+
+
+def normal(properties: Mapping[str, str]) -> dict[str, str]:
+    """Under the names that the tool has today."""
+    return {name.replace("hoodie.deltastreamer.", "hoodie.streamer."): text for name, text in properties.items()}
+
+
+def translated(properties: Mapping[str, str], topic: str | None = None, schema: str | None = None) -> Translated:
+    """Normal properties as a source's file. ``topic`` is needed where they do not name one; ``schema`` is the text of
+    the file that SCHEMA_FILE names. Raises ConfigError.
+    """
+    named = topic or properties.get(_TOPIC, "")
+    prefix, dot, table = named.partition(".")
+    if not dot or table.count(".") != 1:
+        raise ConfigError(
+            f"the topic {named!r} is none of Debezium's" if named else "no topic is named",
+            mend="Give --topic <prefix>.<database or schema>.<table>.",
+        )
+    own: dict[str, Any] = {"format": "hudi"}
+    document: dict[str, Any] = {"name": prefix, "include": [table]}
+    whence = next((name for name in (_SERVERS, _ROOT) if name in properties), None)
+    if whence is not None:
+        told = properties[whence]
+        document |= {"bootstrap_servers": told} if whence == _SERVERS else {"objects": _S3.sub("s3a://", told)}
+    same, untold, options = dict[str, str](), dict[str, str](), dict[str, str]()
+    for name, text in properties.items():
+        if name == f"{_WRITE}recordkey.field":
+            own["keys"] = _listed(text)
+        elif name == f"{_WRITE}partitionpath.field":
+            own["partition_by"] = _parts(name, text, untold)
+        elif name == f"{_WRITE}table.type":
+            own["table_type"] = text.lower()
+        elif name == SCHEMA_FILE and schema is not None:
+            own["columns"] = columns(schema)
+        elif name not in (_TOPIC, whence):
+            _other(name, text, same, untold, options)
+    if options:
+        document["options"] = options
+    return Translated(document | {"tables": {table: {k: v for k, v in own.items() if v != []}}}, same, untold)
+
+
+def _parts(name: str, text: str, untold: dict[str, str]) -> list[str]:
+    """Partition columns; one that says what is made of its values (``created:TIMESTAMP``) has no equivalent."""
+    made = [part for part in _listed(text) if ":" in part]
+    if made:
+        untold[name] = f"partitions are values of columns as they are, which {', '.join(made)} is not"
+    return [part for part in _listed(text) if part not in made]
+
+
+def columns(schema: str) -> dict[str, str]:
+    """Declared columns from an Avro schema, Debezium's own fields left out. Raises ConfigError for a type that has no
+    equivalent.
+    """
+    try:
+        fields = json.loads(schema)["fields"]
+        return {each["name"]: _type(each["name"], each["type"]) for each in fields if not each["name"].startswith("__")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"the schema is no Avro record: {error}") from error
+
+
+def _type(name: str, told: Any) -> str:
+    kinds = [each for each in told if each != "null"] if isinstance(told, list) else [told]
+    kind = kinds[0] if len(kinds) == 1 else None
+    if isinstance(kind, str) and kind in _SIMPLE:
+        return _SIMPLE[kind]
+    if isinstance(kind, dict):
+        if kind.get("connect.name") in BY_NAME:
+            return BY_NAME[kind["connect.name"]]
+        if kind.get("logicalType") == "decimal":
+            return f"decimal({kind['precision']},{kind.get('scale', 0)})"
+        avro = f"{kind.get('type')} {kind.get('logicalType', '')}".strip()
+        if avro in _SIMPLE:
+            return _SIMPLE[avro]
+    raise ConfigError(f"column {name} of the schema has the type {told}, which has no equivalent")
+
+
+def _other(name: str, text: str, same: dict[str, str], untold: dict[str, str], options: dict[str, str]) -> None:
+    if name in _SECRET:
+        variable = name.upper().replace(".", "_")
+        options[name] = f"${{{variable}}}"
+        same[name] = f"a secret: read from the variable {variable}"
+    elif text.lower() in {each.lower() for each in _SAME.get(name, ())}:
+        same[name] = "done anyway"
+    elif name.endswith(_FITTED):
+        same[name] = "fitted to each batch"
+    elif name in _ORDERED:
+        same[name] = "changes are ordered by their positions"
+    elif not name.startswith("hoodie.") and _is_allowed(name, text):
+        options[name] = text.replace("${", "$${")
+    else:
+        reason = next((why for start, why in _REASONS.items() if name.startswith(start)), "no setting does this")
+        untold[name] = reason
+
+
+def _is_allowed(name: str, text: str) -> bool:
+    try:
+        return bool(kafka_options.allowed({name: text}))
+    except ValueError:
+        return False
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,55 @@
+"""``lineage`` of a gold model's file: for each input the model's columns that hold the key of the input row used.
+
+Columns that start with ``_`` stay in gold and need not be declared; Spark tells whether the SELECT gives them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replicator.config.yamlfile import KeyPath
+from replicator.spec import FULL, INCREMENTAL, Model
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from replicator.spec import SourceSpec
+
+
+def refresh_of(asked: str | None, inputs: Mapping[str, str], lineage: Mapping[str, Sequence[str]]) -> str:
+    """How a model is refreshed: as its file asks, else incrementally where the lineage names every input."""
+    return asked or (INCREMENTAL if all(name in lineage for name in inputs) else FULL)
+
+
+def wrong_lineage(
+    model: Model, models: Mapping[str, Model], sources: Sequence[SourceSpec]
+) -> Iterator[tuple[KeyPath, str]]:
+    """What cannot be right in a model's lineage: its key in the model's file, and the sentence."""
+    declared = {column.name: column for column in model.columns}
+    for name, columns in model.lineage.items():
+        place: KeyPath = ("lineage", name)
+        if name not in model.inputs:
+            yield place, f"lineage.{name}: there is no such input{nearest(name, model.inputs)}"
+            continue
+        for column in columns:
+            if column not in declared and not column.startswith("_"):
+                yield place, f"lineage.{name}: {column!r} is no column{nearest(column, declared)}"
+        key = _key(model.inputs[name], models, sources)
+        if key and len(key) != len(columns):
+            yield place, f"lineage.{name}: the key is {', '.join(key)}, which takes {len(key)} columns"
+    missing = [name for name in model.inputs if name not in model.lineage]
+    if model.refresh == INCREMENTAL and missing:
+        yield (
+            ("refresh",),
+            f"refresh: incremental needs a lineage of every input; there is none of {', '.join(missing)}",
+        )
+
+
+def _key(given: str, models: Mapping[str, Model], sources: Sequence[SourceSpec]) -> tuple[str, ...]:
+    """The key of an input where it is known without the lake: a model's, or a declared one."""
+    name, slash, table = given.partition("/")
+    if not slash:
+        return models[given].key if given in models else ()
+    source = next((each for each in sources if each.name == name), None)
+    return () if source is None else source.declaration(table).keys

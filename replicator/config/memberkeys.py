@@ -1,0 +1,56 @@
+"""``unknown_member`` of a gold model's file: the row that facts point to until their dimension arrives."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from pydantic import AfterValidator
+
+from replicator.config.checkkeys import plain
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MemberValues = dict[str, Annotated[Any, AfterValidator(plain)]]
+
+_WHOLE = frozenset({"smallint", "int2", "integer", "int", "int4", "bigint", "int8"})
+_NUMBER = _WHOLE | {"numeric", "decimal", "real", "float4", "double precision", "float8"}
+_TIMES = ("date", "timestamp")
+
+
+class DeclaredColumn(Protocol):
+    """What has to be known of a column."""
+
+    @property
+    def type(self) -> str:
+        """What Postgres stores it as."""
+
+    @property
+    def nullable(self) -> bool:
+        """Whether it may be left out."""
+
+
+def refuse_wrong_member(
+    member: Mapping[str, object], columns: Mapping[str, DeclaredColumn], key: Sequence[str]
+) -> None:
+    """Raise ValueError for a column that there is not, a value that its type has not, a column that must have one."""
+    for name, value in member.items():
+        if name not in columns:
+            raise ValueError(f"unknown_member: {name!r} is no column{nearest(name, columns)}")
+        if not _fits(value, columns[name].type):
+            raise ValueError(f"unknown_member: the value of {name} is no {columns[name].type}")
+    for name, column in columns.items():
+        if name not in member and (name in key or not column.nullable):
+            raise ValueError(f"unknown_member: {name} cannot be NULL: give it a value")
+
+
+def _fits(value: object, kind: str) -> bool:
+    word = re.split(r"[(\[]", kind, maxsplit=1)[0].strip()
+    if isinstance(value, bool) or word in ("boolean", "bool"):
+        return isinstance(value, bool) and word in ("boolean", "bool")
+    if word in _NUMBER:
+        return isinstance(value, int) or (isinstance(value, float) and word not in _WHOLE)
+    return isinstance(value, date if word.startswith(_TIMES) else str)

@@ -1,0 +1,271 @@
+"""``conf/models``: a gold model is one SELECT in ``<name>.sql`` and what must hold for it in ``<name>.yaml``.
+
+The SELECT names its inputs as ``{placeholder}``, which Spark's own ``spark.sql(query, **inputs)`` fills; the YAML says
+what each stands for: ``<source>/<database or schema>.<table>`` or another model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from string import Formatter
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from replicator import names
+from replicator.config.checkkeys import ColumnChecks, ModelChecks, checks_of, wrong_checks
+from replicator.config.columnkeys import listed, single_names
+from replicator.config.lineage import refresh_of, wrong_lineage
+from replicator.config.memberkeys import MemberValues, refuse_wrong_member
+from replicator.config.servedtypes import PostgresName, PostgresType
+from replicator.config.strict import Strict, check
+from replicator.config.topicnames import reads
+from replicator.config.yamlfile import Document, KeyPath, Problems, files, needed
+from replicator.errors import ConfigError
+from replicator.lake import HISTORY
+from replicator.spec import Model, ModelColumn, SourceSpec, Target
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from replicator.spec.rules import Check
+
+_SPARKS_OWN = ("self", "sqlQuery", "args")
+"""What `SparkSession.sql` calls its own parameters: it would take an input of that name for another thing."""
+
+
+class NamedColumnKeys(Strict):
+    """A column of the model below its name, which is the SELECT's; ``type`` is what Postgres stores it as."""
+
+    type: PostgresType
+    nullable: bool = True
+    description: str = ""
+    checks: ColumnChecks = ()
+
+
+class ColumnKeys(NamedColumnKeys):
+    """One of a list of the model's columns."""
+
+    name: PostgresName
+
+
+Columns = Annotated[
+    tuple[ColumnKeys, ...],
+    BeforeValidator(
+        listed, json_schema_input_type=dict[PostgresName, PostgresType | NamedColumnKeys] | tuple[ColumnKeys, ...]
+    ),
+    Field(min_length=1),
+]
+
+
+class PublishKeys(Strict):
+    """The table that serves the model; ``target`` names an entry of ``targets``."""
+
+    target: str
+    schema_: PostgresName = Field(alias="schema")
+    table: PostgresName
+
+
+class ModelKeys(Strict):
+    """A file ``<name>.yaml`` of ``conf/models``, beside ``<name>.sql``. ``key`` are the columns that identify a row.
+    ``inputs`` says what each placeholder of the SELECT stands for: <source>/<database or schema>.<table>, or a model.
+    ``columns`` are those of the SELECT. ``references`` are models that it points to: it is published behind them.
+    ``publish`` is the table that serves it. ``lineage`` says for each input which columns hold the key of the input's
+    row, so that only affected rows are computed. ``refresh: full`` computes all of them each time. ``checks`` are rules
+    for its rows. ``unknown_member`` is the row that facts point to until their dimension arrives. ``deletion_vectors``
+    lets changed rows be marked instead of their files written anew: quicker where many rows change all over a large
+    table, which some engines then cannot read.
+    """
+
+    description: str = ""
+    key: tuple[str, ...] = Field(min_length=1)
+    inputs: dict[str, str]
+    columns: Columns
+    references: tuple[str, ...] = ()
+    publish: PublishKeys | None = None
+    lineage: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    refresh: Literal["full", "incremental"] | None = None
+    checks: ModelChecks = ()
+    unknown_member: MemberValues | None = None
+    deletion_vectors: bool | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> ModelKeys:
+        columns = {column.name: column for column in self.columns}
+        single_names([column.name for column in self.columns], "the list of columns")
+        single_names(list(self.key), "the key")
+        for name in self.key:
+            if name not in columns:
+                raise ValueError(f"the key {name!r} is no column{nearest(name, columns)}")
+            if "nullable" in columns[name].model_fields_set and columns[name].nullable:
+                raise ValueError(f"the column {name!r} is part of the key and cannot be nullable")
+        self.all_checks()
+        if self.unknown_member is not None:
+            refuse_wrong_member(self.unknown_member, {c.name: c for c in self.columns}, self.key)
+        return self
+
+    def all_checks(self) -> tuple[Check, ...]:
+        """Those of the columns and those of the rows. Raises ValueError where two have one name."""
+        return tuple(checks_of([(column.name, column.checks) for column in self.columns], self.checks))
+
+
+def models(
+    folder: Path,
+    sources: Sequence[SourceSpec],
+    targets: Sequence[str] | None,
+    environment: Mapping[str, str],
+    problems: Problems,
+) -> tuple[Model, ...]:
+    """Every model of a folder, each after the models that it reads and references.
+
+    What is wrong becomes a problem: a file without its twin, a placeholder without its input, an input, reference or
+    target that does not exist, two models of one table, a circle. *targets* None: their names are not known.
+    """
+    told = {path.stem: path for path in files(folder, problems)}
+    for path in sorted(folder.glob("*.sql")):
+        if path.stem not in told:
+            problems.add(f"there is no {path.stem}.yaml beside it to say its key, inputs and columns", path)
+    found = {}
+    for name, path in told.items():
+        document = needed(path, environment, problems)
+        keys = check(ModelKeys, document, problems) if document.values else None
+        model = _model(name, path, keys, problems) if keys is not None else None
+        if model is not None:
+            found[name] = (model, document)
+    _refuse_twins(found, folder, problems)
+    by_name = {name: each for name, (each, _) in found.items()}
+    for model, document in found.values():
+        known = _Known(told, sources, targets)
+        for key, wrong in known.wrong_links(model):
+            problems.add(wrong, document.origin(key))
+        for key, wrong in [*wrong_lineage(model, by_name, sources), *wrong_checks(model, by_name)]:
+            problems.add(wrong, document.origin(key))
+    return _in_order([model for model, _ in found.values()], folder, problems)
+
+
+def placeholders(sql: str) -> set[str]:
+    """The names in braces. Raises ValueError for a brace, or a name, that Spark could not fill."""
+    found = set()
+    for _, name, specification, conversion in Formatter().parse(sql):
+        if name is None:
+            continue
+        if not name.isidentifier() or specification or conversion:
+            raise ValueError(f"{{{name}}} is no placeholder: write {{name}}, and {{{{ for a brace")
+        if name in _SPARKS_OWN:
+            raise ValueError(f"{{{name}}} is a name of Spark's own: call the input something else")
+        found.add(name)
+    return found
+
+
+def _model(name: str, path: Path, keys: ModelKeys, problems: Problems) -> Model | None:
+    sql = _sql(path, keys, problems)
+    if sql is None:
+        return None
+    columns = tuple(
+        ModelColumn(c.name, c.type, c.nullable and c.name not in keys.key, c.description) for c in keys.columns
+    )
+    publish = keys.publish
+    target = None if publish is None else Target(publish.target, publish.schema_, publish.table)
+    refresh = refresh_of(keys.refresh, keys.inputs, keys.lineage)
+    return Model(
+        name,
+        sql,
+        keys.inputs,
+        keys.key,
+        columns,
+        keys.description,
+        keys.references,
+        target,
+        keys.lineage,
+        refresh,
+        keys.all_checks(),
+        keys.unknown_member,
+        keys.deletion_vectors,
+    )
+
+
+def _sql(path: Path, keys: ModelKeys, problems: Problems) -> str | None:
+    """The SQL beside a model's file, whose placeholders are its inputs; None where it cannot be read."""
+    sql_path = path.with_suffix(".sql")
+    try:
+        sql = sql_path.read_text(encoding="utf-8")
+        used = placeholders(sql)
+    except OSError as error:
+        problems.add(f"{sql_path.name} beside it cannot be read: {error.strerror}", path)
+        return None
+    except ValueError as error:
+        problems.add(f"the placeholders cannot be read: {error}", sql_path)
+        return None
+    for unknown in sorted(used - set(keys.inputs)):
+        problems.add(f"{{{unknown}}} is not among the inputs of {path.name}{nearest(unknown, keys.inputs)}", sql_path)
+    for unused in sorted(set(keys.inputs) - used):
+        problems.add(f"the input {unused!r} is never used in {sql_path.name}{nearest(unused, used)}", path)
+    return sql
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a model may name: other models, tables of the sources, targets (None: not known)."""
+
+    models: Mapping[str, Path]
+    sources: Sequence[SourceSpec]
+    targets: Sequence[str] | None
+
+    def wrong_links(self, model: Model) -> Iterator[tuple[KeyPath, str]]:
+        """Every name that leads nowhere: its key in the model's file, and what is wrong."""
+        for placeholder, given in model.inputs.items():
+            wrong = self._wrong_input(given)
+            if wrong:
+                yield ("inputs", placeholder), f"inputs.{placeholder}: {wrong}"
+        for index, name in enumerate(model.references):
+            if name not in self.models:
+                yield ("references", index), f"there is no model {name!r}{nearest(name, self.models)}"
+        target = model.target.connection if model.target is not None else None
+        if target is not None and self.targets is not None and target not in self.targets:
+            yield ("publish", "target"), f"there is no target {target!r}{nearest(target, self.targets)}"
+
+    def _wrong_input(self, given: str) -> str | None:
+        name, slash, table = given.partition("/")
+        if not slash:
+            return None if given in self.models else f"there is no model {given!r}{nearest(given, self.models)}"
+        source = next((s for s in self.sources if s.name == name), None)
+        if source is None:
+            return f"there is no source {name!r}{nearest(name, [s.name for s in self.sources])}"
+        if not all(table.partition(".")):
+            return "a table is named <source>/<database or schema>.<table>"
+        current = table.removesuffix(HISTORY)
+        if not reads(source, current):
+            return f"the source {name!r} does not include {current!r}"
+        if current != table and not source.declaration(current).has_history:
+            return f"{current} keeps no history: say `stored_as_scd_type: 2` for it in the file of its source"
+        return None
+
+
+def _refuse_twins(found: Mapping[str, tuple[Model, Document]], folder: Path, problems: Problems) -> None:
+    try:
+        names.refuse_case_twins(found, str(folder))
+    except ConfigError as error:
+        problems.add(str(error))
+    served: dict[tuple[str, ...], str] = {}
+    for model, document in found.values():
+        if model.target is None:
+            continue
+        place = (model.target.connection, model.target.schema.casefold(), model.target.table.casefold())
+        first = served.setdefault(place, model.name)
+        if first != model.name:
+            problems.add(f"the model {first!r} is published there already", document.origin(("publish",)))
+
+
+def _in_order(found: Sequence[Model], folder: Path, problems: Problems) -> tuple[Model, ...]:
+    by_name = {model.name: model for model in found}
+    needs = {m.name: ({*m.reads, *m.references} & by_name.keys()) for m in found}
+    try:
+        order = list(TopologicalSorter(needs).static_order())
+    except CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        problems.add(f"these models need each other: {circle}", folder)
+        return ()
+    return tuple(by_name[name] for name in order)

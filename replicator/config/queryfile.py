@@ -1,0 +1,72 @@
+"""``conf/queries``: a saved query is one file, ``<name>.sql``.
+
+Lines of comments at its head say what it is for, and in which SQL it is written where that is not the engine's own::
+
+    -- What every line of an order came to.
+    -- dialect: athena
+    SELECT ...
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from replicator.errors import ConfigError
+from replicator.protocols.engine import Dialect
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
+_DIALECT = re.compile(r"dialect:\s*(\S*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SavedQuery:
+    """A query by name: the first line of its comment, its dialect (None: the engine's own), the whole text."""
+
+    name: str
+    description: str
+    dialect: Dialect | None
+    text: str
+
+
+def queries(folder: Path) -> tuple[SavedQuery, ...]:
+    """Every query of a folder, by name; none where there is no such folder. Raises ConfigError naming file and line."""
+    return tuple(_query(path) for path in sorted(folder.glob("*.sql")))
+
+
+def query(folder: Path, name: str) -> SavedQuery:
+    """The query of that name. Raises ConfigError, with the nearest spelling and the folder."""
+    known = [path.stem for path in folder.glob("*.sql")]
+    if name not in known:
+        raise ConfigError(f"there is no saved query {name!r}{nearest(name, known)}", where=str(folder))
+    return _query(folder / f"{name}.sql")
+
+
+def _query(path: Path) -> SavedQuery:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path.name} is not UTF-8", where=str(path)) from error
+    description, dialect = "", None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("--"):
+            break
+        told = line.strip().lstrip("-").strip()
+        named = _DIALECT.fullmatch(told)
+        if named:
+            dialect = _dialect(named.group(1), f"{path}:{number}")
+        elif not description:
+            description = told
+    return SavedQuery(path.stem, description, dialect, text)
+
+
+def _dialect(name: str, where: str) -> Dialect:
+    found = next((known for known in DIALECTS if known == name.lower()), None)
+    if found is None:
+        raise ConfigError(f"there is no dialect {name!r}{nearest(name, DIALECTS)}", where=where)
+    return found

@@ -1,0 +1,148 @@
+"""``conf/sources/*.yaml`` and ``--declare`` files: one Debezium connector each, and what is declared of its tables.
+
+name: shop                      # the connector's topic.prefix
+include: [sales.orders]         # only these tables; without it every topic `shop.*`
+tables:
+  sales.orders:
+    columns: {id: int, placed: date, total: "decimal(10,2)"}
+    keys: [id]
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicator.config import shapekeys, tablekeys, topicnames
+from replicator.config.connectorkeys import ConnectorKeys
+from replicator.config.sourcekeys import DeclareKeys, SourceKeys
+from replicator.config.strict import check
+from replicator.config.yamlfile import Document, Problems, files, needed, read
+from replicator.debezium.modes import Modes
+from replicator.spec import Connector, Declaration, SourceSpec
+from replicator.spec.connectors import PLACEHOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_OF_A_PATTERN = re.compile(r"[\\^$*+?()\[\]{}|,]")
+
+
+def declarations(path: Path | str) -> tuple[Declaration, ...]:
+    """What a ``--declare`` file says about tables. Raises ConfigError that lists everything wrong with it."""
+    return template(path).tables
+
+
+def template(path: Path | str, environment: Mapping[str, str] | None = None) -> SourceSpec:
+    """A ``--declare`` file as a source for recorded events of any name, with the variables of an *environment*. Raises
+    ConfigError as ``declarations`` does.
+    """
+    problems = Problems()
+    document = read(Path(path), problems).filled(environment or {}, problems)
+    keys = None if problems.found else check(_model(document), document, problems)
+    problems.raise_if_any()
+    if isinstance(keys, SourceKeys):
+        return _source(keys, "", {})
+    if keys is None:
+        return SourceSpec("", "")
+    return SourceSpec("", "", tables=keys.declarations(), hash_key=keys.secret(), masks=keys.masks())
+
+
+def sources(
+    folder: Path, bootstrap_servers: str, options: Mapping[str, str], environment: Mapping[str, str], problems: Problems
+) -> list[tuple[SourceSpec, str]]:
+    """Every source of a folder with the file it stands in; servers and options not given there are the shared ones."""
+    found: list[tuple[SourceSpec, str]] = []
+    for path in files(folder, problems):
+        document = needed(path, environment, problems)
+        keys = check(SourceKeys, document, problems) if document.values else None
+        if keys is not None:
+            found.append((_source(keys, bootstrap_servers, options), str(path)))
+    _refuse_overlap(found, problems)
+    return found
+
+
+def _model(document: Document) -> type[DeclareKeys]:
+    own = set(SourceKeys.model_fields) - set(DeclareKeys.model_fields)
+    return SourceKeys if own & set(document.values) else DeclareKeys
+
+
+def _source(keys: SourceKeys, bootstrap_servers: str, options: Mapping[str, str]) -> SourceSpec:
+    if keys.objects is not None and keys.deletes is None:
+        keys = keys.model_copy(update={"deletes": "rewrite"})  # whatever the first records show: there are no nulls
+    known = keys.modes()
+    modes = Modes.of(known)
+    servers = keys.bootstrap_servers if keys.bootstrap_servers is not None else bootstrap_servers
+    return SourceSpec(
+        name=keys.name,
+        topics=keys.topics if keys.topics is not None else _topics(keys),
+        bootstrap_servers=servers,
+        tables=tuple(tablekeys.declaration(name, table, keys, modes) for name, table in keys.tables.items()),
+        placeholder=keys.placeholder,
+        options={**options, **keys.options},
+        sequence_by=keys.sequence_by,
+        default=Declaration(
+            "", outbox=shapekeys.outbox(keys, (), ()), deletes=keys.deletes, compacted_topic=bool(keys.compacted_topic)
+        ),
+        signals=None if keys.signal_data_collection is None else _last_two(keys.signal_data_collection),
+        latin1_bytes=keys.avro_bytes == "latin1",
+        binlog_position=keys.binlog_position,
+        objects=keys.objects or "",
+        whole_transactions=keys.consistency == "transaction",
+        database=None if keys.database is None else keys.database.login(),
+        connector=None if keys.connector is None else _connector(keys, keys.connector, servers),
+        hash_key=keys.secret(),
+        masks=keys.masks(),
+        modes=known,
+    )
+
+
+def _connector(keys: SourceKeys, told: ConnectorKeys, bootstrap_servers: str) -> Connector:
+    """What captures a source, told by its own block and by what the source expects of its records."""
+    made = told.connector(keys.name, bootstrap_servers)
+    if not (made.tables or made.except_tables):
+        include, exclude = keys.include, keys.exclude
+        if told.kind == "sqlserver":  # its lists are of <schema>.<table>: those of one database cannot be left out
+            include = tuple(dict.fromkeys(map(_last_two, include)))
+            exclude = tuple(table for table in exclude if table.count(".") == 1)
+        made = replace(made, tables=tuple(map(_pattern, include)), except_tables=tuple(map(_pattern, exclude)))
+    return replace(
+        made,
+        deletes=keys.deletes or Connector.deletes,
+        signals=keys.signal_data_collection or "",
+        placeholder="" if keys.placeholder == PLACEHOLDER else keys.placeholder,
+        transactions=keys.consistency == "transaction",
+    )
+
+
+def _topics(keys: SourceKeys) -> str:
+    """By what is included or excluded; a source that says that it is no SQL Server has topics without a database."""
+    told = keys.connector or keys.database
+    is_other = told is not None and told.kind != "sqlserver"
+    return topicnames.topics(keys.name, keys.include, keys.exclude, "" if is_other else topicnames.ANY_DATABASE)
+
+
+def _pattern(table: str) -> str:
+    """A table's name in the connector's lists, which are of regular expressions and have commas between them."""
+    return _OF_A_PATTERN.sub(lambda found: f"\\{found.group()}", table)
+
+
+def _last_two(name: str) -> str:
+    """``<schema>.<table>`` of a name that may begin with a database."""
+    return ".".join(name.split(".")[-2:])
+
+
+def _refuse_overlap(found: Sequence[tuple[SourceSpec, str]], problems: Problems) -> None:
+    seen: dict[str, tuple[SourceSpec, str]] = {}
+    for source, file in found:
+        twin, twin_file = seen.setdefault(source.name.casefold(), (source, file))
+        if twin is not source:
+            problems.add(f"{twin_file} has the source {twin.name!r} already", file)
+        for other, _ in found:
+            if other.name.startswith(f"{source.name}.") and topicnames.takes_from(source, other):
+                told = (
+                    "say its `kind` in `connector`, or give topics" if topicnames.included(source) else "give include"
+                )
+                problems.add(f"the topics of {source.name!r} include those of {other.name!r}: {told}", file)

@@ -1,0 +1,293 @@
+"""What a file of ``conf/sources``, or a ``--declare`` file, may say: its keys, and what goes together."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+
+from replicator.config import conditions, kafka_options, tablekeys
+from replicator.config.columnkeys import ColumnName, single_names
+from replicator.config.connectorkeys import PORTS, ConnectorKeys, Kind
+from replicator.config.shapekeys import ShapeKeys
+from replicator.config.strict import Strict
+from replicator.config.tablekeys import Pattern, SequenceBy, TableKeys, TableName
+from replicator.debezium.modes import Modes
+from replicator.errors import ConfigError
+from replicator.spec import Declaration, Login, Mask
+from replicator.spec.connectors import BINARY, DECIMALS, PLACEHOLDER, TIMES
+
+_NULL_DELETES = ("tombstone", "delete-to-tombstone")
+_SHORTEST_KEY = 16
+BinlogPosition = Literal["file_pos", "file_pos_row", "gtid"]
+TimePrecision = Literal[
+    "adaptive",
+    "adaptive_time_microseconds",
+    "connect",
+    "isostring",
+    "microseconds",
+    "nanoseconds",
+    "structured",
+]
+
+
+class MaskKeys(Strict):
+    """Columns of a table that bronze keeps as hashes only, or not at all."""
+
+    hash: tuple[ColumnName, ...] = ()
+    drop: tuple[ColumnName, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_of(self) -> MaskKeys:
+        single_names([*self.hash, *self.drop], "mask_before_bronze")
+        if not (self.hash or self.drop):
+            raise ValueError("give columns to hash or to drop")
+        return self
+
+
+class DeclareKeys(Strict):
+    """A ``--declare`` file: tables, and optionally the source that they are of; ``hash_key`` is the secret of columns
+    that are hashed: let it come from the environment. ``mask_before_bronze`` says what not even bronze keeps in clear.
+    """
+
+    name: str | None = Field(default=None, validation_alias=AliasChoices("name", "source"))
+    tables: dict[TableName, TableKeys] = Field(default_factory=dict)
+    hash_key: SecretStr | None = None
+    mask_before_bronze: dict[TableName, MaskKeys] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _keyed(self) -> DeclareKeys:
+        if self.hash_key is not None and len(self.hash_key.get_secret_value()) < _SHORTEST_KEY:
+            raise ValueError(f"hash_key has fewer than {_SHORTEST_KEY} characters: it could be guessed")
+        hashed = [name for name, table in self.tables.items() if table.transform is not None and table.transform.hash]
+        hashed += [name for name, mask in self.mask_before_bronze.items() if mask.hash]
+        if self.hash_key is None and hashed:
+            raise ValueError(
+                f"{hashed[0]} has hashed columns: give hash_key: ${{SOME_VARIABLE}}, a secret of the source"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _asking(self) -> DeclareKeys:
+        for name, table in self.tables.items():
+            tablekeys.refuse_strange(name, table, self._shape(table))
+            if table.apply_as_deletes is not None:
+                conditions.refuse_hidden(table.apply_as_deletes, name, self._hidden(name, table.shards))
+        return self
+
+    def _shape(self, table: TableKeys) -> ShapeKeys:
+        return table
+
+    def _hidden(self, name: str, shards: str | None) -> list[str]:
+        """Columns that bronze does not keep in clear of the table, or of any of its shards."""
+        masks = self.mask_before_bronze.items()
+        own = [mask for told, mask in masks if told == name or (shards and re.fullmatch(shards, told))]
+        return [column for mask in own for column in (*mask.hash, *mask.drop)]
+
+    @field_validator("tables")
+    @classmethod
+    def _apart(cls, tables: dict[str, TableKeys]) -> dict[str, TableKeys]:
+        single_names(list(tables), "the list of tables")
+        return tables
+
+    def secret(self) -> str:
+        """The key of hashed columns; '' where none is."""
+        return "" if self.hash_key is None else self.hash_key.get_secret_value()
+
+    def masks(self) -> tuple[Mask, ...]:
+        """What is kept out of bronze, as the product's noun."""
+        return tuple(Mask(name, keys.hash, keys.drop) for name, keys in self.mask_before_bronze.items())
+
+    def declarations(self) -> tuple[Declaration, ...]:
+        """The tables as the product's nouns."""
+        return tuple(tablekeys.declaration(name, table) for name, table in self.tables.items())
+
+
+class DatabaseKeys(Strict):
+    """The source itself, for ``verify`` and ``connect check``: a login that may read its tables, or its catalogs. Let
+    the password come from the environment.
+
+    ``dbname`` is for PostgreSQL and Oracle (its service); ``port`` is the server's usual one unless said.
+    """
+
+    kind: Kind
+    host: Annotated[str, Field(min_length=1)]
+    port: int | None = Field(default=None, ge=1, le=65535)
+    dbname: str = ""
+    user: Annotated[str, Field(min_length=1)]
+    password: SecretStr = SecretStr("")
+    sslmode: Literal["disable", "require", "verify-full"] = "verify-full"
+
+    @model_validator(mode="after")
+    def _named(self) -> DatabaseKeys:
+        if self.kind in ("postgresql", "oracle") and not self.dbname:
+            raise ValueError("dbname says which database of the server has the tables")
+        return self
+
+    def login(self) -> Login:
+        """The same as the product's noun."""
+        port = self.port if self.port is not None else PORTS[self.kind]
+        password = self.password.get_secret_value()
+        return Login(self.kind, self.host, port, self.user, password, self.dbname, self.sslmode)
+
+
+class SourceKeys(DeclareKeys, ShapeKeys):
+    """A file of ``conf/sources``: ``include``, ``exclude`` or ``topics`` (a regular expression that Java and Python
+    both know: Kafka is asked by either) narrow what is read. A table of SQL Server is named ``<schema>.<table>`` there,
+    in whichever database, or ``<database>.<schema>.<table>``.
+
+    ``outbox``, ``deletes`` and ``compacted_topic`` hold for every table that does not say otherwise.
+    ``signal_data_collection`` is the connector's ``signal.data.collection``, ``avro_bytes`` how JSON made from Avro
+    writes bytes. ``binlog_position``: ``gtid`` where MariaDB's servers take turns and one GTID domain is written to,
+    ``file_pos_row`` where MySQL does not compress transactions (debezium.md Q4). ``objects`` is a folder of any file
+    system where a sink connector has put the records (docs/objects.md); Kafka is not asked then.
+    ``consistency: transaction`` shows transactions whole or not at all; the connector needs
+    ``provide.transaction.metadata`` then. ``decimal_handling_mode``, ``binary_handling_mode`` and
+    ``time_precision_mode`` are the connector's (types.md Y13), where ``connector`` does not say them: they hold for
+    declared types that do not name their form. ``database`` is the source itself, which ``verify`` compares silver
+    with; ``connector`` is how it is captured, for ``replicator connect``.
+    """
+
+    name: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("name", "source"))]
+    topics: Pattern | None = None
+    include: tuple[TableName, ...] = ()
+    exclude: tuple[TableName, ...] = ()
+    bootstrap_servers: str | None = None
+    placeholder: str = Field(default=PLACEHOLDER, min_length=1)
+    sequence_by: SequenceBy = "position"
+    signal_data_collection: TableName | None = None
+    avro_bytes: Literal["base64", "latin1"] = "base64"
+    binlog_position: BinlogPosition = "file_pos"
+    options: dict[str, str] = Field(default_factory=dict)
+    objects: str | None = Field(default=None, min_length=1)
+    consistency: Literal["eventual", "transaction"] = "eventual"
+    decimal_handling_mode: Literal["precise", "string", "double"] | None = None
+    binary_handling_mode: Literal["bytes", "base64", "base64-url-safe", "hex"] | None = None
+    time_precision_mode: TimePrecision | None = None
+    database: DatabaseKeys | None = None
+    connector: ConnectorKeys | None = None
+
+    @field_validator("objects")
+    @classmethod
+    def _folder(cls, objects: str | None) -> str | None:
+        if objects is None or "://" not in objects:
+            return None if objects is None else os.path.abspath(os.path.expanduser(objects))
+        return objects.rstrip("/")
+
+    @field_validator("options")
+    @classmethod
+    def _allowed(cls, options: dict[str, str]) -> dict[str, str]:
+        return kafka_options.allowed(options)
+
+    @model_validator(mode="after")
+    def _timed(self) -> SourceKeys:
+        tables = {**self.tables, "": TableKeys()}
+        for name, table in tables.items():
+            compacted = self.compacted_topic if table.compacted_topic is None else table.compacted_topic
+            if compacted and (table.sequence_by or self.sequence_by) != "position":
+                raise ValueError(
+                    f"compacted_topic{f' of {name}' if name else ''} needs positions: a tombstone has no source.ts_ms"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _whole(self) -> SourceKeys:
+        if self.consistency == "transaction" and self.include:
+            topic = f"{self.name}.transaction"
+            raise ValueError(f"consistency: transaction reads {topic}: give topics, a regular expression that has it")
+        every: list[ShapeKeys] = [self, *self.tables.values()]
+        if self.consistency == "transaction" and any(keys.compacted_topic for keys in every):
+            raise ValueError("consistency: transaction counts events: what compaction removed is never whole")
+        if self.consistency == "transaction" and any(table.shards is not None for table in self.tables.values()):
+            raise ValueError("consistency: transaction counts events by table: shards in one table have other names")
+        return self
+
+    @model_validator(mode="after")
+    def _signalled(self) -> SourceKeys:
+        told = self.connector
+        for key, topic in (("signals", told and told.signals), ("notifications", told and told.notifications)):
+            if topic and topic.startswith(f"{self.name}."):
+                raise ValueError(f"{key}: {topic} looks like the topic of a table: call it {self.name}-{key}")
+        return self
+
+    @model_validator(mode="after")
+    def _in_objects(self) -> SourceKeys:
+        if self.objects is None:
+            return self
+        if self.bootstrap_servers is not None or self.options:
+            raise ValueError("give objects, or bootstrap_servers and options, not both: each says where records are")
+        every: list[ShapeKeys] = [self, *self.tables.values()]
+        if any(keys.compacted_topic or keys.deletes in _NULL_DELETES for keys in every):
+            raise ValueError("sinks write no nulls into objects: compacted_topic and null deletes are for Kafka")
+        return self
+
+    def _shape(self, table: TableKeys) -> ShapeKeys:
+        return table.over(self)
+
+    @model_validator(mode="after")
+    def _appended(self) -> SourceKeys:
+        for table in self.tables.values():
+            tablekeys.refuse_appended(table, self._shape(table))
+        return self
+
+    @model_validator(mode="after")
+    def _one_of(self) -> SourceKeys:
+        if self.topics is not None and self.include:
+            raise ValueError("give topics or include, not both: each says which topics are read")
+        if self.topics is not None and self.exclude:
+            raise ValueError("give topics or exclude, not both: leave the table out of the regular expression")
+        if self.include and self.exclude:
+            raise ValueError("give include or exclude, not both: what is not included is not read")
+        if self.outbox is not None and (self.outbox.topic is not None or self.outbox.empty_payload != "ignore"):
+            raise ValueError("outbox of a whole source is a mode alone: give topic and empty_payload to a table")
+        own = [table.outbox.topic for table in self.tables.values() if table.outbox is not None and table.outbox.topic]
+        unread = next(
+            (t for t in own if self.topics is None and (self.include or not t.startswith(f"{self.name}."))), None
+        )
+        if unread is not None:
+            raise ValueError(f"the outbox topic {unread!r} is not read: give topics, a regular expression that has it")
+        return self
+
+    @model_validator(mode="after")
+    def _captured(self) -> SourceKeys:
+        if self.connector is None:
+            return self
+        if self.database is not None and self.database.kind != self.connector.kind:
+            raise ValueError("database and connector are of the same source: give both the same kind")
+        routed = self.outbox is not None and self.outbox.mode == "router"
+        if (self.connector.form == "outbox") != routed:
+            raise ValueError("form: outbox of the connector and outbox: router of the source go together")
+        if self.connector.form == "outbox" and self.consistency == "transaction":
+            raise ValueError("consistency: transaction reads positions, which the outbox router does not send")
+        return self
+
+    @model_validator(mode="after")
+    def _written(self) -> SourceKeys:
+        captured = self._captured_modes()
+        for key, own in self._own_modes().items():
+            its = captured.get(key, own)
+            if own != its:
+                raise ValueError(f"{key} of the source is {own}, of its connector {its}: say it in one place")
+        try:
+            Modes.of(self.modes())
+        except ConfigError as error:
+            raise ValueError(f"{error.what}. {error.mend}") from error
+        return self
+
+    def modes(self) -> dict[str, str]:
+        """Settings of the connector by which declared types are written, by their key, as far as they are known."""
+        return {**self._captured_modes(), **self._own_modes()}
+
+    def _captured_modes(self) -> Mapping[str, str]:
+        return {} if self.connector is None else self.connector.connector(self.name, "").modes
+
+    def _own_modes(self) -> dict[str, str]:
+        told = {
+            DECIMALS: self.decimal_handling_mode,
+            BINARY: self.binary_handling_mode,
+            TIMES: self.time_precision_mode,
+        }
+        return {key: mode for key, mode in told.items() if mode is not None}

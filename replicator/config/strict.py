@@ -1,0 +1,134 @@
+"""Configuration values that refuse what they do not know, and say where it stands.
+
+:func:`check` holds a :class:`~replicator.config.yamlfile.Document` against a pydantic model. Messages never repeat a
+value: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from replicator.config.yamlfile import Document, KeyPath, Problems
+from replicator.spelling import nearest
+
+
+class Strict(BaseModel):
+    """A frozen value; unknown keys are refused."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, validate_default=True, populate_by_name=True
+    )
+
+
+Model = TypeVar("Model", bound=Strict)
+
+
+def text(value: Any) -> Any:
+    """YAML's booleans and numbers as Spark writes them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, (int, float)) else value
+
+
+def several(value: Any) -> Any:
+    """A word alone as a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(text, json_schema_input_type=str | bool | int | float)]
+
+
+_MAPPING, _LIST, _NUMBER = "must be a mapping of keys to values", "must be a list", "must be a whole number"
+_IN_YAML = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _MAPPING),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type", "frozen_set_type"), _LIST),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), _NUMBER),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("too_short", "tuple_too_short", "list_too_short"), "must not be empty"),
+    "string_type": "must be a text, which YAML takes for something else: put it in quotes",
+}
+"""What pydantic says of Python's types, as of what stands in the file."""
+_NO_TEXT: Mapping[type, str] = {
+    type(None): "must be a text, and nothing stands there",
+    list: "must be one text, not a list",
+    dict: "must be a text, not a mapping of keys to values",
+}
+"""The same where quotes would not help."""
+
+
+def check(model: type[Model], document: Document, problems: Problems) -> Model | None:
+    """The document as the model's value; everything wrong with it becomes a problem, and None is returned."""
+    try:
+        return model.model_validate(document.values)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_context=False, include_input=False):
+            path = _path(detail["loc"], document)
+            origin = document.origin(path)
+            if origin is not None and origin.missing:
+                continue
+            problems.add(_sentence(model, path, detail["type"], detail["msg"], _at(document.values, path)), origin)
+        return None
+
+
+def _path(loc: KeyPath, document: Document) -> KeyPath:
+    """The location that pydantic tells, as keys of the file.
+
+    The parts that it adds for unions go; the number of an entry that the file writes as a mapping becomes its key.
+    """
+    path: KeyPath = ()
+    here: Any = document.values
+    for index, part in enumerate(loc):
+        is_entry = isinstance(part, int) and isinstance(here, dict) and part < len(here)
+        key = list(here)[part] if is_entry else part  # type: ignore[index]  # an int
+        if (*path, key) in document.origins or index == len(loc) - 1:
+            path = (*path, key)
+            here = _inside(here, key)
+    return path
+
+
+def _inside(value: Any, key: str | int) -> Any:
+    try:
+        return value[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _at(value: Any, path: KeyPath) -> Any:
+    """What the file has at a path, or what stands in its way: the 5 of ``columns: {id: 5}`` for its type."""
+    for key in path:
+        value = _inside(value, key) if isinstance(value, (dict, list)) else value
+    return value
+
+
+def _sentence(model: type[BaseModel], path: KeyPath, kind: str, message: str, value: Any) -> str:
+    key = ".".join(map(str, path))
+    if kind == "extra_forbidden":
+        return f"unknown key {key!r}{nearest(str(path[-1]), _fields(model, path[:-1]))}"
+    if kind == "missing":
+        return f"the key {key!r} is missing"
+    told = _NO_TEXT.get(type(value)) if kind == "string_type" else None
+    said = told or _IN_YAML.get(kind) or re.sub("^(Input|String) should", "must", message.removeprefix("Value error, "))
+    return f"{key}: {said[0].lower()}{said[1:]}" if key else said
+
+
+def _fields(model: Any, path: KeyPath) -> list[str]:
+    """The keys that may stand at *path* of a model."""
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        if not path:
+            return [field.alias or name for name, field in model.model_fields.items()]
+        field = model.model_fields.get(str(path[0]))
+        return [] if field is None else _fields(field.annotation, path[1:])
+    origin, arguments = typing.get_origin(model), typing.get_args(model)
+    if origin in (typing.Union, types.UnionType):
+        return [name for argument in arguments for name in _fields(argument, path)]
+    if not path or not arguments:
+        return []
+    inside = arguments[-1] if isinstance(origin, type) and issubclass(origin, Mapping) else arguments[0]
+    return _fields(inside, path[1:])

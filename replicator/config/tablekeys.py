@@ -1,0 +1,249 @@
+"""What a source's file declares about one table: columns, keys, how its records look and what is done with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from replicator.config import conditions
+from replicator.config.columnkeys import ColumnKeys, ColumnName, Columns, single_names
+from replicator.config.duration import OptionalDuration
+from replicator.config.shapekeys import ShapeKeys, outbox
+from replicator.config.strict import several
+from replicator.config.transformkeys import TransformKeys
+from replicator.debezium.logical import spark_type
+from replicator.debezium.modes import DEFAULT_MODES, Modes
+from replicator.debezium.short_forms import parse_logical, resolved
+from replicator.spec import AGGREGATE_ID, CHANGE, EVENT_ID, Column, Declaration, Transform
+from replicator.spelling import nearest
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"this is no regular expression that Java and Python both know: {error}") from error
+    return text
+
+
+def _two_parts(name: str) -> str:
+    database, dot, table = name.partition(".")
+    if not (database and dot and table):
+        raise ValueError("a table is named <database or schema>.<table>")
+    return name
+
+
+TableName = Annotated[str, AfterValidator(_two_parts)]
+Pattern = Annotated[str, AfterValidator(_pattern)]
+Format = Literal["delta", "hudi"]
+Formats = Annotated[tuple[Format, ...], BeforeValidator(several, json_schema_input_type=Format | tuple[Format, ...])]
+SequenceBy = Literal["position", "source.ts_ms"]
+
+
+class TableKeys(ShapeKeys):
+    """What is declared about a table; all of it optional. ``columns`` are those of records without a schema block, all
+    of them; where each is ``unsigned`` or ``generated``, they say that of columns of a schema block, which has others.
+    ``keys`` are its columns where events have no key, or another one is wanted. ``append_only``: no columns identify a
+    row, there is one per insert. ``apply_as_deletes`` is a SQL condition over its columns: a change whose row satisfies
+    it is a delete. ``truncate`` says what a TRUNCATE does. ``unavailable: false`` takes the placeholder
+    of values that PostgreSQL did not send for a text like others. ``schema_changes`` says whether columns may come and
+    change, wait for approval, or not. ``stored_as_scd_type: 2`` keeps every state of every row beside the table.
+    ``purge_after`` is how long deleted rows stay, where ``purge`` is run; 0 needs ``accept_refused_replays``.
+    ``sequence_by: source.ts_ms`` orders changes by time, which is weaker than by position. ``shape`` is that of the
+    records where it is not to be seen. ``format`` is where rows are kept, or both: [delta, hudi]. ``table_type`` is of
+    Hudi. ``partition_by`` are columns of hive-style folders. ``transform`` is what is done with changes before they are
+    rows. ``shards`` is a regular expression of tables whose rows it takes, told apart by ``shard_column``.
+    """
+
+    columns: Columns = ()
+    keys: tuple[ColumnName, ...] = ()
+    append_only: bool = False
+    apply_as_deletes: Annotated[str, Field(min_length=1)] | None = None
+    truncate: Literal["apply", "ignore", "fail"] = "apply"
+    unavailable: bool = True
+    schema_changes: Literal["evolve", "freeze", "fail"] = "evolve"
+    stored_as_scd_type: Literal[1, 2] = 1
+    purge_after: OptionalDuration = None
+    accept_refused_replays: bool = False
+    sequence_by: SequenceBy | None = None
+    shape: Literal["envelope", "flattened"] | None = None
+    format: Formats = ()
+    table_type: Literal["copy_on_write", "merge_on_read"] | None = None
+    partition_by: tuple[ColumnName, ...] = ()
+    transform: TransformKeys | None = None
+    shards: Pattern | None = None
+    shard_column: ColumnName | None = None
+
+    @property
+    def whole(self) -> tuple[ColumnKeys, ...]:
+        """The declared columns where these are all that there may be; else none."""
+        return () if all(column.is_beside_a_schema for column in self.columns) else self.columns
+
+    @model_validator(mode="after")
+    def _sharded(self) -> TableKeys:
+        if (self.shards is None) != (self.shard_column is None):
+            raise ValueError(
+                "shards and shard_column belong together: which tables, and the column that tells them apart"
+            )
+        if self.shards is not None and self.truncate == "apply":
+            raise ValueError("a TRUNCATE of one shard would empty them all: say truncate: fail or ignore beside shards")
+        return self
+
+    @model_validator(mode="after")
+    def _transformed(self) -> TableKeys:
+        if self.transform is None:
+            return self
+        if self.schema_changes == "freeze":
+            raise ValueError("transform and schema_changes: freeze: let column_list say which columns there are")
+        self.transform.fit([column.name for column in self.whole], [c.name for c in self.columns if c.generated])
+        return self
+
+    @model_validator(mode="after")
+    def _deleting(self) -> TableKeys:
+        if self.apply_as_deletes is None:
+            return self
+        if self.schema_changes == "freeze":
+            raise ValueError("apply_as_deletes and schema_changes: freeze do not go together: say evolve or fail")
+        conditions.fit(self.apply_as_deletes, [column.name for column in self.columns if column.generated])
+        return self
+
+    @model_validator(mode="after")
+    def _kept(self) -> TableKeys:
+        if self.table_type is not None and "hudi" not in self.format:
+            raise ValueError("table_type belongs to format: hudi")
+        single_names(list(self.format), "format")
+        single_names(list(self.partition_by), "partition_by")
+        return self
+
+    @model_validator(mode="after")
+    def _purged(self) -> TableKeys:
+        if self.purge_after == 0 and not self.accept_refused_replays:
+            raise ValueError(
+                "with purge_after: 0 a change that comes late or again after a delete becomes a dead letter: give a "
+                "time longer than Kafka keeps records, or say accept_refused_replays: true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _events(self) -> TableKeys:
+        if self.outbox is None or not self.is_router:
+            return self
+        if self.keys not in ((), (EVENT_ID,), (AGGREGATE_ID,)):
+            raise ValueError(f"events of the outbox router have the key {EVENT_ID} or {AGGREGATE_ID}")
+        if self.outbox.empty_payload == "delete" and self.keys != (AGGREGATE_ID,):
+            raise ValueError(
+                f"empty_payload: delete needs keys: [{AGGREGATE_ID}]: it deletes an aggregate, and the row of an event "
+                "is none"
+            )
+        declared = {column.name: column.type for column in self.columns}
+        if declared and declared not in ({"payload": "bytes"}, {"payload": "string"}):
+            raise ValueError("of the outbox router's columns only the payload is declared, as bytes or string")
+        return self
+
+    @model_validator(mode="after")
+    def _appended(self) -> TableKeys:
+        refuse_appended(self, self)
+        return self
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TableKeys:
+        single_names([column.name for column in self.columns], "the list of columns")
+        declared = [column.name for column in self.whole]
+        single_names(list(self.keys), "the list of keys")
+        has_own = self.is_router
+        unknown = next((key for key in self.keys if declared and not has_own and key not in declared), None)
+        if unknown is not None:
+            raise ValueError(f"the key {unknown!r} is no declared column{nearest(unknown, declared)}")
+        return self
+
+
+def refuse_appended(table: TableKeys, shape: ShapeKeys) -> None:
+    """Raise ValueError for what an append-only table of this shape cannot be as well."""
+    if not table.append_only:
+        return
+    reasons = {
+        "keys": ("columns that identify its rows make it a table like others", bool(table.keys)),
+        "stored_as_scd_type: 2": ("its rows never change", table.stored_as_scd_type == 2),
+        "shards": ("a change of one shard may have the place of another's", table.shards is not None),
+        "compacted_topic": ("what has no key is not compacted", bool(shape.compacted_topic)),
+        "outbox": ("only its mode log keeps events", shape.outbox is not None and shape.outbox.mode != "log"),
+        "apply_as_deletes": (
+            "nothing tells which row a delete is about; `where` of its transform leaves rows out",
+            table.apply_as_deletes is not None,
+        ),
+    }
+    wrong = next((key for key, (_, holds) in reasons.items() if holds), None)
+    if wrong is not None:
+        raise ValueError(f"append_only and {wrong} do not go together: {reasons[wrong][0]}")
+    if any(column.name == CHANGE for column in table.columns):
+        raise ValueError(f"an append-only table has a column {CHANGE} of its own: the key that tells its rows apart")
+    steps = table.transform
+    if steps is not None and CHANGE in {*steps.cast, *steps.derive, *steps.hash, *steps.mask, *steps.rename.values()}:
+        raise ValueError(f"{CHANGE} tells the rows of an append-only table apart: no step makes another value of it")
+
+
+def streamed(table: TableKeys, shape: ShapeKeys) -> dict[str, str]:
+    """The declared columns that a record of a table of this shape may have, with their Spark types, where they are all
+    of them; what the outbox router sends is not declared.
+    """
+    if shape.is_router:
+        return {}
+    own = {column.name: parse_logical(column.type) for column in table.whole if not column.generated}
+    return {name: spark_type(logical) for name, logical in own.items()}
+
+
+def refuse_strange(name: str, table: TableKeys, shape: ShapeKeys) -> None:
+    """Raise ValueError where the table's SQL reads a column that is not declared, though others are."""
+    columns = streamed(table, shape)
+    if table.apply_as_deletes is not None:
+        conditions.refuse_strange(table.apply_as_deletes, name, columns)
+    if table.transform is not None and columns:
+        generated = [column.name for column in table.columns if column.generated]
+        shard = [] if table.shard_column is None else [table.shard_column]
+        table.transform.refuse_strange(name, [*columns, *generated], shard)
+
+
+def declaration(
+    name: str, table: TableKeys, source: ShapeKeys | None = None, modes: Modes = DEFAULT_MODES
+) -> Declaration:
+    """What a table's entry declares, and for what it leaves open its source, whose connector has these modes (Y13):
+    what the event router sends is none of the connector's columns.
+    """
+    shape = table if source is None else table.over(source)
+    has_own = shape.is_router
+    columns = tuple(
+        Column(each.name, each.type if has_own else resolved(each.type, modes), each.unsigned, each.generated)
+        for each in table.columns
+    )
+    return Declaration(
+        name,
+        columns,
+        table.keys,
+        table.truncate,
+        table.unavailable,
+        sequence_by=table.sequence_by,
+        outbox=outbox(shape, table.keys, table.columns),
+        shape=table.shape,
+        deletes=shape.deletes,
+        schema_changes=table.schema_changes,
+        stored_as_scd_type=table.stored_as_scd_type,
+        purge_after=table.purge_after,
+        compacted_topic=bool(shape.compacted_topic),
+        format=table.format[0] if table.format else "",
+        twins=table.format[1:],
+        merge_on_read=table.table_type == "merge_on_read",
+        partition_by=table.partition_by,
+        transform=_transform(table),
+        shards=table.shards or "",
+        append_only=table.append_only,
+    )
+
+
+def _transform(table: TableKeys) -> Transform | None:
+    if table.transform is None and table.shard_column is None and table.apply_as_deletes is None:
+        return None
+    told = Transform() if table.transform is None else table.transform.transform()
+    return replace(told, shard=table.shard_column or "", as_deletes=table.apply_as_deletes or "")

@@ -1,0 +1,129 @@
+"""``transform`` of a table: what is done with its changes between bronze and silver.
+
+transform:
+  cast: {total: "decimal(12,2)"}
+  derive: {full_name: "concat(first, ' ', last)"}
+  where: status <> 'draft'
+  hash: [email]
+  except_column_list: [ssn]
+  rename: {cust_no: customer_id}
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import AfterValidator, Field, model_validator
+
+from replicator import names
+from replicator.config import conditions
+from replicator.config.strict import Strict
+from replicator.errors import ConfigError
+from replicator.spec import Transform
+from replicator.spelling import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+
+
+def _function(text: str) -> str:
+    if not _FUNCTION.fullmatch(text):
+        raise ValueError("a function is named module:function")
+    return text
+
+
+_Name = Annotated[str, Field(min_length=1)]
+_Sql = Annotated[str, Field(min_length=1)]
+
+
+class TransformKeys(Strict):
+    """The steps, in the order in which they are taken: ``cast``, ``function``, ``derive``, ``where``, ``hash`` and
+    ``mask``, ``column_list`` or ``except_column_list``, ``rename``. Each names columns as the source spells them; in
+    SQL they have the names that silver gives them.
+    """
+
+    cast: dict[_Name, _Sql] = Field(default_factory=dict)
+    function: Annotated[str, AfterValidator(_function)] | None = None
+    derive: dict[_Name, _Sql] = Field(default_factory=dict)
+    where: _Sql | None = None
+    hash: tuple[_Name, ...] = ()
+    mask: tuple[_Name, ...] = ()
+    column_list: tuple[_Name, ...] = ()
+    except_column_list: tuple[_Name, ...] = ()
+    rename: dict[_Name, _Name] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _once(self) -> TransformKeys:
+        if self.column_list and self.except_column_list:
+            raise ValueError("give column_list or except_column_list, not both: each says which columns stay")
+        for what in ("hash", "mask", "column_list", "except_column_list"):
+            _refuse_twins(getattr(self, what), what)
+        _refuse_twins(list(self.rename.values()), "rename")
+        both = set(self.hash) & set(self.mask)
+        if both:
+            raise ValueError(f"{min(both)!r} is hashed and masked: choose one")
+        gone = set(self.except_column_list) & {*self.hash, *self.mask, *self.rename}
+        if gone:
+            raise ValueError(f"{min(gone)!r} is in except_column_list: there is nothing of it to be changed")
+        return self
+
+    @model_validator(mode="after")
+    def _each_alone(self) -> TransformKeys:
+        for what, sql in self._asked():
+            conditions.refuse_across(what, sql)
+        return self
+
+    def fit(self, columns: Sequence[str], generated: Sequence[str]) -> None:
+        """Raise ValueError for a name that is none of the declared columns, where these are all that there may be, and
+        for a filter over rows that never come whole.
+        """
+        known = [*columns, *self.derive]
+        told = (*self.hash, *self.mask, *self.column_list, *self.except_column_list, *self.rename, *self.cast)
+        strange = next((name for name in told if columns and self.function is None and name not in known), None)
+        if strange is not None:
+            raise ValueError(f"{strange!r} is no declared column{nearest(strange, known)}")
+        kept = next((name for name in generated if name not in self.except_column_list), None)
+        if self.where is not None and kept is not None and not (self.column_list and kept not in self.column_list):
+            raise ValueError(f"where needs whole rows, and {kept!r} is generated: put it into except_column_list")
+
+    def refuse_strange(self, table: str, columns: Sequence[str], shard: Sequence[str]) -> None:
+        """Raise ValueError where SQL reads none of the declared columns, where these are all that there may be;
+        ``where`` may read the ``shard`` as well.
+        """
+        if self.function is not None:
+            return
+        for what, sql in self._asked():
+            further = [*self.derive, *shard] if what == "where" else []
+            conditions.refuse_unknown(f"{what} of {table}", sql, [*columns, *further])
+
+    def _asked(self) -> list[tuple[str, str]]:
+        """Each SQL, with what it is."""
+        derived = [(f"derive of {name!r}", sql) for name, sql in self.derive.items()]
+        return derived if self.where is None else [*derived, ("where", self.where)]
+
+    def transform(self) -> Transform:
+        """The same as the product's noun."""
+        return Transform(
+            tuple(self.cast.items()),
+            self.function or "",
+            tuple(self.derive.items()),
+            self.where or "",
+            self.hash,
+            self.mask,
+            self.column_list,
+            self.except_column_list,
+            tuple(self.rename.items()),
+        )
+
+
+def _refuse_twins(found: Iterable[str], what: str) -> None:
+    listed = list(found)
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{what} has a column twice")
+    try:
+        names.refuse_case_twins(listed, what)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error

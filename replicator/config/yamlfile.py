@@ -1,0 +1,240 @@
+"""YAML as plain values that remember where they stand, so that every complaint can name file, line and key.
+
+A :class:`Document` is the values and, for each path into them (a tuple of keys), its :class:`Origin`.
+``${VAR}`` and ``${VAR:-default}`` are filled in *after* documents were laid over each other: a variable that
+only an overridden value mentions need not exist. ``$${`` is a literal ``${``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from replicator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KeyPath = tuple[str | int, ...]
+
+_REFERENCE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}")
+
+
+_PLAIN_TAGS = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: a line of a file, and the environment variables that filled it, if any.
+
+    ``missing``: a variable was not set, so the value means nothing and is not worth a second complaint.
+    """
+
+    file: str
+    line: int = 0
+    variables: tuple[str, ...] = ()
+    missing: bool = False
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place} ({', '.join('$' + v for v in self.variables)})" if self.variables else place
+
+
+@dataclass
+class Problems:
+    """Collects what is wrong, so that one run reports everything."""
+
+    found: list[str] = field(default_factory=list)
+
+    def add(self, what: str, where: object = None) -> None:
+        """Note one problem; the same one is noted once."""
+        text = f"{where}: {what}" if where else what
+        if text not in self.found:
+            self.found.append(text)
+
+    def raise_if_any(self) -> None:
+        """Raise one ConfigError that lists every problem noted so far."""
+        if len(self.found) == 1:
+            raise ConfigError(self.found[0])
+        if self.found:
+            listed = "".join(f"\n  {problem}" for problem in self.found)
+            raise ConfigError(f"{len(self.found)} problems in the configuration:{listed}")
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain values (dict, list, scalar) with the origin of every path into them."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: Mapping[KeyPath, Origin] = field(default_factory=dict)
+
+    def origin(self, path: KeyPath) -> Origin | None:
+        """The origin of the value at *path*, or of the nearest value around it."""
+        return next((self.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.origins), None)
+
+    def over(self, below: Document) -> Document:
+        """This document laid over another: mappings merge key by key, everything else replaces."""
+        origins = dict(below.origins)
+        values = _merged(below.values, self.values, (), origins, self.origins)
+        return Document(values, origins)
+
+    def filled(self, environment: Mapping[str, str], problems: Problems) -> Document:
+        """Every ``${VAR}`` replaced; one that is missing and has no default becomes a problem."""
+        origins = dict(self.origins)
+        values = _filled(self.values, (), origins, environment, problems)
+        return Document(values, origins)
+
+
+def read(path: Path, problems: Problems) -> Document:
+    """One YAML file holding a mapping; an empty file is an empty mapping.
+
+    A file that cannot be read or parsed, or that repeats a key, becomes a problem and reads as empty.
+    """
+    try:
+        loader = yaml.SafeLoader(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        problems.add(f"the file cannot be read: {_reason(error)}", path)
+        return Document()
+    walk = _Walk(loader, str(path), problems)
+    try:
+        node = loader.get_single_node()
+        values = {} if node is None else walk.value(node)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problems.add(f"this is not YAML: {_reason(error)}", f"{path}:{mark.line + 1}" if mark else path)
+        return Document()
+    finally:
+        loader.dispose()
+    if not isinstance(values, dict):
+        problems.add("the file must hold a mapping of keys to values", path)
+        return Document()
+    return Document(values, walk.origins)
+
+
+def needed(path: Path, environment: Mapping[str, str], problems: Problems) -> Document:
+    """A file that is there to say something, its variables filled; one that says nothing is a problem: what it is
+    called after would be missing without a word.
+    """
+    before = len(problems.found)
+    document = read(path, problems).filled(environment, problems)
+    if not document.values and len(problems.found) == before:
+        problems.add("the file says nothing: fill it, or remove it", path)
+    return document
+
+
+def files(folder: Path, problems: Problems) -> list[Path]:
+    """The YAML files of a folder, by name; one that nobody would read, since it ends with ``.yml``, is a problem."""
+    for path in sorted(folder.glob("*.yml")):
+        problems.add(f"this file is not read: call it {path.stem}.yaml", path)
+    return sorted(folder.glob("*.yaml"))
+
+
+def leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Every path to something that is not a filled mapping, in order."""
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    else:
+        yield path, value
+
+
+@dataclass
+class _Walk:
+    """One pass over a parsed file that turns nodes into values and notes the origin of each."""
+
+    loader: yaml.SafeLoader
+    file: str
+    problems: Problems
+    origins: dict[KeyPath, Origin] = field(default_factory=dict)
+
+    def value(self, node: yaml.Node, path: KeyPath = ()) -> Any:
+        self.origins.setdefault(path, Origin(self.file, node.start_mark.line + 1))
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in _PLAIN_TAGS:
+            raise yaml.constructor.ConstructorError(None, None, f"the tag {node.tag} is not known", node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(element, (*path, index)) for index, element in enumerate(node.value)]
+        return self.loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        self._refuse_twice(node)
+        self.loader.flatten_mapping(node)
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            # keys are names, never numbers or booleans: a table may be called `on` or `2024`
+            key = str(key_node.value)
+            place = (*path, key)
+            self.origins[place] = Origin(self.file, key_node.start_mark.line + 1)
+            result[key] = self.value(value_node, place)
+        return result
+
+    def _refuse_twice(self, node: yaml.MappingNode) -> None:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = str(key_node.value)
+            if key in seen:
+                self.problems.add(f"the key {key!r} is here twice", f"{self.file}:{key_node.start_mark.line + 1}")
+            seen.add(key)
+
+
+def _merged(
+    below: dict[str, Any],
+    above: dict[str, Any],
+    path: KeyPath,
+    origins: dict[KeyPath, Origin],
+    above_origins: Mapping[KeyPath, Origin],
+) -> dict[str, Any]:
+    result = dict(below)
+    for key, value in above.items():
+        here = (*path, key)
+        if isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = _merged(result[key], value, here, origins, above_origins)
+        else:
+            for stale in [p for p in origins if p[: len(here)] == here]:
+                del origins[stale]
+            origins.update({p: o for p, o in above_origins.items() if p[: len(here)] == here})
+            result[key] = value
+    return result
+
+
+def _filled(
+    value: Any, path: KeyPath, origins: dict[KeyPath, Origin], environment: Mapping[str, str], problems: Problems
+) -> Any:
+    if isinstance(value, dict):
+        return {k: _filled(v, (*path, k), origins, environment, problems) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_filled(v, (*path, i), origins, environment, problems) for i, v in enumerate(value)]
+    if not isinstance(value, str) or "${" not in value:
+        return value
+    used: list[str] = []
+
+    def fill(match: re.Match[str]) -> str:
+        name, has_default, default = match.groups()
+        if name is None:
+            return "${"
+        # as in a shell: `:-` also stands in for a variable that is set but empty
+        if name in environment and (environment[name] or not has_default):
+            used.append(name)
+            return environment[name]
+        if not has_default:
+            key = ".".join(map(str, path))
+            problems.add(f"{key} needs the environment variable {name}, which is not set", origins.get(path))
+            if path in origins:
+                origins[path] = replace(origins[path], missing=True)
+        return default or ""
+
+    text = _REFERENCE.sub(fill, value)
+    if used and path in origins:
+        origins[path] = replace(origins[path], variables=tuple(used))
+    return text
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return getattr(error, "problem", None) or str(error).splitlines()[0]

@@ -1,0 +1,122 @@
+"""The JSON Schema of each kind of YAML file that people write, for editors that complete and check it (decision 0076).
+
+pydantic makes it of the classes that read the files, and their docstrings are its descriptions. What else a file may
+say is added here: ``${VARIABLES}`` for values, other spellings of keys. Which keys go together only `validate` tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
+from replicator.config.feedfile import FeedKeys
+from replicator.config.modelfile import ModelKeys
+from replicator.config.settingkeys import Keys
+from replicator.config.sourcekeys import DeclareKeys, SourceKeys
+
+KINDS: Mapping[str, Any] = {
+    "settings": Keys,
+    "source": SourceKeys,
+    "model": ModelKeys,
+    "feed": FeedKeys,
+    "declare": DeclareKeys | SourceKeys,
+}
+"""What a file is, and what reads it."""
+
+_OVER_ANOTHER = "settings"
+"""A file of this kind may be laid over another one: what has to be said may stand in either."""
+
+_VARIABLE = r"\$\{"
+_AS_TEXT = {
+    "integer": r"^[+-]?\d+$",
+    "number": r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$",
+    "boolean": r"^([Tt]rue|TRUE|[Ff]alse|FALSE|[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF)$",
+}
+"""Values in quotes, and words that are none in YAML 1.2, by which editors go."""
+_LIMITS = ("enum", "const", "pattern")
+_ABOUT = ("default", "description", "format", "writeOnly")
+
+
+def schema(kind: str) -> dict[str, Any]:
+    """Of one of the KINDS."""
+    made = TypeAdapter(KINDS[kind]).json_schema(schema_generator=_OfYaml)
+    whole = _inside(made, needed=kind != _OVER_ANOTHER)
+    return {"$schema": GenerateJsonSchema.schema_dialect, "title": f"replicator: {kind}", **whole}
+
+
+class _OfYaml(GenerateJsonSchema):
+    """What is known of a class alone."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        made, model = super().model_schema(schema), schema["cls"]
+        _explain(made, model)
+        for name, field in model.model_fields.items():
+            if isinstance(field.validation_alias, AliasChoices):
+                _add_spellings(made, [each for each in field.validation_alias.choices if isinstance(each, str)])
+            if any(isinstance(each, BeforeValidator) for each in field.metadata):
+                made["properties"].get(name, {}).pop("default", None)  # it is not as a file would say it
+        return made
+
+
+def _explain(made: dict[str, Any], model: type[BaseModel]) -> None:
+    """Give a class, and each of its keys, what docstrings say of it."""
+    texts = [" ".join((each.__dict__.get("__doc__") or "").split()).replace("``", "`") for each in model.__mro__[:-2]]
+    sentences = [sentence for text in texts for sentence in re.split(r"(?<=\.) (?=[A-Z`])", text)]
+    if texts[0]:
+        made["description"] = texts[0]
+    for name, own in made["properties"].items():
+        about = [sentence for sentence in sentences if re.search(rf"`{re.escape(name)}\b", sentence)]
+        if about:
+            own["description"] = " ".join(about)
+
+
+def _add_spellings(made: dict[str, Any], names: list[str]) -> None:
+    """Put the other names of a key beside its first one; where it is needed, any of them will do."""
+    made["properties"] |= dict.fromkeys(names, made["properties"][names[0]])
+    if names[0] in made.get("required", ()):
+        made["required"].remove(names[0])
+        made["anyOf"] = [{"required": [name]} for name in names]
+
+
+def _open(found: Any, *, needed: bool) -> Any:
+    """A schema that takes a variable in the place of a value, and a value in quotes; what it needs has to be there only
+    where that is ``needed``.
+    """
+    inside = _inside(found, needed=needed)
+    options = inside.get("anyOf", [inside])
+    kinds = [each["type"] for each in options if each.get("type") in _AS_TEXT and not {"enum", "const"} & each.keys()]
+    limited = bool(kinds) or any(key in each for each in options for key in _LIMITS)
+    if not limited or any(_is_any_text(each) for each in options):
+        return inside
+    about = {key: inside[key] for key in _ABOUT if key in inside}
+    own = {key: value for key, value in inside.items() if key not in about}
+    text = {"type": "string", "pattern": "|".join([_VARIABLE, *(_AS_TEXT[kind] for kind in kinds)])}
+    return about | {"anyOf": [*own.get("anyOf", [own]), text]}
+
+
+def _inside(found: dict[str, Any], *, needed: bool) -> dict[str, Any]:
+    """The same of all that a schema holds, but not of itself."""
+    kept = {key: value for key, value in found.items() if _stays(key, value, needed=needed)}
+    for key in {"properties", "$defs"} & kept.keys():
+        kept[key] = {name: _open(each, needed=needed) for name, each in kept[key].items()}
+    for key in {"items", "additionalProperties"} & kept.keys():
+        kept[key] = _open(kept[key], needed=needed) if isinstance(kept[key], dict) else kept[key]
+    if "anyOf" in kept:
+        kept["anyOf"] = [_inside(each, needed=needed) for each in kept["anyOf"]]
+    return kept
+
+
+def _stays(key: str, value: Any, *, needed: bool) -> bool:
+    """Titles repeat their key, and defaults that are no plain values are as Python has them."""
+    if key == "default":
+        return isinstance(value, (str, int, float)) and value != ""
+    return key != "title" and (needed or key != "required")
+
+
+def _is_any_text(found: dict[str, Any]) -> bool:
+    return found.get("type") == "string" and not any(key in found for key in _LIMITS)

@@ -1,0 +1,49 @@
+"""Small files through Hadoop's client: on the file systems that Spark uses, local disk and object stores alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from replicator.errors import Unreachable
+from replicator.jvm import gateway
+
+if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.sql import SparkSession
+
+_ABSENT = frozenset({"java.io.FileNotFoundException", "java.nio.file.NoSuchFileException"})
+
+
+def file_system(spark: SparkSession, path: str) -> tuple[Any, Any, Any]:
+    """The file system of a path, the path as Hadoop has it, and the JVM. Raises Unreachable."""
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415 - `--help` loads no pyspark
+
+    jvm = gateway.of(spark)  # its file systems are the ones Spark uses
+    place = jvm.org.apache.hadoop.fs.Path(path)
+    try:
+        return place.getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), place, jvm  # noqa: SLF001
+    except Py4JJavaError as error:
+        raise unreachable(path, error) from error
+
+
+def unreachable(path: str, error: Py4JJavaError) -> Unreachable:
+    """An error of the client as ours."""
+    reason = str(error.java_exception.getMessage()).splitlines()[0]
+    return Unreachable(
+        f"the lake does not answer: {reason}", where=path, mend="Check the lake's root and the object store's settings."
+    )
+
+
+def is_absent(error: Py4JJavaError) -> bool:
+    """Whether that is an error of the client because nothing lies at the path."""
+    return str(error.java_exception.getClass().getName()) in _ABSENT
+
+
+def text(spark: SparkSession, path: str) -> str:
+    """What a file holds."""
+    files, place, jvm = file_system(spark, path)
+    stream = files.open(place)
+    try:
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()

@@ -1,0 +1,212 @@
+"""What a SparkSession is told: pure functions from what is set already to what is missing (stack.md 1.6).
+
+A value set in the builder beats what ``spark-submit`` and ``spark-defaults.conf`` say, so nothing is said twice. What
+only a starting JVM can take (memory, JARs, Java options) goes to its command line; secrets never do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicator.jvm import class_archive, jvm_options, sparkline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from replicator.jvm.sparkline import Line
+    from replicator.settings import Settings
+
+_LISTS = frozenset({"spark.sql.extensions", "spark.jars"})
+_OPTIONS = "spark.driver.extraJavaOptions"
+_AT_LAUNCH = frozenset(
+    {
+        "spark.driver.defaultJavaOptions",
+        "spark.driver.extraClassPath",
+        _OPTIONS,
+        "spark.driver.memory",
+        "spark.jars",
+        "spark.jars.packages",
+    }
+)
+_FIXED = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # plans of small batches differ in a literal only, and each costs a compilation (performance.md B10)
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    # the JVM never compiles a function of more bytes: better one for each operator (decision 0065)
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # what is cached is read a few times within seconds: to look for the best encoding of each column takes longer
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # a piece of it is made, and read back from disk, as a whole: 10,000 records in each of two tasks are more than
+    # a heap of 1 GB has, and fewer in a piece take no longer (decision 0065)
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
+    "spark.sql.parquet.compression.codec": "zstd",
+    # a file of records is many MB of long texts: in pieces of so many bytes all cores can read it
+    "spark.hadoop.parquet.block.size": str(16 << 20),
+    # one calendar for all times: else a date before 1582-10-15 or an instant before 1900 stops its table
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    # the state of a table's log is small: 50 tasks for it are 49 too many (B6)
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # a checkpoint of a log, however small its table, costs more than a commit, and tables get theirs at the same tick;
+    # a new process reads 50 commits no slower than 10 (B6, decision 0057)
+    "spark.databricks.delta.properties.defaults.checkpointInterval": "50",
+    "spark.scheduler.mode": "FAIR",
+}
+_HUDI = {
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    # else an array with a NULL in it cannot be written
+    "spark.hadoop.parquet.avro.write-old-list-structure": "false",
+    # Hudi's writer does not say that it uses the one calendar that Spark has now
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+}
+EXTENSIONS = {"delta": _FIXED["spark.sql.extensions"], "hudi": _HUDI["spark.sql.extensions"]}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # else each sort, aggregate and broadcast table begins with up to 64 MB, as the heap is large (decision 0069)
+    "spark.buffer.pageSize": "4m",
+    # VACUUM and listings start 10,000 tasks without it (stack.md 1.2)
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+}
+_S3A = {
+    "connection.maximum": "500",  # a smaller pool hangs without an error (stack.md 1.3)
+    "threads.max": "64",
+    "directory.marker.retention": "keep",
+    # an endpoint that is not there is told in seconds, not in a quarter of an hour
+    "attempts.maximum": "4",
+    "retry.limit": "4",
+    "connection.establish.timeout": "5000",
+    # one that is silent, or has no time (503), in minutes: Hadoop's own patience is an hour, and a day
+    "connection.timeout": "60000",
+    "retry.throttle.limit": "8",
+}
+
+
+def configuration(settings: Settings, existing: Mapping[str, str], line: Line = sparkline.DEFAULT) -> dict[str, str]:
+    """What a session needs beyond *existing*: keys that are missing there, and lists that lack one of our entries.
+
+    *existing* is what ``spark-submit``, ``spark-defaults.conf`` or a running context set, and wins; then come the
+    ``spark`` keys of the configuration; then our own.
+    """
+    master = existing.get("spark.master") or settings.spark.get("spark.master") or "local[*]"
+    wanted = {"spark.master": master, "spark.app.name": "replicator", **_FIXED, **line.settings, **_s3(settings)}
+    wanted["spark.sql.warehouse.dir"] = str(settings.cache / "warehouse")
+    if cores(master) is not None:
+        wanted |= {**_LOCAL, "spark.sql.shuffle.partitions": str(cores(master))}
+        if "://" not in settings.lake.root:
+            wanted["spark.sql.streaming.checkpointFileManagerClass"] = line.checkpoint_files
+    if "hudi" in settings.formats:
+        wanted = _over(_HUDI, wanted)
+    own = {key: value for key, value in settings.spark.items() if key not in _AT_LAUNCH}
+    return _beyond(existing, _over(own, wanted))
+
+
+def launch(
+    settings: Settings,
+    existing: Mapping[str, str],
+    class_path: Iterable[Path],
+    log: Path | None,
+    archive: Path | None = None,
+    *,
+    brief: bool = False,
+) -> dict[str, str]:
+    """What goes to the command line of a JVM that is yet to start: no secret may be among it.
+
+    *existing* is ``spark-defaults.conf``. *log* is where Spark's own words go; None leaves them on stderr. *archive* is
+    where Spark's classes may be laid out. *brief* is for a JVM that ends before a thorough compiler would pay.
+    """
+    elsewhere = [conf.get("spark.driver.defaultJavaOptions", "") for conf in (existing, settings.spark)]
+    wanted = {
+        "spark.master": "local[*]",  # spark-submit would set its own default, which then could not be told apart
+        "spark.app.name": "replicator",
+        "spark.driver.memory": "1g",
+        "spark.jars": ",".join(map(str, class_path)),
+        "spark.ui.showConsoleProgress": str(log is None).lower(),
+        _OPTIONS: jvm_options.chosen(elsewhere, brief=brief),
+    }
+    own = {key: value for key, value in settings.spark.items() if key in wanted.keys() | _AT_LAUNCH}
+    missing = _beyond(existing, _over(own, wanted))
+    given = existing.get(_OPTIONS, missing.get(_OPTIONS, ""))
+    told = " ".join([given, *elsewhere, jvm_options.of_every_jvm()])
+    more = [class_archive.options(told, archive)] if archive is not None else []
+    if log is not None and "log4j" not in given:
+        rules = Path(__file__).with_name("log4j2.properties")
+        more.append(f'"-Dlog4j2.configurationFile={rules}" "-Dreplicator.log={log}"')
+    if any(more):
+        missing[_OPTIONS] = " ".join(filter(None, [given, *more]))
+    return missing
+
+
+def address(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+    """Variables that tell the JVM of a local master where it is: Spark looks its host's name up before anything else,
+    and ends where nobody knows it, though all of it works on one machine.
+    """
+    return {"SPARK_LOCAL_IP": _LOCAL["spark.driver.host"]} if _is_local(launched, existing) else {}
+
+
+def workers(launched: Mapping[str, str], existing: Mapping[str, str]) -> dict[str, str]:
+    """Variables that tell which Python the workers of a local master are: this one, whatever is set for other work,
+    since they read what this one writes.
+    """
+    return {"PYSPARK_PYTHON": sys.executable} if _is_local(launched, existing) else {}
+
+
+def _is_local(launched: Mapping[str, str], existing: Mapping[str, str]) -> bool:
+    return cores(launched.get("spark.master") or existing.get("spark.master", "")) is not None
+
+
+def cores(master: str) -> int | None:
+    """How many cores a local master uses; None for a cluster."""
+    match = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?", master)
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match.group(1) == "*" else int(match.group(1) or 1)
+
+
+def uses_s3(settings: Settings) -> bool:
+    """Whether the lake, or a source's objects, are in an object store."""
+    places = (settings.lake.root, *(source.objects for source in settings.sources))
+    return any(place.startswith("s3a:") for place in places)
+
+
+def _s3(settings: Settings) -> dict[str, str]:
+    """Ways that hold for every store, where one is used; addresses and keys where they are given."""
+    s3, told = settings.s3, _S3A if uses_s3(settings) else {}
+    if s3 is not None:
+        given = {
+            "endpoint": s3.endpoint,
+            "endpoint.region": s3.region,
+            "path.style.access": str(s3.path_style).lower(),
+            "access.key": s3.access_key.get_secret_value() if s3.access_key else None,
+            "secret.key": s3.secret_key.get_secret_value() if s3.secret_key else None,
+        }
+        told = {**{key: value for key, value in given.items() if value is not None}, **_S3A}
+    return {f"spark.hadoop.fs.s3a.{key}": value for key, value in told.items()}
+
+
+def _over(above: Mapping[str, str], below: Mapping[str, str]) -> dict[str, str]:
+    """*above* laid over *below*; lists are joined."""
+    return {**below, **{k: _joined(v, below[k]) if k in _LISTS & below.keys() else v for k, v in above.items()}}
+
+
+def _beyond(existing: Mapping[str, str], wanted: Mapping[str, str]) -> dict[str, str]:
+    """What of *wanted* is missing in *existing*, or as a list not all there."""
+    missing = {key: value for key, value in wanted.items() if key not in existing}
+    lists = {key: _joined(existing[key], wanted[key]) for key in _LISTS & wanted.keys() & existing.keys()}
+    return missing | {key: value for key, value in lists.items() if value != existing[key]}
+
+
+def _joined(first: str, second: str) -> str:
+    entries = [entry.strip() for entry in f"{first},{second}".split(",")]
+    return ",".join(dict.fromkeys(entry for entry in entries if entry))

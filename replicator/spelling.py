@@ -1,0 +1,26 @@
+"""What somebody probably meant who wrote a name that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` when some known word is close, else what there is to choose from."""
+    choices = sorted(known)
+    return meant(word, choices) or (f"; known are {', '.join(choices)}" if choices else "")
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` when some known word is close."""
+    near = close(word, known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def close(word: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The known word that is closest to a word, with at least so great a share of its letters alike; None for none."""
+    return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=alike)), None)
