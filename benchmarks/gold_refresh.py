@@ -26,8 +26,8 @@ from replicator.lake import Lake
 from replicator.spec import INCREMENTAL, Model, ModelColumn, Progress
 from replicator.stages import gold
 from replicator.stages.gold import Built
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms.layout import Layout, described
+from replicator.stages.models.warehouse import Warehouse
+from replicator.transforms.columns.layout import Layout, described
 
 PRODUCTS = 1_000
 TABLES = {

@@ -26,9 +26,10 @@ from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import pauses, silver
-from replicator.stages.reached import Reached
+from replicator.stages import silver
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import pauses
+from replicator.stages.tick.reached import Reached
 from tests.builders import Record, bronze, envelope, record
 
 SOURCE, BUSY = "s", "shop.t0"

@@ -30,7 +30,7 @@ from replicator.operate.verify import Checks, Look
 from replicator.sinks.postgres import PostgresConnection, PostgresSink
 from replicator.spec import Model, ModelColumn, Progress, Target
 from replicator.stages import gold, publish
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models.warehouse import Warehouse
 
 COLUMNS = {
     "id": "bigint",

@@ -24,10 +24,10 @@ from replicator.spec import SourceSpec
 from replicator.spelling import nearest
 from replicator.stages.bronze import Ingestion, sources_of
 from replicator.stages.canonical import Offer
-from replicator.stages.landing import Intake
+from replicator.stages.intake.landing import Intake
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

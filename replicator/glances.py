@@ -28,7 +28,7 @@ class Held:
 
 class Told(Protocol):
     """How a column travels: ``sql`` asks the database for its text, ``value`` makes the value of it, ``meaning`` says
-    how such texts are compared (``transforms/canonical.py``).
+    how such texts are compared (``transforms/equality/canonical.py``).
     """
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from replicator.operate.epoch import Place
     from replicator.protocols import Fence
     from replicator.settings import Settings
-    from replicator.stages.epochs import Epoch
+    from replicator.stages.tick.epochs import Epoch
 
 app = typer.Typer(help="Where a source's order starts anew.", no_args_is_help=True)
 

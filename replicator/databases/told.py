@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from replicator.transforms import canonical
+from replicator.transforms.equality import canonical
 
 WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _SIZES: Mapping[type[T.DataType], int] = {T.ByteType: 1, T.ShortType: 2, T.IntegerType: 4, T.LongType: 8}

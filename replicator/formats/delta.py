@@ -36,8 +36,8 @@ from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
-from replicator.transforms.comparable import differ
-from replicator.transforms.reshape import reshaped
+from replicator.transforms.columns.reshape import reshaped
+from replicator.transforms.equality.comparable import differ
 
 _LOG = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false"}
 _SILVER = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true"}

@@ -10,7 +10,7 @@ from replicator import names
 from replicator.formats import delta_token, delta_write
 from replicator.protocols import Fence
 from replicator.spec import Evolution, Table
-from replicator.transforms.reshape import OURS
+from replicator.transforms.columns.reshape import OURS
 
 
 def changes_values(rows: DataFrame, wanted: DataFrame) -> bool:

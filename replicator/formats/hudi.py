@@ -24,7 +24,7 @@ from replicator.formats.turns import Turns, in_turn
 from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
-from replicator.transforms.reshape import reshaped
+from replicator.transforms.columns.reshape import reshaped
 
 _GONE = "_hoodie_is_deleted"
 

@@ -17,8 +17,8 @@ from replicator.jvm import gateway
 from replicator.protocols import UNFENCED, Fence
 from replicator.spec import Applied, Arrival, Evolution, Kept, Maintained, Moment, Progress, Table
 from replicator.transforms import merge
-from replicator.transforms.comparable import comparable
-from replicator.transforms.reshape import reshaped
+from replicator.transforms.columns.reshape import reshaped
+from replicator.transforms.equality.comparable import comparable
 
 
 @dataclass

@@ -11,8 +11,8 @@ from replicator.operate.status import SparkSurvey, Surroundings
 from replicator.operate.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.spelling import nearest
-from replicator.stages import routing
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import routing
 
 
 def survey(spark: SparkSession, at: Refinement) -> Survey:

@@ -14,9 +14,10 @@ from replicator.operate import plan
 from replicator.protocols import TableFormat
 from replicator.spec import Model
 from replicator.spec.rules import FAIL
-from replicator.stages import engine, model_checks, tuning
-from replicator.stages.model_checks import Verdict
-from replicator.stages.model_parents import Parents
+from replicator.stages import engine, tuning
+from replicator.stages.models import model_checks
+from replicator.stages.models.model_checks import Verdict
+from replicator.stages.models.model_parents import Parents
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from replicator.debezium.reasons import REASONS
 from replicator.errors import ConfigError, TableMissing
 from replicator.spec import Progress
 from replicator.spelling import nearest
-from replicator.stages import dead_letters
 from replicator.stages.refinement import Refinement
+from replicator.stages.table import dead_letters
 from replicator.transforms.letters import COLUMNS, PLACE
 
 DROPPED = {"dropped_at": "timestamp", "filter": "string"}

@@ -18,8 +18,9 @@ from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
 from replicator.spelling import nearest
 from replicator.stages import tuning
-from replicator.transforms import compare, history
-from replicator.transforms.layout import own_key
+from replicator.transforms import history
+from replicator.transforms.columns.layout import own_key
+from replicator.transforms.equality import compare
 from replicator.transforms.live import live
 
 

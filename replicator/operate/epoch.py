@@ -16,7 +16,8 @@ from replicator.errors import ConfigError, TableMissing
 from replicator.lake import Lake
 from replicator.protocols import Control, Facts, TableFormat
 from replicator.spec import BY_TIME, Reading
-from replicator.stages import arrivals, cut, epochs, reached, routing, tuning
+from replicator.stages import tuning
+from replicator.stages.tick import arrivals, cut, epochs, reached, routing
 from replicator.transforms import reach
 
 _AT_THE_END = "bronze ends here"

@@ -172,7 +172,7 @@ def _with_row(name: str, told: History, entries: tuple[Entry, ...], lived: Lived
 
 
 def _is_unseen(row: Row, state: State | None) -> bool:
-    """Whether it was deleted right behind its newest change, as ``stages/gone.py`` does."""
+    """Whether it was deleted right behind its newest change, as ``stages/table/gone.py`` does."""
     return bool(row["_deleted"]) and state is not None and row["_seq"] == terms.behind(state.seq)
 
 

@@ -20,17 +20,19 @@ from replicator.errors import ConfigError, TableMissing
 from replicator.operate import dead_letters, key, waiting
 from replicator.operate.retry import placed
 from replicator.spec import Declaration
-from replicator.stages import cut, decoding, epochs, routing, tuning
-from replicator.stages.arrivals import News
+from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.rewind import Watch
-from replicator.stages.routing import Routes
-from replicator.stages.share import Share
+from replicator.stages.table import decoding
+from replicator.stages.tick import cut, epochs, routing
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.share import Share
 from replicator.transforms import changes
-from replicator.transforms.layout import key_of
+from replicator.transforms.columns.layout import key_of
+from replicator.transforms.derived.steps import shard_of
 from replicator.transforms.letters import COLUMNS, PLACE
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.steps import shard_of
 
 Place = tuple[str, int, int]
 """Topic, partition, offset."""

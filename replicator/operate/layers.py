@@ -14,13 +14,14 @@ from replicator import names
 from replicator.errors import BronzeReplaced, TableMissing, Unreachable
 from replicator.operate.served import Served
 from replicator.operate.standing import Standing
-from replicator.stages import gaps, pauses
+from replicator.stages.intake import gaps
+from replicator.stages.tick import pauses
 
 if TYPE_CHECKING:
     from replicator.operate.survey import Survey, Tally
     from replicator.operate.waiting import Waiting
     from replicator.spec import Model, Table
-    from replicator.stages.gaps import Gap
+    from replicator.stages.intake.gaps import Gap
 
 LOG = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from replicator.operate import swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
 from replicator.spec import BY_POSITION
-from replicator.stages import routing
-from replicator.transforms import compare, rebuilt
+from replicator.stages.tick import routing
+from replicator.transforms.equality import compare, rebuilt
 
 _SHOWN = 5
 """So many partitions are named."""

@@ -1,7 +1,7 @@
 """``replicator connect snapshot --remove-missing``: what a whole snapshot does not mention shall go from silver.
 
 Effects: 1. the snapshot, between :func:`begin` and :func:`finish`, 2. a control row that says where it lies in Kafka.
-Without the row, as after a crash, nothing goes; the rest is silver's (``stages/gone.py``).
+Without the row, as after a crash, nothing goes; the rest is silver's (``stages/table/gone.py``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from replicator.errors import ConfigError
 from replicator.offsets import Place
 from replicator.operate import pause
 from replicator.protocols import Source
-from replicator.stages import gone, routing, snapshots
 from replicator.stages.refinement import Refinement
-from replicator.stages.snapshots import Whole
+from replicator.stages.table import gone, snapshots
+from replicator.stages.table.snapshots import Whole
+from replicator.stages.tick import routing
 
 
 @dataclass(frozen=True)

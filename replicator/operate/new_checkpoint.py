@@ -28,10 +28,10 @@ from replicator.leases.holder import here
 from replicator.offsets import Place, by_place, by_topic
 from replicator.operate.starts import Start, starts
 from replicator.protocols import Broker, Control, Fence, TableFormat
-from replicator.stages import gaps
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_held import Taken, application, refuse_other
-from replicator.stages.gaps import Gap
+from replicator.stages.intake import gaps
+from replicator.stages.intake.bronze_held import Taken, application, refuse_other
+from replicator.stages.intake.gaps import Gap
 
 
 @dataclass(frozen=True)

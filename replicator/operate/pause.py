@@ -12,8 +12,8 @@ from replicator.operate import carried
 from replicator.operate.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.spelling import nearest
-from replicator.stages import pauses
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import pauses
 
 Place = tuple[Refinement, str]
 """A source's silver, and the name of a table of it."""

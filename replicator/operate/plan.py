@@ -10,10 +10,11 @@ from pyspark.sql import SparkSession
 from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
 from replicator.spec import INCREMENTAL, Model
 from replicator.spelling import nearest
-from replicator.stages import engine, refresh_plan
+from replicator.stages import engine
 from replicator.stages.gold import keys_of, whole_sources
-from replicator.stages.refresh_plan import FIRST_BUILD, NOTHING
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models import refresh_plan
+from replicator.stages.models.refresh_plan import FIRST_BUILD, NOTHING
+from replicator.stages.models.warehouse import Warehouse
 
 WAITS, STOPS = "waits", "stops"
 """Actions beside those of ``refresh_plan``: an input is not there yet, or is being written; the model cannot be

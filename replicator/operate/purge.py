@@ -16,10 +16,12 @@ from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
 from replicator.operate.history import find_table
 from replicator.spec import Progress
-from replicator.stages import arrivals, engine, horizons, rewind, routing, tuning
+from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.table import horizons
+from replicator.stages.tick import arrivals, rewind, routing
+from replicator.transforms.columns.layout import key_of
 from replicator.transforms.horizon import Horizon
-from replicator.transforms.layout import key_of
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,12 @@ from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
 from replicator.spec import Table
-from replicator.stages import engine, gone, history_table, horizons, tuning
+from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms import compare, history, rebuilt
-from replicator.transforms.layout import key_of, stored_name
+from replicator.stages.table import gone, history_table, horizons
+from replicator.transforms import history
+from replicator.transforms.columns.layout import key_of, stored_name
+from replicator.transforms.equality import compare, rebuilt
 
 EQUAL, WRITTEN, REPLACED, FINISHED, PAUSED = "equal", "written", "replaced", "finished", "paused"
 SHOWN = 5

@@ -14,10 +14,11 @@ from replicator.operate import swap
 from replicator.operate.history import find_table
 from replicator.operate.rebuild import EQUAL, PAUSED, How, Rebuilt, rebuild, sentences, summed, told
 from replicator.spec import Model
-from replicator.stages import gold, pauses
+from replicator.stages import gold
+from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.refresh_plan import Keys
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick import pauses
 from replicator.transforms import model as transform
 
 

@@ -1,9 +1,9 @@
 """Dead letters once more, through the same decoding and the same merge as a batch of silver (debezium.md R4).
 
 Effects, in this order: 1. the tables' merges, 2. rows that came back so go again where a snapshot has found them gone
-(``stages/gone.py``), 3. letters that could be applied, or that a rule ignores now, leave the table of dead letters;
-those with another reason than before get it. Changes join at their own ``_seq``, so a crash in between is repaired by
-the next retry. No silver progress is moved.
+(``stages/table/gone.py``), 3. letters that could be applied, or that a rule ignores now, leave the table of dead
+letters; those with another reason than before get it. Changes join at their own ``_seq``, so a crash in between is
+repaired by the next retry. No silver progress is moved.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import headers, position
 from replicator.operate.dead_letters import Choice, letters, write
-from replicator.stages import dead_letters, epochs, gone, history_table, routing, silver, tuning
+from replicator.stages import silver, tuning
 from replicator.stages.account import Account
-from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
-from replicator.stages.rewind import Watch
-from replicator.stages.routing import Routes
+from replicator.stages.table import dead_letters, gone, history_table
+from replicator.stages.tick import epochs, routing
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import Routes
 from replicator.transforms import reach
 from replicator.transforms.letters import COLUMNS, PLACE
 

@@ -11,12 +11,13 @@ from replicator import names
 from replicator.errors import ConfigError, ReplicatorError
 from replicator.operate import pause
 from replicator.spelling import nearest
-from replicator.stages import schema_ledger, silver
+from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.schema_ledger import Ledger
+from replicator.stages.tick import schema_ledger
+from replicator.stages.tick.schema_ledger import Ledger
 from replicator.transforms import evolve
+from replicator.transforms.columns.policy import ADDED, Change
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.policy import ADDED, Change
 
 DROPPED = "dropped"
 """A column that records with a new column lack: gone at the source, or renamed to the new one."""

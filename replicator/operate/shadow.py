@@ -17,11 +17,13 @@ from replicator import __version__, failpoints
 from replicator.errors import BronzeReplaced, TableMissing, TableStopped
 from replicator.lake import Shadow
 from replicator.spec import Table
-from replicator.stages import cut, origins, routing, schema_ledger, silver
-from replicator.stages.reached import Reached
+from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.schema_ledger import Ledger
-from replicator.transforms.layout import stored_name
+from replicator.stages.table import origins
+from replicator.stages.tick import cut, routing, schema_ledger
+from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.schema_ledger import Ledger
+from replicator.transforms.columns.layout import stored_name
 
 
 @dataclass(frozen=True)

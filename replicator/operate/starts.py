@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from replicator.errors import ConfigError, OffsetsLost
 from replicator.offsets import Place
-from replicator.stages.gaps import Gap
+from replicator.stages.intake.gaps import Gap
 
 BEHIND, EARLIEST, DROPPED, TOLD = (
     "behind what bronze has",

@@ -18,9 +18,10 @@ from replicator.operate.survey import Tally
 from replicator.operate.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
-from replicator.stages import cut, landing
-from replicator.stages.landing import Intake
+from replicator.stages.intake import landing
+from replicator.stages.intake.landing import Intake
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import cut
 from replicator.transforms import history, merge
 
 

@@ -21,9 +21,11 @@ from replicator.operate import shadow
 from replicator.operate.shadow import Rebuild
 from replicator.protocols import TableFormat
 from replicator.spec import BY_POSITION, Applied, Progress, Table
-from replicator.stages import dead_letters, routing, schema_ledger, tuning
+from replicator.stages import tuning
 from replicator.stages.account import Account
-from replicator.transforms import compare, rebuilt
+from replicator.stages.table import dead_letters
+from replicator.stages.tick import routing, schema_ledger
+from replicator.transforms.equality import compare, rebuilt
 from replicator.transforms.letters import PLACE
 
 

@@ -11,7 +11,7 @@ from replicator.operate.diff import keyed, refuse_other_key, shown_keys
 from replicator.protocols import TableFormat
 from replicator.spec import Moment, Table
 from replicator.stages import tuning
-from replicator.transforms import compare
+from replicator.transforms.equality import compare
 from replicator.transforms.live import live
 
 

@@ -1,4 +1,4 @@
-"""What bronze has of a source and silver does not show yet, since transactions are not whole (``stages/cut.py``)."""
+"""What bronze has of a source and silver does not show, since transactions are not whole (``stages/tick/cut.py``)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.stages import cut, cutting, epochs, routing, tuning
-from replicator.stages.arrivals import News
-from replicator.stages.cut import Cut
+from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.rewind import Watch
-from replicator.stages.routing import Routes
+from replicator.stages.tick import cut, cutting, epochs, routing
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.cut import Cut
+from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import Routes
 from replicator.transforms import transactions
 
 

@@ -12,7 +12,7 @@ from replicator.jvm import compiled
 from replicator.lake import Lake
 from replicator.protocols import Source, TableFormat
 from replicator.spec import SourceSpec, Table
-from replicator.stages import masking
+from replicator.stages.intake import masking
 
 PLACE = ["topic", "partition", "offset"]
 _BAD = {"key": "_bad_key", "value": "_bad_value"}

@@ -32,11 +32,12 @@ from replicator.errors import (
 )
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
-from replicator.stages import committed, engine, every_change, tuning
-from replicator.stages.committed import Batch
-from replicator.stages.reached import Reached
+from replicator.stages import engine, tuning
+from replicator.stages.feeds import committed, every_change
+from replicator.stages.feeds.committed import Batch
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick.reached import Reached
 from replicator.transforms.event_schema import event_schema
 
 

@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.jvm import gateway
-from replicator.stages import canonical, cut, engine
-from replicator.stages.landing import Intake
+from replicator.stages import canonical, engine
+from replicator.stages.intake.landing import Intake
+from replicator.stages.intake.pace import Pace
+from replicator.stages.intake.streams import streaming
 from replicator.stages.lines import CANONICAL, Line, Report
-from replicator.stages.pace import Pace
 from replicator.stages.pipeline import Pipeline, all_published, built, refined, served, taken
 from replicator.stages.side_by_side import Aside
-from replicator.stages.streams import streaming
+from replicator.stages.tick import cut
 
 _PAUSE_SECONDS = 0.2
 

@@ -20,12 +20,14 @@ from pyspark.sql import functions as F
 from replicator import failpoints
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
-from replicator.stages import affected_rows, cut, engine, model_checks, refresh_plan, side_by_side, tuning
-from replicator.stages.cut import Standing
-from replicator.stages.refresh_plan import NOTHING, Keys, Task, Work
-from replicator.stages.warehouse import Warehouse
+from replicator.stages import engine, side_by_side, tuning
+from replicator.stages.models import affected_rows, model_checks, refresh_plan
+from replicator.stages.models.refresh_plan import NOTHING, Keys, Task, Work
+from replicator.stages.models.warehouse import Warehouse
+from replicator.stages.tick import cut
+from replicator.stages.tick.cut import Standing
 from replicator.transforms import model as transform
-from replicator.transforms.reshape import reshaped
+from replicator.transforms.columns.reshape import reshaped
 
 _SIDE_BY_SIDE = 2
 
@@ -107,8 +109,8 @@ def _told(built: Built, task: Task) -> Built:
 
 
 def whole_sources(model: Model, at: Warehouse) -> dict[str, Standing | None]:
-    """How the sources of a model's inputs stand (``stages/cut.py``). Raises TableStopped and AtWork while silver has a
-    transaction of one in part.
+    """How the sources of a model's inputs stand (``stages/tick/cut.py``). Raises TableStopped and AtWork while silver
+    has a transaction of one in part.
     """
     sources = dict.fromkeys(given.partition("/")[0] for given in model.inputs.values() if "/" in given)
     return {source: cut.shown(at.control, at.lake, source) for source in sources}

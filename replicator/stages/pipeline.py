@@ -11,14 +11,15 @@ from pyspark.sql import SparkSession
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.protocols import Sink
 from replicator.spec import Model
-from replicator.stages import bronze_stream, canonical, engine, gold, landing, lines, publish, silver, twins
+from replicator.stages import canonical, engine, gold, lines, publish, silver, twins
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_stream import Stream
 from replicator.stages.canonical import Offer
-from replicator.stages.landing import Intake
+from replicator.stages.intake import bronze_stream, landing
+from replicator.stages.intake.bronze_stream import Stream
+from replicator.stages.intake.landing import Intake
 from replicator.stages.lines import CANONICAL, Line, Report
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 
 
 @dataclass(frozen=True)

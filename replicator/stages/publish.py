@@ -16,8 +16,9 @@ from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleW
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table, waiting
-from replicator.stages import engine, places, tuning
-from replicator.stages.places import Place
+from replicator.stages import engine, tuning
+from replicator.stages.models import places
+from replicator.stages.models.places import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,7 +10,7 @@ from replicator.debezium.unavailable import Placeholder
 from replicator.lake import Lake
 from replicator.protocols import Control, TableFormat
 from replicator.spec import SourceSpec
-from replicator.stages.reached import Reached
+from replicator.stages.tick.reached import Reached
 
 
 @dataclass(frozen=True)

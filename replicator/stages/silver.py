@@ -13,35 +13,20 @@ from replicator import failpoints
 from replicator.errors import ReplicatorError
 from replicator.jvm import gateway
 from replicator.spec import BY_POSITION, BY_TIME
-from replicator.stages import (
-    arrivals,
-    cut,
-    dead_letters,
-    epochs,
-    gone,
-    history_table,
-    misnamed,
-    regained,
-    resharding,
-    rests,
-    rewind,
-    routing,
-    sharing,
-    side_by_side,
-    ticks,
-    tuning,
-)
+from replicator.stages import side_by_side, tuning
 from replicator.stages.account import Account, counted
-from replicator.stages.backlog import Before
-from replicator.stages.cut import Standing
 from replicator.stages.refinement import Refinement
-from replicator.stages.resharding import Moved
-from replicator.stages.rewind import Watch
-from replicator.stages.routing import Routes
-from replicator.stages.share import Share
-from replicator.stages.sharing import Shared
-from replicator.stages.silver_table import ReadAnew, apply, foresee
-from replicator.stages.ticks import Tick
+from replicator.stages.table import dead_letters, gone, history_table, regained
+from replicator.stages.table.silver_table import ReadAnew, apply, foresee
+from replicator.stages.tick import arrivals, cut, epochs, misnamed, resharding, rests, rewind, routing, sharing, ticks
+from replicator.stages.tick.backlog import Before
+from replicator.stages.tick.cut import Standing
+from replicator.stages.tick.resharding import Moved
+from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import Routes
+from replicator.stages.tick.share import Share
+from replicator.stages.tick.sharing import Shared
+from replicator.stages.tick.ticks import Tick
 from replicator.transforms import changes, exempt
 from replicator.transforms.evolve import Plan
 

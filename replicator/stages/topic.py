@@ -10,17 +10,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.stages import bronze, decoding, ordering, schema_change, sharing, ticks, tuning
-from replicator.stages import forms as forms_of
-from replicator.stages.arrivals import News
-from replicator.stages.epochs import Epochs
+from replicator.stages import bronze, tuning
 from replicator.stages.refinement import Refinement
-from replicator.stages.rewind import Watch
-from replicator.stages.routing import BEGINNING, Routes
-from replicator.stages.share import Share
+from replicator.stages.table import decoding, ordering, schema_change
+from replicator.stages.tick import forms as forms_of
+from replicator.stages.tick import sharing, ticks
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.rewind import Watch
+from replicator.stages.tick.routing import BEGINNING, Routes
+from replicator.stages.tick.share import Share
 from replicator.transforms import decode
+from replicator.transforms.columns.layout import Layout, version_of
 from replicator.transforms.decode import Needs
-from replicator.transforms.layout import Layout, version_of
 from replicator.transforms.letters import PLACE
 
 OURS = ("_op", "_partition", "_offset", "_timestamp", "_seq")

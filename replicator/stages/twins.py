@@ -21,8 +21,8 @@ from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
 from replicator.transforms import evolve
-from replicator.transforms.layout import Layout, key_of, stored_name
-from replicator.transforms.reshape import OURS
+from replicator.transforms.columns.layout import Layout, key_of, stored_name
+from replicator.transforms.columns.reshape import OURS
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from replicator.debezium import infer, position
 from replicator.debezium.schema import Form
 from replicator.debezium.unavailable import Placeholder
 from replicator.jvm import expressions
-from replicator.transforms import appended, cells, moved_keys
+from replicator.transforms import appended, cells
 from replicator.transforms.cells import Cells
-from replicator.transforms.layout import Layout
+from replicator.transforms.columns.layout import Layout
+from replicator.transforms.keys import moved_keys
+from replicator.transforms.keys.moved_keys import MOVE_COLUMNS
+from replicator.transforms.keys.row_keys import FROM, RowKeys
 from replicator.transforms.letters import ADDRESS, letter
-from replicator.transforms.moved_keys import MOVE_COLUMNS
-from replicator.transforms.row_keys import FROM, RowKeys
 from replicator.transforms.structs import Struct
 
 _CARRIED = (*ADDRESS, "op", "_seq")

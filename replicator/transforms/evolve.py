@@ -16,8 +16,8 @@ from replicator.debezium.schema import Form
 from replicator.debezium.widening import common
 from replicator.errors import SchemaRefused
 from replicator.spec import CHANGE, Evolution
-from replicator.transforms.draft import DECLARE, Draft, kind_of
-from replicator.transforms.layout import (
+from replicator.transforms.columns.draft import DECLARE, Draft, kind_of
+from replicator.transforms.columns.layout import (
     Layout,
     by_case,
     columns_of,
@@ -28,8 +28,8 @@ from replicator.transforms.layout import (
     version_name,
     version_of,
 )
+from replicator.transforms.columns.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
 from replicator.transforms.merge import SYSTEM_COLUMNS
-from replicator.transforms.policy import ADDED, FOLLOW, MOVED, UNREACHABLE, UNTYPED, VERSIONED, Change, Policy
 
 NEWEST = "~"
 """Above every ``_seq``."""

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from replicator.debezium import position
 from replicator.transforms import truncate
-from replicator.transforms.layout import Layout
+from replicator.transforms.columns.layout import Layout
 
 
 def deletes(stored: DataFrame, mentioned: DataFrame, layout: Layout) -> DataFrame:

@@ -8,8 +8,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from replicator.transforms.columns.untyped import within
 from replicator.transforms.shown import JSON
-from replicator.transforms.untyped import within
 
 _AS_TEXT = (T.DateType, T.TimestampType, T.TimestampNTZType, T.DecimalType)
 _NESTED = (T.StructType, T.ArrayType)

@@ -14,8 +14,8 @@ from replicator import names
 from replicator.debezium.widening import widen
 from replicator.spec import Evolution
 from replicator.transforms import merge
-from replicator.transforms.comparable import differ
-from replicator.transforms.layout import normal
+from replicator.transforms.columns.layout import normal
+from replicator.transforms.equality.comparable import differ
 
 NUMBER = "_ number"
 """Beside a row of :class:`Compared`: the how many-th fresh row with its key it is; NULL where there is none."""

@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from replicator.transforms import decode
-from replicator.transforms.row_keys import FROM
+from replicator.transforms.keys.row_keys import FROM
 
 _LACKS = "lacks "
 

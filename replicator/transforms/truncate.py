@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms.layout import Layout
+from replicator.transforms.columns.layout import Layout
 
 
 def each(records: DataFrame) -> DataFrame:

@@ -20,9 +20,10 @@ from replicator.operate.direct import DirectSurvey, standings
 from replicator.operate.standing import Standing
 from replicator.operate.status import Surroundings
 from replicator.spec import Column, Declaration, Model, ModelColumn, SourceSpec
-from replicator.stages import gold, pauses, silver
+from replicator.stages import gold, silver
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick import pauses
 from tests.builders import Record, bronze, envelope, record
 from tests.contract.s3_server import BUCKET
 

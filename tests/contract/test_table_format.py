@@ -31,7 +31,7 @@ from replicator.formats.mixed import MixedFormat
 from replicator.jvm import gateway
 from replicator.spec import Applied, Evolution, Progress, Table
 from replicator.transforms import fold, merge
-from replicator.transforms.layout import key_of
+from replicator.transforms.columns.layout import key_of
 from tests.builders import SILVER, UNSENT, Change, changes, delete, exact_session, gone, made, state, states, upsert
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ import pytest
 from replicator import settings
 from replicator.formats.memory import MemoryFormat
 from replicator.stages import gold
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models.warehouse import Warehouse
 from tests.builders import exact_session
 from tests.golden.run import Run
 from tests.golden.test_recordings import stream

@@ -24,10 +24,11 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import HISTORY, Lake
 from replicator.sinks.memory import MemorySink
 from replicator.spec import Model
-from replicator.stages import gold, publish, refresh_plan, tuning
-from replicator.stages.refresh_plan import Work
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected
+from replicator.stages import gold, publish, tuning
+from replicator.stages.models import refresh_plan
+from replicator.stages.models.refresh_plan import Work
+from replicator.stages.models.warehouse import Warehouse
+from replicator.transforms.incremental import affected
 from replicator.transforms.spans import Spans
 from tests.property.gold_worlds import World, live_rows
 

@@ -28,9 +28,9 @@ from replicator.operate import new_checkpoint
 from replicator.operate.new_checkpoint import Stopped
 from replicator.protocols import UNFENCED
 from replicator.sources.kafka import KafkaSource
-from replicator.stages import snapshots
 from replicator.stages.bronze import Ingestion
-from replicator.stages.snapshots import Whole
+from replicator.stages.table import snapshots
+from replicator.stages.table.snapshots import Whole
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import create, produce

@@ -16,7 +16,7 @@ from replicator.errors import Unreachable
 from replicator.jvm.jvm_options import BRIEF
 from replicator.sources import ends
 from replicator.sources.kafka import KafkaSource
-from replicator.transforms.hashed import digest
+from replicator.transforms.derived.hashed import digest
 from tests.builders import envelope, wrapped
 from tests.cli import said
 from tests.kafka import consumed, create, produce

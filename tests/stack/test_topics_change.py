@@ -18,8 +18,8 @@ from replicator.failpoints import Killed
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
-from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
+from replicator.stages.intake import bronze_stream
 from tests.kafka import create, produce
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]

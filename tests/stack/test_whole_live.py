@@ -20,8 +20,9 @@ from infra.sample_source import connector, wait_delivered
 from infra.sources.classicmodels.load import log_in
 from replicator import assemble, settings
 from replicator.connect.rest import Connect
-from replicator.stages import continuous, cut, pipeline
+from replicator.stages import continuous, pipeline
 from replicator.stages.lines import Line
+from replicator.stages.tick import cut
 
 pytestmark = [pytest.mark.stack, pytest.mark.spark]
 

@@ -15,9 +15,10 @@ from replicator.errors import AtWork, TableStopped
 from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.spec import Model
-from replicator.stages import cut, silver
+from replicator.stages import silver
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import cut
 from replicator.transforms.live import live
 from tests import builders
 from tests.torture import people

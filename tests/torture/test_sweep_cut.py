@@ -13,7 +13,7 @@ from replicator import failpoints
 from replicator.failpoints import POINTS, Killed
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
-from replicator.stages.reached import Reached
+from replicator.stages.tick.reached import Reached
 from tests.golden.run import Run
 from tests.torture.compare import half_shown
 from tests.torture.origin import CUSTOMERS, ORDERS, Origin, Sent

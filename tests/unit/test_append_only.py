@@ -30,10 +30,10 @@ from replicator.spec import (
     Transform,
 )  # fmt: skip
 from replicator.stages import gold, silver
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.publish import publish
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick.reached import Reached
 from replicator.transforms.live import live
 from tests.builders import Record, bronze, envelope, record
 from tests.unit.test_silver_stage import Silver

@@ -10,7 +10,7 @@ from replicator.config import sourcefile
 from replicator.databases.readiness.finding import keyless, with_appended
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec
-from replicator.stages import gone
+from replicator.stages.table import gone
 
 
 def declared(folder: Path, table: str, source: str = "name: shop\n") -> tuple[Declaration, ...]:

@@ -17,9 +17,11 @@ from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
 from replicator.spec import Transform
-from replicator.stages import origins, silver
-from replicator.transforms import as_deletes, fitting, fold, merge, registers, transformed
-from replicator.transforms.as_deletes import NoCondition
+from replicator.stages import silver
+from replicator.stages.table import origins
+from replicator.transforms import fold, merge, registers
+from replicator.transforms.derived import as_deletes, fitting, transformed
+from replicator.transforms.derived.as_deletes import NoCondition
 from tests.builders import UNSENT, Record, made
 from tests.unit.test_transforms import _CHANGES, KEY, NAME, TOPIC, World
 

@@ -10,7 +10,7 @@ import pytest
 from replicator.config import sourcefile, sqlwords
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
-from replicator.stages import origins
+from replicator.stages.table import origins
 
 PAGE = Path(__file__).parents[2] / "docs/tables.md"
 [BLOCK] = re.findall(r"```yaml\n(tables:\n  [^\n]*apply_as_deletes.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

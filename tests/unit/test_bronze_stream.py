@@ -17,11 +17,11 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.protocols import Held
-from replicator.stages import bronze_stream
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_batches import BatchWriter
-from replicator.stages.bronze_held import Taken
-from replicator.stages.pace import Pace
+from replicator.stages.intake import bronze_stream
+from replicator.stages.intake.bronze_batches import BatchWriter
+from replicator.stages.intake.bronze_held import Taken
+from replicator.stages.intake.pace import Pace
 from tests.unit.test_bronze_rows import KAFKA
 
 PARTITIONS = 7

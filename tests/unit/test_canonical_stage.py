@@ -20,10 +20,11 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.sinks.memory_outlet import MemoryOutlet, Sent
 from replicator.spec import Declaration, Feed, Progress, SourceSpec, Transform
-from replicator.stages import canonical, ordering, silver
+from replicator.stages import canonical, silver
 from replicator.stages.canonical import Delivered, Offer
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.table import ordering
 from replicator.transforms import events
 from tests.builders import Record, bronze, envelope, exact_session, made, record
 

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from replicator.transforms import canonical, checksum
-from replicator.transforms.checksum import Sum
+from replicator.transforms.equality import canonical, checksum
+from replicator.transforms.equality.checksum import Sum
 from tests.builders import made
 
 NTZ = "TIMESTAMP_NTZ'2020-01-02 03:04:05.060000'"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from replicator.transforms.hashed import digest
+from replicator.transforms.derived.hashed import digest
 from tests.builders import envelope
 from tests.cli import said
 

@@ -8,7 +8,7 @@ from pyspark.sql import types as T
 from replicator.databases import mysql, postgresql
 from replicator.glances import Held
 from replicator.spec import Login
-from replicator.transforms import canonical
+from replicator.transforms.equality import canonical
 
 TEXT, LONG = T.StringType(), T.LongType()
 MONEY = T.DecimalType(19, 2)

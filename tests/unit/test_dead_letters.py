@@ -19,8 +19,8 @@ from replicator.operate.retry import retry
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.dead_letters import bury
 from replicator.stages.refinement import Refinement
+from replicator.stages.table.dead_letters import bury
 from tests.builders import Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark

@@ -14,9 +14,11 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Arrival, Column, Declaration, SourceSpec, Table, Transform
-from replicator.stages import decoding, ordering, schema_change, sharing, silver, ticks, tuning
-from replicator.stages import forms as forms_of
+from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.table import decoding, ordering, schema_change
+from replicator.stages.tick import forms as forms_of
+from replicator.stages.tick import sharing, ticks
 from replicator.transforms import fold
 from replicator.transforms.decode import Needs, decode
 from tests.builders import UNSENT, Record, bronze, envelope, record

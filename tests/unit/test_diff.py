@@ -19,7 +19,7 @@ from replicator.operate import diff
 from replicator.operate.diff import Question
 from replicator.protocols import TableFormat
 from replicator.spec import Evolution, Progress, Table
-from replicator.transforms import compare
+from replicator.transforms.equality import compare
 from replicator.transforms.merge import SYSTEM_DDL
 from tests.builders import made
 from tests.cli import said

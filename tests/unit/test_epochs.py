@@ -11,9 +11,9 @@ from replicator.cli.options import place
 from replicator.config.sourcekeys import SourceKeys
 from replicator.errors import ConfigError
 from replicator.formats.control import MemoryControl
-from replicator.stages import epochs
-from replicator.stages.epochs import Epoch, Epochs
-from replicator.stages.reached import Level, Mark, Passed, Reached
+from replicator.stages.tick import epochs
+from replicator.stages.tick.epochs import Epoch, Epochs
+from replicator.stages.tick.reached import Level, Mark, Passed, Reached
 
 BEGINNING = -1
 

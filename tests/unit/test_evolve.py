@@ -13,9 +13,10 @@ from replicator.debezium.schema import Form
 from replicator.debezium.short_forms import parse_logical
 from replicator.errors import ConfigError, SchemaRefused
 from replicator.spec import Evolution
-from replicator.stages import forms as forms_of
-from replicator.transforms import evolve, layout, written
-from replicator.transforms.policy import Change, Policy
+from replicator.stages.tick import forms as forms_of
+from replicator.transforms import evolve
+from replicator.transforms.columns import layout, written
+from replicator.transforms.columns.policy import Change, Policy
 
 SYSTEM = {"_seq": "string", "_deleted": "boolean", "_column_seq": "map<string,string>", "_source_ts_ms": "bigint"}
 FREEZE, FAIL = Policy("freeze"), Policy("fail")

@@ -19,12 +19,13 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.protocols import Held
 from replicator.spec import Declaration, SourceSpec
-from replicator.stages import bronze_stream, continuous, pipeline
+from replicator.stages import continuous, pipeline
 from replicator.stages.bronze import Ingestion
+from replicator.stages.intake import bronze_stream
 from replicator.stages.lines import Line
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 from tests.builders import Record, bronze, envelope, record
 from tests.unit.test_bronze_stream import Folder
 

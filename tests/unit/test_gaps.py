@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from replicator.formats.control import MemoryControl
 from replicator.lake import Lake
-from replicator.stages import gaps, snapshots
-from replicator.stages.gaps import Gap
-from replicator.stages.snapshots import Whole
+from replicator.stages.intake import gaps
+from replicator.stages.intake.gaps import Gap
+from replicator.stages.table import snapshots
+from replicator.stages.table.snapshots import Whole
 
 LAKE, PLACE = Lake("memory"), ("s.d.orders", 0)
 

@@ -24,16 +24,17 @@ from replicator.operate import plan
 from replicator.sinks.memory import MemorySink
 from replicator.spec import INCREMENTAL, Applied, Model, ModelColumn, Progress, Table, Target
 from replicator.spec.rules import Check, Unique
-from replicator.stages import gold, refresh_plan, refresh_reasons, tuning
+from replicator.stages import gold, tuning
 from replicator.stages.gold import Built
-from replicator.stages.model_inputs import ModelInput, View, changed_rows
+from replicator.stages.models import refresh_plan, refresh_reasons
+from replicator.stages.models.model_inputs import ModelInput, View, changed_rows
+from replicator.stages.models.refresh_reasons import Reason
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.publish import publish
-from replicator.stages.refresh_reasons import Reason
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms import affected
 from replicator.transforms import model as transform
-from replicator.transforms.affected import Use
-from replicator.transforms.shape import Probe
+from replicator.transforms.incremental import affected
+from replicator.transforms.incremental.affected import Use
+from replicator.transforms.incremental.shape import Probe
 
 pytestmark = pytest.mark.spark
 

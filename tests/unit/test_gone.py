@@ -24,14 +24,15 @@ from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.operate.retry import retry
 from replicator.sources.recorded import RecordedSource
 from replicator.spec import Applied, Column, Declaration, Outbox, Progress, SourceSpec, Table
-from replicator.stages import silver, snapshots
+from replicator.stages import silver
 from replicator.stages.account import Account
 from replicator.stages.continuous import run_continuously
 from replicator.stages.lines import Line
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.snapshots import Whole
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.table import snapshots
+from replicator.stages.table.snapshots import Whole
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark

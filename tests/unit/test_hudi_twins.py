@@ -21,10 +21,10 @@ from replicator.operate import purge, verify
 from replicator.operate.verify import Verdict
 from replicator.spec import Column, Declaration, Progress, SourceSpec, Table
 from replicator.stages import silver, twins
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
 from replicator.stages.twins import Followed
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms import compare
+from replicator.transforms.equality import compare
 from tests.builders import Record, bronze, envelope, made, record
 from tests.cli import said
 

@@ -15,7 +15,7 @@ from replicator.jvm import gateway
 from replicator.lake import Lake
 from replicator.sources.kafka import KafkaSource
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_held import Taken
+from replicator.stages.intake.bronze_held import Taken
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

@@ -17,8 +17,9 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import likeness, silver, tuning
+from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import likeness
 from tests.builders import UNSENT, Record, bronze, record, wrapped
 from tests.builders import envelope as change
 

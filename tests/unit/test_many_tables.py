@@ -18,12 +18,13 @@ from replicator.operate.pause import Listed
 from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Column, Declaration, SourceSpec, Table, Transform
-from replicator.stages import rests, silver
+from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.epochs import Epochs
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
-from replicator.transforms.hashed import digest
+from replicator.stages.tick import rests
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.reached import Reached
+from replicator.transforms.derived.hashed import digest
 from tests.builders import UNSENT, Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark

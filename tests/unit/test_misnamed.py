@@ -11,9 +11,10 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import misnamed, silver
+from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import Routes
+from replicator.stages.tick import misnamed
+from replicator.stages.tick.routing import Routes
 from tests.builders import bronze, envelope, record
 
 TABLES = {"s.shop.orders": ("shop.orders",), "s.shop.order_lines": ("shop.order_lines",)}

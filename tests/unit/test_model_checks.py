@@ -31,10 +31,11 @@ from replicator.spec.rules import (
     SemiAdditive,
     Unique,
 )
-from replicator.stages import gold, model_checks, tuning
+from replicator.stages import gold, tuning
 from replicator.stages.gold import Built
-from replicator.stages.model_parents import Parents
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models import model_checks
+from replicator.stages.models.model_parents import Parents
+from replicator.stages.models.warehouse import Warehouse
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

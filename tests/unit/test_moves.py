@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from replicator.spec import Column, Declaration, Transform
-from replicator.transforms.layout import stored_name
+from replicator.transforms.columns.layout import stored_name
 from tests.builders import UNSENT, Record, envelope, record
 from tests.unit.test_key_changes import History, Table, batches, in_base64, moved, row, swapped
 from tests.unit.test_silver_stage import ORDERS, Silver, silver_of

@@ -28,11 +28,12 @@ from replicator.operate.rebuild import How, Rebuilt, rebuild
 from replicator.protocols import Listing
 from replicator.sources.objects import ObjectsSource
 from replicator.spec import Applied, Column, Declaration, Progress, SourceSpec, Table
-from replicator.stages import continuous, landing, silver
-from replicator.stages.landing import Intake, Taken
+from replicator.stages import continuous, silver
+from replicator.stages.intake import landing
+from replicator.stages.intake.landing import Intake, Taken
 from replicator.stages.lines import Line
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick.reached import Reached
 from tests.builders import BRONZE, bronze, made, record
 from tests.golden.run import Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicator.transforms.occupants import AMBIGUOUS, DELETE, INSERT, SWAP, WRITE, Event, verdicts
+from replicator.transforms.keys.occupants import AMBIGUOUS, DELETE, INSERT, SWAP, WRITE, Event, verdicts
 
 
 def told(text: str, held: tuple[str | None, ...] = ()) -> list[str | None]:

@@ -26,12 +26,13 @@ from replicator.lake import Lake
 from replicator.operate.history import find_table
 from replicator.operate.purge import purge
 from replicator.operate.rebuild import How, rebuild
-from replicator.stages import bronze_stream, continuous, pipeline
+from replicator.stages import continuous, pipeline
 from replicator.stages.bronze import Ingestion
-from replicator.stages.bronze_held import refuse_other
+from replicator.stages.intake import bronze_stream
+from replicator.stages.intake.bronze_held import refuse_other
 from replicator.stages.lines import Line
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
-from replicator.stages.warehouse import Warehouse
 from tests.builders import Record, envelope, record
 from tests.unit.test_bronze_stream import Folder
 from tests.unit.test_order_stops import ORDERS, Silver

@@ -19,8 +19,8 @@ from replicator.lake import Lake
 from replicator.operate import history
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import silver
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick.reached import Reached
 from replicator.transforms import reach
 from tests.builders import Record, bronze, record
 

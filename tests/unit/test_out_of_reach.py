@@ -7,7 +7,8 @@ from pyspark.errors import StreamingQueryException
 
 from replicator.errors import TableStopped, Unreachable
 from replicator.jvm import gateway
-from replicator.stages import bronze_stream, engine
+from replicator.stages import engine
+from replicator.stages.intake import bronze_stream
 
 BUSY = "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: PUT on s3a://b/k: Please reduce your request rate."
 JOB = (

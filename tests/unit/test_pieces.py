@@ -14,11 +14,12 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Arrival, Column, Declaration, SourceSpec
-from replicator.stages import dead_letters, silver, tuning
+from replicator.stages import silver, tuning
 from replicator.stages.account import Account
-from replicator.stages.arrivals import News
 from replicator.stages.refinement import Refinement
-from replicator.stages.routing import BEGINNING
+from replicator.stages.table import dead_letters
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.routing import BEGINNING
 from tests.builders import Record, bronze, envelope, record
 
 COLUMNS = (Column("id", "int"), Column("v", "string"))

@@ -18,13 +18,14 @@ from replicator.protocols import Difference
 from replicator.sinks.memory import MemorySink
 from replicator.sinks.memory_outlet import MemoryOutlet
 from replicator.spec import Applied, Column, Declaration, Feed, Model, ModelColumn, Progress, SourceSpec, Table, Target
-from replicator.stages import continuous, cut, pipeline, tuning
+from replicator.stages import continuous, pipeline, tuning
 from replicator.stages.canonical import Offer
-from replicator.stages.cut import Standing
 from replicator.stages.lines import Line
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.pipeline import Pipeline
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick import cut
+from replicator.stages.tick.cut import Standing
 from tests.builders import SILVER, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from replicator.operate.verify.ranges import Ranges, Span, found, sentences
-from replicator.transforms import ranges
+from replicator.transforms.equality import ranges
 from tests.builders import made
 
 DENSE = tuple(range(1000, 3000))

@@ -23,7 +23,7 @@ NAMED_BY_CODE = {
 @cache
 def texts(folder: str) -> set[str]:
     """Every string constant below a folder of the package."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PACKAGE / folder).glob("*.py")
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (PACKAGE / folder).rglob("*.py")
              if path.name != "reasons.py"]  # fmt: skip
     return {node.value for tree in trees for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip

@@ -25,10 +25,10 @@ from replicator.operate.rebuild_all import Chosen, carry_out, chosen, rebuild_mo
 from replicator.spec import Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, twins
 from replicator.stages.account import Account
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms import compare, rebuilt
-from replicator.transforms.layout import key_of
+from replicator.transforms.columns.layout import key_of
+from replicator.transforms.equality import compare, rebuilt
 from tests.builders import SILVER, UNSENT, Record, bronze, envelope, made, record, states
 from tests.cli import said
 from tests.golden.cases import cases

@@ -14,7 +14,7 @@ from replicator.debezium.hiding import REDACTED
 from replicator.debezium.redaction import Redaction
 from replicator.debezium.unavailable import Placeholder
 from replicator.spec import Mask
-from replicator.transforms import hashed
+from replicator.transforms.derived import hashed
 
 KEY = "the key of hashed columns"
 POLICY = {"shop.people": Mask("shop.people", ("email", "id"), ("ssn",))}

@@ -23,7 +23,7 @@ from replicator.operate.runs import RunLog
 from replicator.spec import Column, Declaration, SourceSpec
 from replicator.stages import gold
 from replicator.stages.lines import Line
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models.warehouse import Warehouse
 from tests.builders import exact_session, made
 from tests.cli import said
 from tests.golden.run import Run

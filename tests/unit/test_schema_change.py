@@ -22,10 +22,11 @@ from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.operate import purge, schema
 from replicator.spec import Declaration, SourceSpec
-from replicator.stages import regained, silver
+from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.stages.table import regained
+from replicator.stages.tick.reached import Reached
 from replicator.transforms.live import live
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from replicator.formats.control import MemoryControl
-from replicator.stages import schema_ledger
-from replicator.stages.schema_ledger import Ledger
-from replicator.transforms.policy import Change
+from replicator.stages.tick import schema_ledger
+from replicator.stages.tick.schema_ledger import Ledger
+from replicator.transforms.columns.policy import Change
 
 ADDED, VERSIONED = Change("added", "w", "", "int"), Change("versioned", "v", "int", "string")
 FULL = (

@@ -18,10 +18,11 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import silver, silver_table
+from replicator.stages import silver
 from replicator.stages.account import Account
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.stages.table import silver_table
+from replicator.stages.tick.reached import Reached
 from tests.builders import UNSENT, Record, bronze, envelope, record, wrapped
 
 pytestmark = pytest.mark.spark

@@ -14,8 +14,9 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import BY_TIME, Column, Declaration, SourceSpec
-from replicator.stages import routing, sharing, silver, ticks, tuning
+from replicator.stages import silver, tuning
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import routing, sharing, ticks
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 
 pytestmark = pytest.mark.spark

@@ -15,11 +15,12 @@ from replicator.formats.control import MemoryControl
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Column, Declaration, SourceSpec
-from replicator.stages import ordering, silver
-from replicator.stages.epochs import Epochs
-from replicator.stages.reached import Reached
+from replicator.stages import silver
 from replicator.stages.refinement import Refinement
-from replicator.stages.share import Share
+from replicator.stages.table import ordering
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.share import Share
 from tests.builders import Record, bronze, envelope, record
 
 pytestmark = pytest.mark.spark

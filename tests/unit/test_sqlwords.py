@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from replicator.config import sqlwords
 from replicator.jvm import gateway
-from replicator.transforms import as_deletes, rowwise
+from replicator.transforms.derived import as_deletes, rowwise
 from tests.builders import made
 
 COLUMNS = (

@@ -25,8 +25,8 @@ from replicator.operate import checks
 from replicator.spec import INCREMENTAL, Model, ModelColumn
 from replicator.stages import gold, silver
 from replicator.stages.gold import Built
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 from tests.builders import bronze, envelope, exact_session, made, record
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ import pytest
 
 from replicator.errors import ConfigError, OffsetsLost
 from replicator.operate.starts import BEHIND, DROPPED, EARLIEST, TOLD, starts
-from replicator.stages.gaps import Gap
+from replicator.stages.intake.gaps import Gap
 
 A, B = ("t", 0), ("t", 1)
 

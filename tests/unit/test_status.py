@@ -24,7 +24,7 @@ from replicator.operate.direct import DirectSurvey
 from replicator.operate.status import Surroundings, standings
 from replicator.spec import Model, ModelColumn
 from replicator.stages import gold
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models.warehouse import Warehouse
 from tests.builders import made
 
 pytestmark = pytest.mark.spark

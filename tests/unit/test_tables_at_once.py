@@ -24,10 +24,11 @@ from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
 from replicator.spec import Applied, Arrival, Column, Declaration, Progress, SourceSpec, Table, Token
-from replicator.stages import routing, side_by_side, silver, tuning
+from replicator.stages import side_by_side, silver, tuning
 from replicator.stages.account import Account
-from replicator.stages.reached import Reached
 from replicator.stages.refinement import Refinement
+from replicator.stages.tick import routing
+from replicator.stages.tick.reached import Reached
 from tests.builders import Record, bronze, envelope, record
 
 COLUMNS = (Column("id", "int"), Column("v", "int"))

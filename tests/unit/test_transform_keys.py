@@ -14,7 +14,7 @@ from replicator.config import sourcefile
 from replicator.config.yamlfile import Problems
 from replicator.errors import ConfigError
 from replicator.spec import Declaration, SourceSpec, Transform
-from replicator.stages import origins
+from replicator.stages.table import origins
 
 KEY = "a secret of the source"
 PAGE = Path(__file__).parents[2] / "docs/transforms.md"

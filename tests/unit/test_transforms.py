@@ -28,11 +28,14 @@ from replicator.lake import Lake
 from replicator.operate.rebuild import EQUAL, WRITTEN, How, rebuild
 from replicator.operate.verify.moulded import moulded
 from replicator.spec import Column, Declaration, Mask, Progress, SourceSpec, Transform
-from replicator.stages import masking, origins, silver
+from replicator.stages import silver
 from replicator.stages.account import Account
+from replicator.stages.intake import masking
 from replicator.stages.refinement import Refinement
-from replicator.transforms import casts, fitting, fold, hashed, merge, transformed
-from replicator.transforms.fitting import Unfit
+from replicator.stages.table import origins
+from replicator.transforms import fold, merge
+from replicator.transforms.derived import casts, fitting, hashed, transformed
+from replicator.transforms.derived.fitting import Unfit
 from tests import user_functions
 from tests.builders import UNSENT, Record, bronze, envelope, made, record
 

@@ -14,7 +14,7 @@ import pytest
 from replicator.errors import ConfigError
 from replicator.lake import Lake
 from replicator.operate.verify.marks import Mark
-from replicator.stages.routing import Routes
+from replicator.stages.tick.routing import Routes
 from tests.cli import said
 
 

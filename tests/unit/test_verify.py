@@ -30,8 +30,8 @@ from replicator.operate.verify.verdict import Look, Verdict
 from replicator.spec import Login, Model, ModelColumn, Progress, SourceSpec
 from replicator.spec.rules import WARN, Check, Expression, NotNull
 from replicator.stages import gold
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 from tests.builders import bronze, made, record
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from replicator.errors import TableStopped
 from replicator.operate.rebuild import EQUAL, How, rebuild
 from replicator.spec import Declaration, Transform
-from replicator.transforms import versions
-from replicator.transforms.fitting import Unfit, fitted
+from replicator.transforms.derived import versions
+from replicator.transforms.derived.fitting import Unfit, fitted
 from tests.builders import made
 from tests.unit.test_schema_change import World, change
 from tests.unit.test_transforms import _CHANGES, KEY, NAME

@@ -29,14 +29,15 @@ from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
 from replicator.operate.waiting import Waiting, waiting
 from replicator.spec import Applied, Progress, SourceSpec, Table
-from replicator.stages import cut, cutting, silver
-from replicator.stages.arrivals import News
-from replicator.stages.cut import Cut, Standing
-from replicator.stages.epochs import Epochs
-from replicator.stages.reached import Reached
+from replicator.stages import silver
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.rewind import Watch
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.tick import cut, cutting
+from replicator.stages.tick.arrivals import News
+from replicator.stages.tick.cut import Cut, Standing
+from replicator.stages.tick.epochs import Epochs
+from replicator.stages.tick.reached import Reached
+from replicator.stages.tick.rewind import Watch
 from replicator.transforms import transactions
 from tests.builders import bronze, envelope, made
 from tests.builders import record as sent

@@ -30,9 +30,9 @@ from replicator.lake import Lake
 from replicator.operate.maintain import Keeper, maintain
 from replicator.spec import INCREMENTAL, Applied, Column, Declaration, Model, ModelColumn, Progress, SourceSpec, Table
 from replicator.stages import gold, silver, tuning
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
-from replicator.transforms.layout import Layout, described
+from replicator.transforms.columns.layout import Layout, described
 from replicator.transforms.live import live
 
 SPEC = SourceSpec(

@@ -15,8 +15,8 @@ from replicator.operate.verify.verdict import GOLD, LAYERS, SOURCE, TARGET, TWIN
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages.gold import keys_of
+from replicator.stages.models.warehouse import Warehouse
 from replicator.stages.refinement import Refinement
-from replicator.stages.warehouse import Warehouse
 
 
 @dataclass(frozen=True)

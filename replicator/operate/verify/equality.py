@@ -19,8 +19,8 @@ from replicator import names
 from replicator.operate.verify.ranges import Ranges, Span, sentences
 from replicator.operate.verify.verdict import Look, Verdict
 from replicator.stages import tuning
-from replicator.transforms import checksum, compare
-from replicator.transforms.checksum import COPY, Sum
+from replicator.transforms.equality import checksum, compare
+from replicator.transforms.equality.checksum import COPY, Sum
 
 SHOWN = 5
 """So many keys are named."""
@@ -32,7 +32,7 @@ KNOWN = 1000
 @dataclass(frozen=True)
 class Pair:
     """``one`` holds what ``other`` must hold; ``keys`` are columns of both, ``ranges`` of these. ``meanings``: see
-    ``transforms/canonical.py``.
+    ``transforms/equality/canonical.py``.
     """
 
     one: DataFrame

@@ -11,9 +11,10 @@ from replicator.operate.verify import ranges
 from replicator.operate.verify.equality import Pair, compared, judged
 from replicator.operate.verify.verdict import GOLD, Comparison, Look, Verdict
 from replicator.spec import Model
-from replicator.stages import review, tuning
-from replicator.stages.refresh_plan import Keys
-from replicator.stages.warehouse import Warehouse
+from replicator.stages import tuning
+from replicator.stages.models import review
+from replicator.stages.models.refresh_plan import Keys
+from replicator.stages.models.warehouse import Warehouse
 
 
 def comparison(at: Warehouse, model: Model, keys: Keys) -> Comparison:

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from replicator.glances import Glance, Told, Within
 from replicator.operate.verify.ranges import Ranges
-from replicator.transforms import canonical
+from replicator.transforms.equality import canonical
 
 CHUNK = 20_000
 """Rows that are in memory at once."""

@@ -12,11 +12,12 @@ from pyspark.sql.types import StructType
 from replicator import names
 from replicator.errors import TableStopped
 from replicator.spec import Transform
-from replicator.stages import transforming
 from replicator.stages.refinement import Refinement
-from replicator.transforms import letters, transformed
-from replicator.transforms.fitting import Making
-from replicator.transforms.layout import key_of, stored_name
+from replicator.stages.table import transforming
+from replicator.transforms import letters
+from replicator.transforms.columns.layout import key_of, stored_name
+from replicator.transforms.derived import transformed
+from replicator.transforms.derived.fitting import Making
 
 _LETTER = ", ".join(f"{name}: {kind}" for name, kind in letters.COLUMNS.items() if name != "first_seen")
 _PLACE = ", ".join(f"{name}: {letters.COLUMNS[name]}" for name in letters.ADDRESS)
@@ -24,7 +25,7 @@ _PLACE = ", ".join(f"{name}: {letters.COLUMNS[name]}" for name in letters.ADDRES
 
 @dataclass(frozen=True)
 class Moulded:
-    """The rows by ``keys``; ``meanings`` of columns that are as they were (see ``transforms/canonical.py``);
+    """The rows by ``keys``; ``meanings`` of columns that are as they were (see ``transforms/equality/canonical.py``);
     ``unknown`` are columns that cannot be compared, with why.
     """
 

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from replicator import names
-from replicator.transforms import ranges
-from replicator.transforms.ranges import Interval
+from replicator.transforms.equality import ranges
+from replicator.transforms.equality.ranges import Interval
 
 _FAIR = (0.5, 2.0)
 """A sample by ranges may be so much smaller or larger than it was asked for."""

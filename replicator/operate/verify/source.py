@@ -32,9 +32,11 @@ from replicator.operate.verify.moulded import moulded
 from replicator.operate.verify.ranges import Ranges
 from replicator.operate.verify.verdict import SOURCE, Comparison, Look, Verdict
 from replicator.spec import BY_POSITION, Declaration, Table
-from replicator.stages import epochs, origins, routing, tuning
+from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms.layout import key_of, version_of
+from replicator.stages.table import origins
+from replicator.stages.tick import epochs, routing
+from replicator.transforms.columns.layout import key_of, version_of
 from replicator.transforms.merge import SYSTEM_COLUMNS
 
 _PAUSE_SECONDS = 1.0

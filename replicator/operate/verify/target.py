@@ -19,7 +19,7 @@ from replicator.operate.verify.verdict import TARGET, Comparison, Look, Verdict
 from replicator.protocols import Sink
 from replicator.spec import Model, Progress, Target
 from replicator.stages import tuning
-from replicator.stages.warehouse import Warehouse
+from replicator.stages.models.warehouse import Warehouse
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from replicator.operate.verify.verdict import TWINS, Comparison, Look, Verdict
 from replicator.spec import Table
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
-from replicator.transforms.layout import key_of
+from replicator.transforms.columns.layout import key_of
 
 
 def comparisons(spark: SparkSession, at: Refinement, formats: Sequence[str]) -> list[Comparison]:

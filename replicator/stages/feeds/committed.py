@@ -1,0 +1,128 @@
+"""What the commits of a table of silver or gold tell others, one commit after the other.
+
+Commit by commit, since an event is what one commit did to one row: whoever sends a commit again sends the same events,
+however many commits the run before had taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from replicator.errors import ChangesLost, VersionMissing
+from replicator.protocols import TableFormat
+from replicator.spec import Feed, Table
+from replicator.stages import tuning
+from replicator.transforms import events
+from replicator.transforms.columns.layout import own_key
+
+MEND = (
+    "`replicator canonical restart {}` sends all rows once more, as `read`; of rows that went meanwhile nobody is told."
+)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events as an ``Outlet`` takes them, and the types of what they tell: of the key, and of the row."""
+
+    rows: DataFrame
+    kinds: tuple[T.StructType, T.StructType]
+    warnings: tuple[str, ...] = ()
+
+
+@contextmanager
+def first(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[Batch]:
+    """All rows of the version at which a feed begins, with the columns of the newest one."""
+    stored = _as_now(session, kept, table, version, newest)
+    images = events.images(stored, _keys(stored, table), feed)
+    yield _batch(session, kept, table, feed, version, events.begun(images))
+
+
+@contextmanager
+def later(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, newest: int
+) -> Iterator[Batch]:
+    """What a commit changed, with the columns of the newest one: what a feed that lags is told to send, that table has.
+    Raises ChangesLost where it, or the one before, is not kept any more, or it gave the table another key.
+    """
+    if not all(is_kept(session, kept, table, each) for each in (version - 1, version)):
+        raise ChangesLost(
+            f"the changes of version {version} of {table.name} are not kept any more",
+            where=table.location,
+            mend=MEND.format(feed.name),
+        )
+    after = _as_now(session, kept, table, version, newest)
+    table = replace(table, keys=_keys(after, table))
+    stored = kept.read(session, table, version - 1)
+    if (own_key(stored.schema) or table.keys) != table.keys:
+        what = f"version {version} of {table.name} has another key than the one before: no row is the same"
+        raise ChangesLost(what, where=table.location, mend=MEND.format(feed.name))
+    before = events.aligned(stored, after)
+    changed = kept.changed_keys(session, table, version - 1, version)
+    if changed is None:
+        yield _changes(session, kept, table, feed, version, before, after)
+        return
+    with tuning.kept(changed) as keys:
+        sides = (side.join(keys, list(table.keys), how="left_semi") for side in (before, after))
+        yield _changes(session, kept, table, feed, version, *sides)
+
+
+def _as_now(session: SparkSession, kept: TableFormat, table: Table, version: int, newest: int) -> DataFrame:
+    """The rows of a version with the columns of the newest one, unless that has another key."""
+    rows = kept.read(session, table, version)
+    now = rows if version == newest else kept.read(session, table, newest)
+    return rows if now is rows or _keys(rows, table) != _keys(now, table) else events.aligned(rows, now)
+
+
+def is_kept(spark: SparkSession, kept: TableFormat, table: Table, version: int | None) -> bool:
+    """Whether a version can still be read."""
+    try:
+        return version is not None and kept.moment(spark, table, version).version == version
+    except VersionMissing:
+        return False
+
+
+def _changes(
+    session: SparkSession,
+    kept: TableFormat,
+    table: Table,
+    feed: Feed,
+    version: int,
+    before: DataFrame,
+    after: DataFrame,
+) -> Batch:
+    was, is_ = (events.images(side, table.keys, feed) for side in (before, after))
+    return _batch(session, kept, table, feed, version, events.changed(was, is_))
+
+
+def _batch(
+    session: SparkSession, kept: TableFormat, table: Table, feed: Feed, version: int, changes: DataFrame
+) -> Batch:
+    """The events of a commit, which are what it did to a key: content does not tell them apart, since a row may become
+    what it was, and at the same place of its source where a rebuild did it.
+    """
+    place = F.coalesce("sequence", F.lit(f"{version:020d}"))
+    identity = F.struct(F.lit(kept.identity(session, table)), F.lit(version))
+    source = F.struct(F.lit(feed.table).alias("table"), place.alias("sequence"), F.lit(version).alias("commit"))
+    made = events.events(changes, feed, identity, place, source)
+    return Batch(made, kinds(changes))
+
+
+def kinds(changes: DataFrame) -> tuple[T.StructType, T.StructType]:
+    """The types of the key and of the row in changes."""
+    key, row = changes.schema["key"].dataType, changes.schema["after"].dataType
+    assert isinstance(key, T.StructType)  # noqa: S101 - for mypy
+    assert isinstance(row, T.StructType)  # noqa: S101 - as above
+    return key, row
+
+
+def _keys(stored: DataFrame, table: Table) -> tuple[str, ...]:
+    """The key as silver's own columns note it, or as the model says."""
+    return own_key(stored.schema) or table.keys

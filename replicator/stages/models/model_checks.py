@@ -1,0 +1,215 @@
+"""A gold model's checks: held with the build, or looked at over what is there.
+
+A build looks at the rows that it is about to write, and at what these can break: other rows with the same values, the
+other balances of an account. Rows at rest were looked at when they were written; a check that is new or has changed,
+told by the digests of the newest control row, looks at all rows. A relationship is seen from both ends: the rows that
+are written must have their parent, and rows at rest that refer to one that left since the newest refresh have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.errors import ChecksFailed, ConfigError, first_line
+from replicator.spec import Model
+from replicator.spec.rules import FAIL, Check, Relationship, RowCountChange
+from replicator.stages.models.model_parents import Parents
+from replicator.transforms import checks
+from replicator.transforms.checks import RowRule, Rows
+
+_NAMED = 3
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a check: how many rows break it, the keys of a few of them, and in words what else was found."""
+
+    check: Check
+    rows: int = 0
+    keys: tuple[str, ...] = ()
+    found: str = ""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether nothing breaks it."""
+        return not (self.rows or self.found)
+
+    def __str__(self) -> str:
+        if self.found or not self.rows:
+            return f"{self.check.name}: {self.found or 'kept'}"
+        more = ", ..." if self.rows > len(self.keys) else ""
+        what = "1 row breaks it" if self.rows == 1 else f"{self.rows:,} rows break it"
+        return f"{self.check.name}: {what} ({', '.join(self.keys)}{more})"
+
+
+def digests(model: Model) -> dict[str, str] | None:
+    """What a control row says of the checks that its refresh was held to; None without any."""
+    return {check.name: check.digest for check in model.checks} or None
+
+
+def hold(
+    model: Model,
+    stored: DataFrame | None,
+    difference: DataFrame,
+    counts: Mapping[str, int],
+    held: Mapping[str, str] | None,
+    parents: Parents,
+) -> tuple[str, ...]:
+    """What breaks checks that only warn. Raises ChecksFailed for the others, ConfigError for an expression that Spark
+    refuses. ``counts``: the rows of the ``difference`` by their ``_op``; ``held``: the digests of the checks that the
+    rows of ``stored`` were held to.
+    """
+    if not model.checks:
+        return ()
+    rows = Rows.of(stored, difference, model.key)
+    known = [check for check in model.checks if stored is None or (held or {}).get(check.name) == check.digest]
+    fresh = [check for check in model.checks if check not in known]
+    found = [] if stored is None else [*_counted(model, stored, rows, counts)]
+    found += _verdicts(
+        model, [check for check in known if any(counts.values()) or parents.has_moved(check.rule)], rows, parents
+    )
+    found += _verdicts(model, fresh, Rows.at_rest(rows.whole), parents)
+    return _judged(model, found)
+
+
+def hold_whole(
+    model: Model, stored: DataFrame | None, rows: DataFrame, count: int, parents: Parents
+) -> tuple[str, ...]:
+    """As :func:`hold`, of ``rows``, so many, that shall take the place of all that is ``stored``."""
+    bounds = [check for check in model.checks if isinstance(check.rule, RowCountChange)]
+    before = stored.count() if bounds and stored is not None else 0
+    found = [Verdict(check, found=_beyond(check.rule, before, count)) for check in bounds]  # type: ignore[arg-type]
+    return _judged(model, [*found, *_verdicts(model, model.checks, Rows.at_rest(rows), parents)])
+
+
+def _judged(model: Model, found: Iterable[Verdict]) -> tuple[str, ...]:
+    bad = [each for each in found if not each.is_kept]
+    failed = [each for each in bad if each.check.severity == FAIL]
+    if failed:
+        raise ChecksFailed(
+            "; ".join(map(str, failed)),
+            where=model.name,
+            mend="Gold was left as it was. Mend the source or the model's SQL, or say `severity: warn`.",
+        )
+    return tuple(map(str, bad))
+
+
+def look(model: Model, rows: DataFrame, parents: Parents) -> list[Verdict]:
+    """A verdict for each of a model's checks over all its rows; a change of their number is not to be seen there."""
+    return list(_verdicts(model, model.checks, Rows.at_rest(rows), replace(parents, moved=frozenset())))
+
+
+def _counted(model: Model, stored: DataFrame, rows: Rows, counts: Mapping[str, int]) -> Iterator[Verdict]:
+    for check in model.checks:
+        if isinstance(check.rule, RowCountChange):
+            yield Verdict(check, found=_changed_too_much(check.rule, model.key, stored, rows.written, counts))
+
+
+def _verdicts(model: Model, held: Iterable[Check], rows: Rows, parents: Parents) -> Iterator[Verdict]:
+    alone = [check for check in held if isinstance(check.rule, get_args(RowRule))]
+    others = [check for check in held if check not in alone and not isinstance(check.rule, RowCountChange)]
+    yield from _alone(model, alone, rows)
+    for check in others:
+        yield _verdict(model, check, _broken(model, check, rows, parents))
+
+
+def _alone(model: Model, alone: Sequence[Check], rows: Rows) -> Iterator[Verdict]:
+    """Rules that each row keeps by itself, in one pass over the rows."""
+    if not alone:
+        return
+    conditions = []
+    for check in alone:
+        with _refused(model, check):
+            broken = checks.breaks(check.rule, rows.written)  # type: ignore[arg-type]  # chosen by its type
+            rows.written.where(broken)
+            conditions.append(F.count(F.when(broken, 1)))
+    [counts] = rows.written.agg(*[each.alias(f"c{number}") for number, each in enumerate(conditions)]).collect()
+    for check, count in zip(alone, counts, strict=True):
+        yield _verdict(model, check, checks.broken(check.rule, rows)) if count else Verdict(check)  # type: ignore[arg-type]
+
+
+def _broken(model: Model, check: Check, rows: Rows, parents: Parents) -> DataFrame:
+    rule = check.rule
+    with _refused(model, check):
+        if isinstance(rule, Relationship):
+            return _orphans(model, rule, rows, parents)
+        return checks.broken(rule, rows)  # type: ignore[arg-type]
+
+
+def _orphans(model: Model, rule: Relationship, rows: Rows, parents: Parents) -> DataFrame:
+    if rule.to == model.name:
+        return checks.orphans(rule, rows, rows.whole, _some(_left(rule, rows)))
+    known = parents.rows(rule.to)
+    if not parents.has_moved(rule):
+        return checks.orphans(rule, rows, known)
+    left = parents.left(rule)
+    if left is None:
+        return checks.orphans(rule, Rows.at_rest(rows.whole), known)
+    return checks.orphans(rule, rows, known, _some(left))
+
+
+def _left(rule: Relationship, rows: Rows) -> DataFrame:
+    """Values of the rule's field that rows of the model itself had and those in their place have not."""
+    field = names.spark(rule.field)
+    return rows.gone.select(field).join(rows.written.select(field), [rule.field], how="left_anti")
+
+
+def _some(rows: DataFrame) -> DataFrame | None:
+    """None where there are none: nobody has to look for them."""
+    return None if rows.isEmpty() else rows
+
+
+def _verdict(model: Model, check: Check, broken: DataFrame) -> Verdict:
+    count = broken.count()
+    if not count:
+        return Verdict(check)
+    key = [names.spark(column) for column in model.key]
+    return Verdict(check, count, tuple(map(_told, broken.select(*key).orderBy(*key).take(_NAMED))))
+
+
+def _told(key: Row) -> str:
+    return " ".join(f"{column}={str(value)[:_SHOWN]}" for column, value in key.asDict().items())
+
+
+def _changed_too_much(
+    rule: RowCountChange, key: Sequence[str], stored: DataFrame, written: DataFrame, counts: Mapping[str, int]
+) -> str:
+    """Which bound is passed; the keys of the table are read only where as many rows as are written could pass it."""
+    before, deleted, added = stored.count(), counts.get("delete", 0), counts.get("upsert", 0)
+    if not before:
+        return ""
+    if deleted > (before if rule.max_drop is None else before * rule.max_drop) or (
+        rule.max_growth is not None and added > before * rule.max_growth
+    ):
+        added = written.join(stored.select(*map(names.spark, key)), list(key), how="left_anti").count()
+    return _beyond(rule, before, before + added - deleted)
+
+
+def _beyond(rule: RowCountChange, before: int, after: int) -> str:
+    """Which bound is passed, in words."""
+    if not before:
+        return ""
+    drop, growth = (before - after) / before, (after - before) / before
+    if rule.max_drop is not None and drop > rule.max_drop:
+        return f"{before:,} rows become {after:,}, more than {rule.max_drop:.0%} fewer"
+    if rule.max_growth is not None and growth > rule.max_growth:
+        return f"{before:,} rows become {after:,}, more than {rule.max_growth:.0%} more"
+    return ""
+
+
+@contextmanager
+def _refused(model: Model, check: Check) -> Iterator[None]:
+    try:
+        yield
+    except AnalysisException as error:
+        what = f"the check {check.name} is refused: {first_line(error)}"
+        raise ConfigError(what, mend=f"Mend {model.name}.yaml.") from error

@@ -1,0 +1,70 @@
+"""The rows of a gold model's SQL, and what is said of SQL that gives none, or not those that its file says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from replicator.errors import ConfigError, first_line
+from replicator.spec import Model
+from replicator.transforms.columns.untyped import is_interval, is_untyped, within
+from replicator.transforms.model import RESERVED
+
+_UNFIT = frozenset(" ,;{}()\n\t=")
+"""What Delta has in no column's name where it maps none (architecture section 4)."""
+
+_WORDS = "no blanks, brackets, commas, semicolons or ="
+
+
+def rows_of(spark: SparkSession, model: Model, inputs: Mapping[str, DataFrame]) -> DataFrame:
+    """The model's SQL over these rows of its inputs. Raises ConfigError."""
+    sql = model.sql if inputs else model.sql.format()
+    try:
+        rows = spark.sql(sql, **inputs)  # type: ignore[arg-type]
+    except AnalysisException as error:
+        what = f"the SQL of model {model.name} is refused: {first_line(error)}"
+        raise ConfigError(what, mend=f"Mend {model.name}.sql.") from error
+    wrong = next(_wrong_columns(model, rows.schema), None)
+    if wrong is not None:
+        what, mend = wrong
+        raise ConfigError(f"the SQL of model {model.name} {what}", mend=mend)
+    return rows
+
+
+def _wrong_columns(model: Model, given: T.StructType) -> Iterator[tuple[str, str]]:
+    """What no table of the model could have, and how it is mended."""
+    place = f"{model.name}.sql"
+    for name, count in Counter(name.casefold() for name in given.names).items():
+        if count > 1:
+            yield f"gives two columns {name}", f"Give one of them another name with AS in {place}, or leave it out."
+    for field in given:
+        yield from _wrong_column(field, place)
+    wanted = dict.fromkeys([*(column.name for column in model.columns), *model.lineage_columns])
+    missing = [name for name in wanted if name not in given.names]
+    if missing:
+        what = f"does not give its columns {', '.join(missing)}; it gives {', '.join(given.names)}"
+        yield what, f"Mend {place}, or {model.name}.yaml."
+
+
+def _wrong_column(field: T.StructField, place: str) -> Iterator[tuple[str, str]]:
+    name, kind = field.name, field.dataType
+    if name.casefold() in RESERVED:
+        yield f"gives a column {name}, which is a name of ours", f"Call it something else in {place}."
+    for unfit in _unfit(field):
+        yield f"gives a column {unfit}, a name that no table can have", f"Name it with AS in {place}: {_WORDS}."
+    if is_untyped(kind):
+        yield f"gives a column {name} without a type", f"Cast it in {place}: CAST(NULL AS STRING)."
+    if is_interval(kind):
+        what = f"gives a column {name} of {kind.simpleString()}, and no table can have an interval"
+        yield what, f"Cast it in {place} to a number or a text."
+
+
+def _unfit(field: T.StructField) -> Iterator[str]:
+    """Names in a column, its own first, that Delta refuses."""
+    structs = [each for each in within(field.dataType) if isinstance(each, T.StructType)]
+    names = [field.name, *(name for each in structs for name in each.names)]
+    return (name for name in names if not _UNFIT.isdisjoint(name))

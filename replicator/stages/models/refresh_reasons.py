@@ -1,0 +1,189 @@
+"""Why a gold model is computed in full, or that it need not be. Each reason has a name that stays the same, and a
+sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from replicator import names
+from replicator.debezium.widening import widen
+from replicator.errors import ConfigError
+from replicator.jvm import gateway
+from replicator.spec import FULL, Model
+from replicator.stages.models.model_inputs import ModelInput, View
+from replicator.transforms.columns.layout import normal
+from replicator.transforms.incremental import shape
+from replicator.transforms.incremental.shape import Probe
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a model is computed as it is."""
+
+    name: str
+    sentence: str
+
+
+UNMOVED = Reason("unmoved", "its inputs are as it read them")
+NO_TABLE = Reason("no table", "its table does not exist yet")
+CHECKS_CHANGED = Reason("checks changed", "only its checks changed")
+
+_PARTS = {
+    "sql": "its SQL changed",
+    "settings": "the settings of Spark by which its SQL is understood changed",
+    "key": "its key changed",
+    "lineage": "its lineage changed",
+    "unknown_member": "its unknown member changed",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to look at: a model's inputs and their views by placeholder, the control row of its newest refresh
+    and of this one, its rows as they are to be and as its table has them, and, for who asks, what the plan of its SQL
+    tells. ``is_small``: to find out what changed costs more than to compute everything.
+    """
+
+    inputs: Mapping[str, ModelInput]
+    views: Mapping[str, View]
+    last: Mapping[str, Any] | None
+    control: Mapping[str, Any]
+    whole: DataFrame
+    stored: DataFrame
+    probe: Callable[[], Probe]
+    is_small: bool
+
+
+def to_compute_all(model: Model, found: Found) -> Reason | None:
+    """Why changed keys cannot tell which rows to compute, or need not; None where they do."""
+    return next(_whys(model, found), None)
+
+
+def of_sql(
+    model: Model, whole: DataFrame, keys: Mapping[str, Sequence[str]], probe: Callable[[], Probe]
+) -> Reason | None:
+    """Why the SQL, with these rows and this plan, is none that changed keys hold for; None where it is one. ``keys``
+    are those of its inputs.
+    """
+    obstacle = shape.obstacle(whole)
+    if obstacle is not None:
+        return Reason("not by rows", f"its SQL is no tree of inner and left joins: {obstacle}")
+    twice = probe().read_twice()
+    if twice:
+        return Reason("read twice", f"its SQL reads {{{twice[0]}}} more than once: each use needs a name and a lineage")
+    if probe().loses_track(model.lineage_columns, model.key):
+        return Reason(
+            "loose lineage",
+            "its filters, joins or key depend on a left join whose lineage is not that of the referencing side",
+        )
+    return _untraced(model, keys, probe())
+
+
+def _untraced(model: Model, keys: Mapping[str, Sequence[str]], probe: Probe) -> Reason | None:
+    """Changes of an input are found by its key in the lineage: so it has to be there wherever a row is used."""
+    untraced = probe.untraced(model.lineage, keys)
+    if untraced is None:
+        return None
+    name, column = untraced
+    told = ", ".join(keys[name])
+    return Reason("untraced lineage", f"its SQL does not show that {column} is the key ({told}) of {{{name}}}")
+
+
+def parents_moved(parents: Iterable[str]) -> Reason:
+    """Nothing is computed: rows at rest are held to what its checks look up elsewhere."""
+    return Reason("parents moved", f"only what its checks look up changed: {', '.join(sorted(parents))}")
+
+
+def no_history(given: str, after: int) -> Reason:
+    """An input cannot tell any more what changed."""
+    return Reason("no history", f"{given} no longer tells what changed since its version {after}")
+
+
+def many(count: int | None, rows: int | None, what: str) -> Reason:
+    """Too many rows for it to be worth while."""
+    return Reason("many rows", f"{count or 0:,} {what} for {rows or 0:,} rows")
+
+
+def parts_failed(error: Exception) -> Reason:
+    """Where a part of an input has no match, an expression is asked for what it never is over the whole."""
+    return Reason("parts failed", f"its affected rows cannot be computed apart: {gateway.shortened(error)}")
+
+
+def moved(model: Model, changed: Mapping[str, int]) -> Reason:
+    """The ordinary case: so many keys of each input changed."""
+    told = {model.inputs[name]: count for name, count in changed.items() if count}
+    what = ", ".join(f"{count:,} of {given}" for given, count in told.items())
+    return Reason("changed keys", f"changed keys: {what}" if told else "no key of its inputs changed")
+
+
+def _whys(model: Model, found: Found) -> Iterator[Reason]:
+    if found.last is None:
+        yield Reason("unknown", "what its last refresh read is not known")
+        return
+    for part, sentence in _PARTS.items():
+        if found.last.get(part) != found.control[part]:
+            yield Reason(f"{part} changed", sentence)
+    if model.refresh == FULL:
+        unnamed = [name for name in model.inputs if name not in model.lineage]
+        yield Reason("declared", f"its lineage lacks {', '.join(unnamed)}" if unnamed else "`refresh: full`")
+    if found.is_small:
+        yield Reason("small", "its inputs are small")
+    yield from _of_inputs(found)
+    if dict(found.whole.dtypes) != dict(found.stored.dtypes):
+        yield Reason("columns changed", "its columns changed")
+    misfit = of_lineage(model, found.views, found.whole)
+    if misfit is not None:
+        yield misfit
+    reason = of_sql(model, found.whole, {name: view.keys for name, view in found.views.items()}, found.probe)
+    if reason is not None:
+        yield reason
+
+
+def _of_inputs(found: Found) -> Iterator[Reason]:
+    last: Mapping[str, Any] = found.last or {}
+    for name, each in found.inputs.items():
+        identity, version, _ = last["inputs"].get(name, (None, 0, None))
+        if identity != each.identity or version > each.version:
+            yield Reason("input replaced", f"{each.given} is another table than before")
+        if last.get("columns", {}).get(name) != found.views[name].columns:
+            yield Reason("input columns", f"the columns of {each.given} changed")
+        if not found.views[name].keys:
+            yield Reason("no key", f"{each.given} has no key")
+
+
+def of_lineage(model: Model, views: Mapping[str, View], whole: DataFrame) -> Reason | None:
+    """Why the lineage cannot hold any key of its inputs: of each key column it takes the same type, or a wider one;
+    None where it can. Of a model that is always computed in full nobody asks it.
+    """
+    lineage = model.lineage if model.refresh != FULL else {}
+    given = dict(whole.dtypes)
+    for name, columns in lineage.items():
+        view = views[name]
+        why = _misfit(given, columns, dict(view.rows.select(*map(names.spark, view.keys)).dtypes))
+        if why:
+            return Reason("lineage types", f"the lineage of {name} does not hold its key: {why}")
+    return None
+
+
+def _misfit(given: Mapping[str, str], columns: Sequence[str], key: Mapping[str, str]) -> str:
+    if key and len(columns) != len(key):
+        return f"the key is {', '.join(key)}: one column each"
+    for column, (name, kind) in zip(columns, key.items(), strict=False):
+        wide = widen(given[column], kind)
+        if wide is None or normal(wide) != normal(given[column]):
+            return f"{column} is {given[column]}, and {name} is {kind}"
+    return ""
+
+
+def refuse_new_lineage(model: Model, last: Mapping[str, Any] | None, control: Mapping[str, Any], why: Reason) -> None:
+    """Raise ConfigError where the model says a lineage, or gives its columns, otherwise than in its last refresh. One
+    that held until its inputs changed is computed in full: nobody has made a mistake.
+    """
+    if last is None or any(last.get(part) != control[part] for part in ("sql", "lineage")):
+        mend = f"Mend `lineage` of model {model.name}, or say `refresh: full`."
+        raise ConfigError(why.sentence, where=model.name, mend=mend)

@@ -1,0 +1,90 @@
+"""The history of one table: what a tick adds to it, with the tick's progress in the same commit.
+
+It is a table of its own beside silver's and commits before it. A crash between the two is repaired by the next tick: it
+reads from what the older of the two has applied, and joining changes in again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from replicator import key_spans, names
+from replicator.spec import Table
+from replicator.stages import tuning
+from replicator.stages.refinement import Refinement
+from replicator.stages.tick import routing
+from replicator.stages.tick.share import Share
+from replicator.transforms import evolve, history, spans
+from replicator.transforms.columns.layout import Layout, described
+from replicator.transforms.columns.reshape import OURS
+from replicator.transforms.history import Truncates
+
+
+def keep(share: Share, changes: DataFrame, layout: Layout, marks: Truncates, *, whole: bool) -> None:
+    """Join a tick's changes into the history; ``whole``: some of ``marks`` are of this tick, so that any key may have
+    ended.
+    """
+    table = of(share, layout.keys)
+    stored = _stored(share, table, layout)
+    changed = history.states(changes, layout.keys)
+    if stored is not None and not whole:
+        keys = changed.select(*map(names.spark, layout.keys)).distinct()
+        [lie] = key_spans.worth([(keys, layout.keys)], share.at.silver.size(share.spark, table))
+        near = stored.where(spans.within(stored, layout.keys, lie, layout.keys))
+        stored = near.join(keys, list(layout.keys), how="left_semi")
+    found = history.difference(
+        stored,
+        changed,
+        layout.keys,
+        marks,
+        partial=share.name in share.routes.partial,
+        by_record=share.at.source.by_time(share.name),
+    )
+    rows = described(found, layout, "_op", *history.COLUMNS)
+    with tuning.kept(rows) as difference:
+        share.at.silver.put(difference, table, share.progress_of(table))
+
+
+def followed(spark: SparkSession, at: Refinement, tables: Collection[str]) -> Refinement:
+    """The same, where those of the tables that have a history beside them keep it, also while it is switched off. What
+    they get otherwise than by going on in bronze comes to it now, or never: once it is kept again it goes on from where
+    it had come.
+    """
+    bronze = at.bronze.identity(spark, at.lake.bronze(at.source.name))
+    off = [t for t in tables if not (at.source.declaration(t).has_history or at.source.declaration(t).append_only)]
+    places = {t: at.lake.history(at.source.name, t) for t in off if bronze is not None}
+    there = [t for t, place in places.items() if at.silver.version(spark, place) is not None]
+    here = [t for t in there if at.silver.progress(spark, places[t], bronze or "") is not None]
+    return replace(at, source=at.source.keeping_history(here)) if here else at
+
+
+def commit_progress(share: Share) -> None:
+    """The tick held nothing for the table: say in its history that it was read."""
+    table, silver = of(share, ()), share.at.silver
+    if silver.version(share.spark, table) is not None:
+        silver.append(silver.read(share.spark, table).limit(0), table, share.progress_of(table))
+
+
+def of(share: Share, keys: tuple[str, ...]) -> Table:
+    """The history of the share's table, whose keys these are."""
+    return share.at.lake.history(share.at.source.name, share.name, (*keys, history.KEY))
+
+
+def _stored(share: Share, table: Table, layout: Layout) -> DataFrame | None:
+    """The table's rows in the columns of the layout; None before it exists."""
+    silver, spark = share.at.silver, share.spark
+    if silver.version(spark, table) is None:
+        return None
+    routing.progress_of_history(spark, silver, table, share.routes.bronze)
+    evolution = evolve.following(_types(silver.read(spark, table).schema), layout)
+    if evolution:
+        silver.evolve(spark, table, evolution)
+    return silver.read(spark, table)
+
+
+def _types(schema: StructType) -> dict[str, str]:
+    return {field.name: field.dataType.simpleString() for field in schema if field.name not in OURS}

@@ -1,0 +1,162 @@
+"""What a batch does to the schema of its table, with what has to be known of earlier records for it.
+
+A batch that changes nothing costs nothing here: no job, and no look at the ledger but a process's first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.debezium.schema import Form
+from replicator.stages.table.origins import Origin
+from replicator.stages.tick import forms as forms_of
+from replicator.stages.tick import schema_ledger
+from replicator.stages.tick.schema_ledger import Ledger
+from replicator.stages.tick.share import Share
+from replicator.transforms import changes, evolve
+from replicator.transforms.columns import written
+from replicator.transforms.columns.layout import key_of, kin, version_of
+from replicator.transforms.columns.policy import ADDED, MOVED, Change, Policy
+from replicator.transforms.columns.written import Written
+from replicator.transforms.evolve import Plan
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """A plan, the policy it was made under, and the ledger to write before it is carried out (None: as it is); of a
+    transformed table also what is to be known of its columns at the source.
+    """
+
+    plan: Plan
+    policy: Policy
+    ledger: Ledger | None = None
+    origin: Origin | None = None
+
+
+def foresee(share: Share, ordered: DataFrame, forms: Sequence[Form], stored: StructType | None) -> SchemaChange:
+    """What a batch of ordered records asks for. Changes nothing; raises SchemaRefused where the key changed."""
+    policy = Policy(share.declaration.schema_changes)
+    draft = _plan(share, forms, stored, policy, None)
+    # which one came first decides what a new table is made as, where they differ: a delete without a row brings nothing
+    rows = [(form.fields, form.key_fields) for form in forms if form.fields]
+    is_new = stored is None and any(row != rows[0] for row in rows)
+    if not (is_new or draft.changes or draft.withheld or draft.has_versions):
+        return SchemaChange(draft, policy, _noting(share, written.of(forms)))
+    ledger = known = load(share)
+    policy = Policy(policy.name, ledger.approved)
+    firsts = _firsts(ordered)
+    forms = sorted(forms, key=lambda form: firsts.get(form.id, evolve.NEWEST))
+    found = _plan(share, forms, stored, policy, ledger)
+    if found.has_versions:
+        told = evolve.sightings(forms, firsts, found.layout.named)
+        if stored is not None and (missing := _unsighted(stored, found, ledger)):
+            told = told | dict.fromkeys(missing, "") | _past(share, stored, found)
+        ledger = ledger.seen(_of_versions(found, told))
+        found = _plan(share, forms, stored, policy, ledger)
+    if policy.name == "freeze":
+        ledger = ledger.leaving_out(change.column for change in found.withheld if change.kind == ADDED)
+        share.at.reached.whole.discard(share.name)
+    ledger = ledger.recorded((change, _at(change, forms, firsts, ledger)) for change in found.changes)
+    ledger = ledger.noting(written.of(forms))
+    return SchemaChange(found, policy, None if ledger == known else ledger)
+
+
+def load(share: Share) -> Ledger:
+    """The ledger of the share's table."""
+    at = share.at
+    found = schema_ledger.load(at.control, at.lake.schema(at.source.name, share.name), share.routes.bronze)
+    at.reached.written[share.name] = found.written
+    return found
+
+
+def save(share: Share, ledger: Ledger) -> None:
+    """Write the ledger of the share's table."""
+    share.at.control.put(share.at.lake.schema(share.at.source.name, share.name), ledger.value())
+    share.at.reached.written[share.name] = ledger.written
+
+
+def noted(share: Share) -> Written:
+    """How the table's columns were written so far."""
+    return load(share).written
+
+
+def _noting(share: Share, told: Written) -> Ledger | None:
+    """The ledger where it has to say something more of how columns are written; asked for once in a process, if not."""
+    known = share.at.reached.written.get(share.name, {})
+    if written.together(known, told) == known:
+        return None
+    ledger = load(share)
+    return None if ledger.noting(told) == ledger else ledger.noting(told)
+
+
+def _plan(
+    share: Share, forms: Sequence[Form], stored: StructType | None, policy: Policy, ledger: Ledger | None
+) -> Plan:
+    types = None if stored is None else {column.name: column.dataType.simpleString() for column in stored}
+    since = None if ledger is None else ledger.since
+    declared = share.declaration.keys
+    return evolve.plan(share.name, forms, types, keys(stored), declared=declared, policy=policy, since=since)
+
+
+def keys(stored: StructType | None) -> tuple[str, ...]:
+    """Key columns that the table was made with, by source name; none if it does not say."""
+    return tuple(map(names.decode, key_of(stored)))
+
+
+def _firsts(ordered: DataFrame) -> dict[int, str]:
+    """The least ``_seq`` of each form."""
+    least = ordered.groupBy("form").agg(F.min("_seq").alias("first"))
+    return {row["form"]: row["first"] for row in least.collect() if row["first"] is not None}
+
+
+def _at(change: Change, forms: Sequence[Form], firsts: dict[int, str], ledger: Ledger) -> str:
+    """The least ``_seq`` at which the batch has the new type; for types that change places, of the type that is
+    older.
+    """
+    if change.kind == MOVED:
+        return min(at for (column, _), at in ledger.since.items() if column == change.column)
+    return evolve.first_seen(change, forms, firsts) or min(firsts.values(), default="")
+
+
+def _of_versions(found: Plan, seen: dict[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Of sightings those of columns that have several versions."""
+    return {place: at for place, at in seen.items() if place[0] in _versioned(found)}
+
+
+def _unsighted(stored: StructType, found: Plan, ledger: Ledger) -> set[tuple[str, str]]:
+    """Types that the table has of such columns without the ledger knowing since when; a batch alone cannot tell."""
+    held = {
+        (version_of(column.name)[0], kin(column.dataType.simpleString()))
+        for column in stored
+        if column.name not in SYSTEM_COLUMNS
+    }
+    return {place for place in held if place[0] in _versioned(found) and place not in ledger.since}
+
+
+def _versioned(found: Plan) -> set[str]:
+    return {version_of(column)[0] for column in found.layout.types if version_of(column)[1] > 1}
+
+
+def _past(share: Share, stored: StructType, found: Plan) -> dict[tuple[str, str], str]:
+    """All sightings in bronze: asked for once per table and column, when its second type comes. What bronze no longer
+    shows was there before all else.
+    """
+    at, spark = share.at, share.spark
+    topics = share.routes.topics(share.name)
+    bronze = at.bronze.read(spark, at.lake.bronze(at.source.name), share.upto).where(F.col("topic").isin(*topics))
+    usable = F.col("rule").isNull() & F.col("reason").isNull() & (F.col("table") == share.name)
+    with share.described(bronze) as described:
+        rows = share.routed(described).where(usable)
+        groups = changes.survey(rows).collect()
+        forms, _ = forms_of.read(groups, rows, share.declaration, stored, partial(noted, share))
+        snapshots = any(group["has_snapshot"] for group in groups)
+        firsts = _firsts(changes.ordered(rows, snapshots=snapshots, running=None))
+        return evolve.sightings(forms, firsts, found.layout.named)

@@ -1,0 +1,109 @@
+"""What a table's ``transform`` does to a batch of its changes, and to the table before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.errors import ConfigError, SchemaRefused, TableStopped
+from replicator.jvm import gateway
+from replicator.spec import SourceSpec, Table, Transform
+from replicator.stages.table import origins
+from replicator.stages.table.schema_change import SchemaChange
+from replicator.stages.tick.share import Share
+from replicator.transforms import evolve
+from replicator.transforms.columns.layout import Layout, kin
+from replicator.transforms.derived import fitting, transformed
+from replicator.transforms.derived.as_deletes import NoCondition
+from replicator.transforms.derived.fitting import Making, Unfit
+from replicator.transforms.evolve import Plan
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+
+@dataclass(frozen=True)
+class Transforming:
+    """``schema`` is what the table must become for the batch; ``making`` is None where changes stay as they are."""
+
+    schema: SchemaChange
+    making: Making | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """The columns of the changes."""
+        return self.schema.plan.layout
+
+    def made(self, changes: DataFrame) -> DataFrame:
+        """Decoded changes of the source's columns as the table has them."""
+        if self.making is None:
+            return changes
+        made, types = transformed.made(changes, self.making), self.layout.types
+        if types == self.making.types:
+            return made
+        own = set(self.making.columns)
+        cells = [(F.col(names.spark(c)) if c in own else F.lit(None)).cast(kind).alias(c) for c, kind in types.items()]
+        return made.select(*cells, *[c for c in made.columns if c not in own])
+
+
+def begun(
+    share: Share, schema: SchemaChange, stored: StructType | None, decoded: Callable[[], DataFrame]
+) -> Transforming:
+    """How the share's changes are changed. ``schema`` is of the source's columns, as the ``decoded`` changes are,
+    ``stored`` the table's. Raises TableStopped where the transform does not fit them, SchemaRefused where the table
+    cannot follow.
+    """
+    told = share.declaration.transform
+    if told is None:
+        return Transforming(schema)
+    making = fitted(share.at.source, share.table, share.name, told, decoded(), schema.plan.layout.keys)
+    plan = replace(schema.plan, layout=Layout(making.types, making.keys_there))
+    if stored is not None:
+        plan = _following(share, plan, stored)
+    origin = origins.of(share, schema.plan.layout, decoded().schema)
+    return Transforming(replace(schema, plan=plan, origin=origin), making)
+
+
+def fitted(
+    source: SourceSpec, table: Table, name: str, told: Transform, decoded: DataFrame, keys: tuple[str, ...]
+) -> Making:
+    """A transform for decoded changes of a table. Raises TableStopped where it does not fit them."""
+    function = origins.function(told.function, table.name) if told.function else None
+    try:
+        return fitting.fitted(told, function, source.hash_key, name, decoded, keys)
+    except NoCondition as error:
+        raise TableStopped(
+            f"its `apply_as_deletes` is no condition on each of its rows: {error}",
+            where=table.name,
+            mend="Correct it in conf/sources.",
+        ) from error
+    except (Unfit, ConfigError) as error:
+        raise TableStopped(
+            f"its `transform` does not fit: {error}", where=table.name, mend="Correct it in conf/sources."
+        ) from error
+    except Exception as error:  # the user's function may raise anything
+        if function is None:
+            raise
+        raise TableStopped(
+            f"the function {told.function} of its transform failed: {gateway.shortened(error)}", where=table.name
+        ) from error
+
+
+def _following(share: Share, plan: Plan, stored: StructType) -> Plan:
+    """The plan of a table that is there: it gets new and wider columns, as the source's do."""
+    own = {each.name: each.dataType.simpleString() for each in stored if each.name not in SYSTEM_COLUMNS}
+    wanted = plan.layout.types
+    unlike = next((c for c, kind in wanted.items() if c in own and kin(own[c]) != kin(kind)), None)
+    if plan.evolution.moved or unlike is not None:
+        column = unlike if unlike is not None else plan.evolution.moved[0][0]
+        raise SchemaRefused(
+            f"column {names.decode(column)} was {own.get(column)} and is {wanted.get(column)} behind the transform",
+            where=share.table.name,
+            mend=f"Cast it in `transform`, or make the table anew: `replicator rebuild {share.name}`.",
+        )
+    evolution = evolve.following(own, plan.layout)
+    types = own | dict(evolution.widened) | dict(evolution.added)
+    return replace(plan, layout=Layout(types, plan.layout.keys), evolution=evolution)

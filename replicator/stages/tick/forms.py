@@ -1,0 +1,95 @@
+"""How the records of one table are to be decoded: from the groups of a survey to forms (debezium.md A2, A3, G2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from replicator import names
+from replicator.debezium import infer
+from replicator.debezium.logical import Logical
+from replicator.debezium.schema import Example, Form, form, lacks_schema, undescribed
+from replicator.spec import Declaration
+from replicator.transforms.columns import written
+from replicator.transforms.columns.layout import by_case, kin, version_of
+from replicator.transforms.columns.written import Written
+from replicator.transforms.merge import SYSTEM_COLUMNS
+
+
+def read(
+    groups: Sequence[Row],
+    rows: DataFrame,
+    declaration: Declaration,
+    stored: StructType | None,
+    noted: Callable[[], Written] = dict,
+) -> tuple[list[Form], set[str]]:
+    """The forms of the groups, and the columns whose types nobody described. ``rows`` are the groups' records,
+    ``noted`` tells how the table's columns were written so far.
+    """
+    examples = list(map(_example, {group["form"]: group for group in groups}.values()))
+    unknown = undescribed(examples, declaration)
+    told = written.of(form(example, declaration, {}) for example in examples if example not in unknown)
+    if stored is not None:
+        silent = any(lacks_schema(example) for example in examples)
+        known = known_types(stored, written.together(noted(), told)) if silent else {}
+        return [form(example, declaration, known) for example in examples], set()
+    known, beside = _types_of_new(told), {names.decode(name).casefold() for name, _ in told}
+    beside |= {column.name.casefold() for column in declaration.columns}
+    guessed = {name for example in unknown for name in example.row_names if name.casefold() not in beside}
+    if unknown:
+        known |= {name: logical for name, logical in _inferred(rows, unknown).items() if name in guessed}
+    return [form(example, declaration, known) for example in examples], guessed
+
+
+def _example(group: Row) -> Example:
+    """The record that stands for a group."""
+    return Example(
+        group["form"],
+        group["flat"],
+        group["wrapped"],
+        group["key_wrapped"],
+        group["value"] or "{}",
+        group["key"],
+        tuple(group["key_names"] or ()),
+        tuple(group["row_names"] or ()),
+    )
+
+
+def known_types(stored: StructType, noted: Written) -> dict[str, Logical]:
+    """What the table's own columns say about columns that nothing else describes: their newest version, where it is
+    known how its values are written.
+    """
+    known: dict[str, Logical] = {}
+    own = [column for column in stored if column.name not in SYSTEM_COLUMNS]
+    noted = written.in_one_case(noted, (version_of(column.name)[0] for column in own))
+    for column in sorted(own, key=lambda each: version_of(each.name)[1]):
+        first, kind = version_of(column.name)[0], column.dataType.simpleString()
+        known.pop(names.decode(first), None)
+        logical = written.meant(noted.get((first, kin(kind))), kind)
+        if logical is not None:
+            known[names.decode(first)] = logical
+    return known
+
+
+def _types_of_new(told: Written) -> dict[str, Logical]:
+    """Of a table that is not there yet: what its records with types say of those without; nothing where they differ."""
+    told = written.in_one_case(told)
+    kinds = Counter(name for name, _ in told)
+    found = {name: written.parsed(form) for (name, _), form in told.items() if kinds[name] == 1}
+    return {names.decode(name): logical for name, logical in found.items() if logical is not None}
+
+
+def _inferred(rows: DataFrame, examples: Sequence[Example]) -> Mapping[str, Logical]:
+    """Kinds over the whole first range (architecture 9.7)."""
+    found: set[tuple[str, str]] = set()
+    for example in examples:
+        path = form(example, Declaration(""), {}).path
+        texts = rows.where(F.col("form") == example.form).select("value").rdd.map(lambda row: str(row[0]))
+        found.update(texts.mapPartitions(partial(infer.kinds, path=path)).collect())
+    spelling = by_case(name for name, _ in sorted(found))
+    return infer.settle({(spelling[name.casefold()], kind) for name, kind in found})

@@ -1,0 +1,88 @@
+"""The columns of a table while forms of records are taken in, one after the other, under a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replicator.debezium.logical import Field, spark_type
+from replicator.debezium.schema import Form
+from replicator.debezium.widening import common
+from replicator.errors import SchemaRefused
+from replicator.transforms.columns.layout import columns_of, kin, normal, spelled
+from replicator.transforms.columns.policy import ADDED, UNREACHABLE, UNTYPED, VERSIONED, WIDENED, Change, Policy
+
+DECLARE = "Declare its type, for records that carry none: in conf/sources, or beside --lake with --declare."
+
+
+@dataclass
+class Draft:
+    """Types by source column and family while the forms are taken in, and what that changes. ``spelling`` is that of
+    the columns (``layout.spelled``).
+    """
+
+    table: str
+    keys: tuple[str, ...]
+    policy: Policy
+    types: dict[str, dict[str, str]]
+    spelling: Mapping[str, str]
+    changes: list[Change] = field(default_factory=list)
+    withheld: list[Change] = field(default_factory=list)
+    stored: dict[str, dict[str, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stored = {name: dict(kinds) for name, kinds in self.types.items()}
+
+    def take(self, form: Form, *, is_first: bool) -> None:
+        """One form; of the first one of a new table everything is as it has to be."""
+        for each in columns_of(form, self.keys):
+            change = self._change(each, is_raw=each.name in form.raw)
+            if change is None:
+                continue
+            if change.column in self.keys and not (is_first and change.kind == ADDED):
+                self._refuse_key(change)
+            if is_first and change.kind == ADDED:
+                self._hold(change)
+            elif self.policy.allows(change):
+                self._hold(change)
+                self.changes.append(change)
+            elif change not in self.withheld:
+                self.withheld.append(change)
+
+    def _hold(self, change: Change) -> None:
+        self.types.setdefault(change.column, {})[kin(change.after)] = change.after
+
+    def _change(self, each: Field, *, is_raw: bool) -> Change | None:
+        name, kind = spelled(each.name, self.spelling), kind_of(each)
+        held = self.types.get(name)
+        if held is None:
+            return Change(ADDED, name, "", kind)
+        present = held.get(kin(kind))
+        if present is None:
+            last = list(held.values())[-1]
+            return Change(UNTYPED, name, last, "") if is_raw else Change(VERSIONED, name, last, kind)
+        if kin(kind) not in ("number", "float"):
+            return None
+        wider = common(present, kind)
+        if wider is None:
+            return Change(UNREACHABLE, name, present, kind)
+        return None if normal(wider) == present else Change(WIDENED, name, present, normal(wider))
+
+    def _refuse_key(self, change: Change) -> None:
+        """A key may grow where its old values stay equal to the new ones (C6); those of a FLOAT in a DOUBLE do not."""
+        grows = change.kind == WIDENED and kin(change.after) == "number" and self.policy.allows(change)
+        if grows or (change.kind == ADDED and not self.stored):
+            return
+        if change.kind == UNTYPED:
+            raise SchemaRefused(str(change), where=self.table, mend=DECLARE)
+        raise SchemaRefused(
+            f"the key changed: {change}",
+            where=self.table,
+            mend="Old and new rows cannot be told to be the same. Declare other `keys` in conf/sources and remove the "
+            "table's folder in silver: the next run builds it again from bronze. Or start under another topic prefix.",
+        )
+
+
+def kind_of(each: Field) -> str:
+    """The Spark type of a field as it is at rest."""
+    return normal(spark_type(each.logical))

@@ -1,0 +1,190 @@
+"""Whether a ``transform`` can be done with a table's changes, and what it gives then: asked of their columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.jvm import gateway
+from replicator.spec import Transform
+from replicator.transforms.columns.layout import RESERVED, stored_name, version_of
+from replicator.transforms.columns.untyped import is_untyped
+from replicator.transforms.derived import as_deletes, rowwise, steps, versions
+from replicator.transforms.derived.steps import PASSES, Function
+from replicator.transforms.derived.versions import Versions
+
+_HIDDEN = "string"
+"""The type of what is hashed or masked."""
+
+
+class Unfit(ValueError):
+    """The transform cannot be done with these columns: what is wrong, as a sentence without its end."""
+
+
+@dataclass(frozen=True)
+class Making:
+    """A transform that fits a table's changes, with the user's ``function``, the secret ``key`` of hashes, and the
+    ``table`` that dead letters name.
+
+    ``keys`` are the key's columns before the last steps. ``columns`` are what it gives, by stored name: of which column
+    before the last steps each is, and its Spark type. ``sources`` says of which columns each is made, ``filtered_by``
+    of which the filter is, ``deleted_by`` of which ``as_deletes`` is. ``over`` are columns of which ``as_deletes``
+    means the one that has a value, ``passes_over`` those of the filter.
+    """
+
+    transform: Transform
+    function: Function | None
+    key: str
+    table: str
+    keys: tuple[str, ...]
+    columns: Mapping[str, tuple[str, str]]
+    sources: Mapping[str, frozenset[str]]
+    filtered_by: frozenset[str]
+    deleted_by: frozenset[str]
+    over: Versions
+    passes_over: Versions
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The columns that it gives."""
+        return {name: kind for name, (_, kind) in self.columns.items()}
+
+    @property
+    def keys_there(self) -> tuple[str, ...]:
+        """The key's columns as it gives them."""
+        new = {before: name for name, (before, _) in self.columns.items()}
+        return tuple(new[key] for key in self.keys)
+
+
+def fitted(
+    transform: Transform, function: Function | None, key: str, table: str, changes: DataFrame, keys: Sequence[str]
+) -> Making:
+    """The transform for changes such as these. Raises Unfit, NoCondition, ConfigError for names that no table can
+    have.
+    """
+    if transform.shard and stored_name(transform.shard) in changes.columns:
+        raise Unfit(f"the source has a column {transform.shard} already")
+    probe = gateway.frame(changes.sparkSession, (), changes.schema)
+    deleted_by, over = _deciding(transform, probe)
+    _refuse_unknown(transform, probe, keys, is_whole=function is None)
+    with _translated():
+        remade = _refuse_careless(
+            function, steps.cast(steps.marked(probe, transform, over), transform, keys, table), keys
+        )
+        rows = steps.stepped(probe, transform, function, keys, table, over)
+        passes_over = _filtering(transform, rows, remade)
+        made = steps.passing(rows, transform, passes_over)
+        lineage = rowwise.lineage(probe, made).of
+    _refuse_untyped(made)
+    _refuse_unknown(transform, made, keys, is_whole=True)
+    keys = [*keys, stored_name(transform.shard)] if transform.shard else keys
+    own = steps.registers(made)
+    columns = _given(transform, {name: kind for name, kind in made.dtypes if name in own}, keys)
+    names.refuse_case_twins(map(names.decode, columns), f"what the transform makes of {table}")
+    known = frozenset(steps.registers(probe))
+    return Making(
+        transform,
+        function,
+        key,
+        table,
+        tuple(keys),
+        columns,
+        sources={name: lineage[before] & known for name, (before, _) in columns.items()},
+        filtered_by=lineage.get(PASSES, frozenset()) & known,
+        deleted_by=deleted_by,
+        over=over,
+        passes_over=passes_over,
+    )
+
+
+def _deciding(transform: Transform, probe: DataFrame) -> tuple[frozenset[str], Versions]:
+    """Which columns ``as_deletes`` reads, and of which it means the one that has a value."""
+    if not transform.as_deletes:
+        return frozenset(), {}
+    read = as_deletes.read_by(transform.as_deletes, probe, steps.registers(probe))
+    return read, versions.read_as_one(probe, F.expr(transform.as_deletes))
+
+
+def _filtering(transform: Transform, rows: DataFrame, remade: frozenset[str]) -> Versions:
+    """Of which columns the filter means the one that has a value: not of those that are ``remade`` or derived."""
+    if not transform.where:
+        return {}
+    whole = {*remade, *(stored_name(name) for name, _ in transform.derive)}
+    return versions.read_as_one(rows, F.expr(transform.where), whole)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """What Spark, and what looks at its plans, says of a transform that it cannot do, as Unfit."""
+    try:
+        yield
+    except PySparkException as error:
+        raise Unfit(gateway.shortened(error)) from error
+    except rowwise.NotRowwise as error:
+        raise Unfit(str(error)) from error
+    except versions.PartlyRead as error:
+        raise Unfit(f"`where` reads a column that has had several types: {error}") from error
+
+
+def _given(transform: Transform, kinds: Mapping[str, str], keys: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The columns that stay, with what becomes of their names and types; a source column goes with all its versions."""
+    only, without = steps.stored(transform.column_list), steps.stored(transform.except_column_list)
+    changed = steps.stored((*transform.hashed, *transform.masked))
+    renamed = {stored_name(old): stored_name(new) for old, new in transform.rename}
+    found: dict[str, tuple[str, str]] = {}
+    for name, kind in kinds.items():
+        first = version_of(name)[0]
+        if name in keys or (first not in without and (not only or first in only)):
+            new = renamed.get(first, first) + name.removeprefix(first)
+            if new in found:
+                raise Unfit(f"two columns would be named {names.decode(new)}")
+            found[new] = (name, _HIDDEN if first in changed else kind)
+    return found
+
+
+def _refuse_unknown(transform: Transform, rows: DataFrame, keys: Sequence[str], *, is_whole: bool) -> None:
+    """A misspelled name must not let a column through; what is new in ``derive`` is there behind it only."""
+    there = {version_of(name)[0] for name in steps.registers(rows)} | {
+        stored_name(name) for name, _ in transform.derive
+    }
+    told = (*transform.hashed, *transform.masked, *transform.column_list, *transform.except_column_list)
+    renamed = tuple(name for name, _ in transform.rename)
+    wanted = (*told, *renamed) if is_whole else ()
+    strange = next((n for n in (*wanted, *(n for n, _ in transform.cast)) if stored_name(n) not in there), None)
+    if strange is not None:
+        raise Unfit(f"there is no column {strange}")
+    lost = steps.stored((*transform.masked, *transform.except_column_list, *(name for name, _ in transform.derive)))
+    key = next((key for key in keys if key in lost), None)
+    if key is not None:
+        raise Unfit(f"{names.decode(key)} is of the key: it can be renamed, cast and hashed, and nothing else")
+
+
+def _refuse_untyped(rows: DataFrame) -> None:
+    own = steps.registers(rows)
+    untyped = next((field.name for field in rows.schema if field.name in own and is_untyped(field.dataType)), None)
+    if untyped is not None:
+        raise Unfit(f"{untyped} has no type: give it one, as in CAST(NULL AS STRING)")
+
+
+def _refuse_careless(function: Function | None, rows: DataFrame, keys: Sequence[str]) -> frozenset[str]:
+    """A function gives each row it is given, and leaves its key and what is ours as it is. Gives the others that it
+    makes anew.
+    """
+    if function is None:
+        return frozenset()
+    probe = gateway.frame(rows.sparkSession, (), rows.schema)
+    made = rowwise.lineage(probe, function(probe))
+    needed = [name for name in rows.columns if name in keys or name in steps.OURS]
+    lost = next((name for name in needed if made.same.get(name) != name), None)
+    if lost is not None:
+        raise Unfit(f"the function must leave {names.decode(lost)} as it is")
+    new = next((name for name in made.of if name.casefold() in RESERVED and name not in needed), None)
+    if new is not None:
+        raise Unfit(f"the function may not give a column {new}")
+    return frozenset(name for name in made.of if made.same.get(name) != name)

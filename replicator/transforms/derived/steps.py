@@ -1,0 +1,122 @@
+"""What a ``transform`` computes of changes, step by step: which are deletes, casts, the function, derived columns, the
+filter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from replicator import names
+from replicator.spec import Transform
+from replicator.transforms.columns.layout import stored_name
+from replicator.transforms.derived import as_deletes, versions
+from replicator.transforms.derived import casts as casts_of
+from replicator.transforms.derived.versions import Versions
+from replicator.transforms.keys.moved_keys import MOVE_COLUMNS
+from replicator.transforms.keys.row_keys import FROM
+from replicator.transforms.letters import letter
+
+PASSES = "_passes"
+"""Of a change: whether the row that it leaves is in the table. Only with a ``where`` or ``as_deletes``."""
+
+OURS = ("_seq", "_deleted", "_source_ts_ms", "_unavailable", "_reject", *MOVE_COLUMNS, FROM, PASSES, as_deletes.ENDS)
+"""Columns of changes that are not of their rows."""
+
+_TWO_PARTS = "([^.]+[.][^.]+)$"
+
+Function = Callable[[DataFrame], DataFrame]
+
+
+def stepped(
+    changes: DataFrame,
+    transform: Transform,
+    function: Function | None,
+    keys: Sequence[str],
+    table: str,
+    over: Versions,
+) -> DataFrame:
+    """What is computed of plain values before the filter: which are deletes, casts, the function, derived columns."""
+    rows = cast(marked(changes, transform, over), transform, keys, table)
+    if function is not None:
+        before = set(rows.columns)
+        rows = function(rows)
+        rows = rows.select(*[F.col(names.spark(c)).alias(c if c in before else stored_name(c)) for c in rows.columns])
+    derived = {stored_name(name): F.expr(sql) for name, sql in transform.derive}
+    own = list(dict.fromkeys([*registers(rows), *derived]))
+    ours = [F.col(name) for name in rows.columns if name in OURS]
+    rows = rows.select(*[derived.get(name, F.col(names.spark(name))).alias(name) for name in own], *ours)
+    if transform.shard:
+        rows = rows.select(*map(names.spark, own), shard().alias(stored_name(transform.shard)), *ours)
+    return rows
+
+
+def passing(rows: DataFrame, transform: Transform, over: Versions) -> DataFrame:
+    """The rows with PASSES, where some may not be in the table."""
+    passes = [F.coalesce(F.expr(transform.where).cast("boolean"), F.lit(False))] if transform.where else []
+    passes += [~F.col(as_deletes.ENDS)] if transform.as_deletes else []
+    return versions.judged(rows, reduce(and_, passes), PASSES, over) if passes else rows
+
+
+def marked(changes: DataFrame, transform: Transform, over: Versions) -> DataFrame:
+    """The changes with ``as_deletes.ENDS``, where there is such a condition; ``over`` columns with several types."""
+    return as_deletes.marked(changes, transform.as_deletes, over) if transform.as_deletes else changes
+
+
+def cast(changes: DataFrame, transform: Transform, keys: Sequence[str], table: str) -> DataFrame:
+    """A value that is not the same in its new type makes the change a dead letter."""
+    if not transform.cast:
+        return changes
+    held, told = dict(changes.dtypes), casts_of.kinds(changes, cast_types(transform))
+    casts = {name: casts_of.exactly(names.spark(name), held[name], kind) for name, kind in told.items()}
+    wrong = F.col("_reject")
+    for name, value in casts.items() if "_at" in changes.columns else ():
+        lost = F.col(names.spark(name)).isNotNull() & value.isNull()
+        reason = "key_undecodable" if name in keys else "type_mismatch"
+        matters = lost if name in keys else lost & ~ends(transform)
+        wrong = F.coalesce(wrong, F.when(matters, dead_letter(table, reason, names.decode(name))))
+    casts["_reject"] = wrong
+    return changes.select(*[casts.get(c, F.col(names.spark(c))).alias(c) for c in changes.columns])
+
+
+def cast_types(transform: Transform) -> dict[str, str]:
+    """The types that columns are cast to, by stored name."""
+    return {stored_name(name): kind for name, kind in transform.cast}
+
+
+def ends(transform: Transform) -> Column:
+    """Whether a change is a delete already, whatever else its row holds."""
+    return F.col("_deleted") | F.col(as_deletes.ENDS) if transform.as_deletes else F.col("_deleted")
+
+
+def shard_of(topic: str) -> str:
+    """What the column that tells shards apart has of a topic: the last two parts of its name."""
+    found = re.search(_TWO_PARTS, topic)
+    return topic if found is None else found[1]
+
+
+def shard() -> Column:
+    """The source table that a change is of: the last two parts of its topic's name."""
+    found = F.regexp_extract("_at.topic", _TWO_PARTS, 1)
+    return F.when(found != "", found).otherwise(F.col("_at.topic"))
+
+
+def dead_letter(table: str, reason: str, column: str | Column | None = None) -> Column:
+    """Of a change, why it is a dead letter, and of which column."""
+    detail = column if isinstance(column, Column) else F.lit(column)
+    return letter(table, F.lit(reason), detail=detail, seq=F.col("_seq"), at="_at.")
+
+
+def registers(rows: DataFrame) -> list[str]:
+    """The columns of changes that are of their rows."""
+    return [name for name in rows.columns if name not in OURS]
+
+
+def stored(columns: Sequence[str]) -> frozenset[str]:
+    """Columns by the names that they have at rest."""
+    return frozenset(map(stored_name, columns))

@@ -1,0 +1,119 @@
+"""Which columns of a model are the key of an input's row wherever that row is used, as far as the plan of its SQL
+shows.
+
+Equal are what a projection or a wider type hands on, and what an equation in the condition of a join or a filter says.
+One of a left join holds for rows that it found: so from a column of the looked-up side it leads to the other side, and
+not back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicator.debezium.widening import widen
+from replicator.jvm import gateway
+from replicator.transforms.columns.layout import normal
+from replicator.transforms.incremental import plans
+
+_EQUATIONS = frozenset({"EqualTo", "EqualNullSafe"})
+_ALWAYS = frozenset({"Inner", "Cross"})
+
+
+class Equalities:
+    """What equals what in a plan; expressions are told apart by texts. ``origins``: as ``plans.origins`` has them."""
+
+    def __init__(self, plan: Any, origins: Mapping[int, list[Any]]) -> None:
+        self._plan = plan
+        self._made = dict(origins)
+        for node in plans.nodes(plan):
+            if str(node.nodeName()) == "Generate":  # its columns are parts of what it is made of
+                self._made |= {plans.number(each): [] for each in gateway.each(node.generatorOutput())}
+        self._leads: dict[str, set[str]] = {}
+        for one, other in self._steps():
+            self._leads.setdefault(one, set()).add(other)
+
+    def shows(self, selected: Any | None, read: int, key: str) -> bool:
+        """Whether a ``selected`` expression is the column ``key`` of the input that the RDD ``read`` stands for."""
+        starts = [each for each in self._columns(read) if str(each.name()).casefold() == key.casefold()]
+        if selected is None or len(starts) != 1:
+            return False
+        reached, open_ends = set[str](), [self._text(starts[0])]
+        while open_ends:
+            reached.add(at := open_ends.pop())
+            open_ends += self._leads.get(at, set()) - reached
+        return not reached.isdisjoint(self._readings(selected))
+
+    def _columns(self, read: int) -> Iterator[Any]:
+        for node in plans.nodes(self._plan):
+            if str(node.nodeName()) == "LogicalRDD" and int(node.rdd().id()) == read:
+                yield from gateway.each(node.output())
+
+    def _readings(self, expression: Any) -> Iterator[str]:
+        """An expression and, where it has another value in place of NULL, what it is else."""
+        while True:
+            expression = self._root(expression)
+            yield self._text(expression)
+            if plans.kind(expression) != "Coalesce":
+                return
+            expression = next(iter(gateway.each(expression.children())))
+
+    def _text(self, expression: Any) -> str:
+        return str(self._root(expression).canonicalized().toString())
+
+    def _root(self, expression: Any) -> Any:
+        """What it was handed on from."""
+        while True:
+            if plans.kind(expression) == "Alias" or _widens(expression):
+                expression = expression.child()
+                continue
+            made = (
+                self._made.get(plans.number(expression), []) if plans.kind(expression) == "AttributeReference" else []
+            )
+            if len(made) != 1:
+                return expression
+            expression = made[0]
+
+    def _steps(self) -> Iterator[tuple[str, str]]:
+        """From what to what an equation leads."""
+        for node in plans.nodes(self._plan):
+            name = str(node.nodeName())
+            if name == "Filter":
+                yield from (step for pair in _equations(node.condition()) for step in self._both(*pair))
+            elif name == "Join" and bool(node.condition().isDefined()):
+                found = {plans.number(each) for each in gateway.each(node.right().output())}
+                is_always = str(node.joinType().toString()) in _ALWAYS
+                for one, other in _equations(node.condition().get()):
+                    if is_always:
+                        yield from self._both(one, other)
+                    elif _numbers(one) <= found and not _numbers(other) & found:
+                        yield self._text(one), self._text(other)
+                    elif _numbers(other) <= found and not _numbers(one) & found:
+                        yield self._text(other), self._text(one)
+
+    def _both(self, one: Any, other: Any) -> list[tuple[str, str]]:
+        texts = self._text(one), self._text(other)
+        return [texts, texts[::-1]]
+
+
+def _widens(expression: Any) -> bool:
+    """Whether it gives a value another type that holds all of the former one."""
+    if plans.kind(expression) != "Cast":
+        return False
+    before, after = (str(each.dataType().catalogString()) for each in (expression.child(), expression))
+    wide = widen(before, after)
+    return wide is not None and normal(wide) == normal(after)
+
+
+def _equations(condition: Any) -> Iterator[tuple[Any, Any]]:
+    kind = plans.kind(condition)
+    if kind == "And":
+        for each in gateway.each(condition.children()):
+            yield from _equations(each)
+    elif kind in _EQUATIONS:
+        one, other = gateway.each(condition.children())
+        yield one, other
+
+
+def _numbers(expression: Any) -> set[int]:
+    return {plans.number(each) for each in gateway.each(expression.references())}

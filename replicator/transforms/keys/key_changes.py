@@ -1,0 +1,250 @@
+"""Rows that change their key: what they inherit (debezium.md M7) and who left when two rows swap keys (C5).
+
+Here changes have ``moved_keys.MOVE_COLUMNS``. An *arrival* is the insert under the new key, a *departure* the delete
+under the old one. A key change is rare, and nothing of this is planned for a batch without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, Row, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import MapType, StringType, StructType
+
+from replicator import names
+from replicator.debezium import position
+from replicator.transforms import decode, fold, merge, truncate
+from replicator.transforms.derived.steps import PASSES
+from replicator.transforms.keys import occupants
+from replicator.transforms.keys.moved_keys import MOVE_COLUMNS
+from replicator.transforms.shown import JSON
+
+
+def registers(changes: DataFrame, keys: Sequence[str]) -> list[str]:
+    """The columns that are neither key nor ours."""
+    ours = {*merge.SYSTEM_COLUMNS, *MOVE_COLUMNS, "_unavailable", "_reject", PASSES}
+    return [column for column in changes.columns if column not in keys and column not in ours]
+
+
+def as_one(keys: Sequence[str]) -> Column:
+    """``_key STRUCT`` of a key's columns: beside it columns of ours may have any names."""
+    return F.struct(*map(names.spark, keys)).alias("_key")
+
+
+def image(columns: Sequence[str]) -> Column:
+    """The values of a row as a text that is the same for equal rows."""
+    return F.to_json(F.struct(*map(names.spark, columns)), JSON) if columns else F.lit("{}")
+
+
+def image_told(columns: Sequence[str]) -> Column:
+    """:func:`image` of what a change says that a row is; NULL where it does not know every column."""
+    return F.when(F.size(decode.unsent()) == 0, image(columns))
+
+
+def image_held(columns: Sequence[str]) -> Column:
+    """:func:`image` of a row of silver; NULL where some column is not known, or from another place than the row."""
+    return F.when(F.col("_column_seq").isNull(), image(columns))
+
+
+def orphans(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Arrivals that lack values: ``_link`` (which arrival), ``_q`` (its ``_seq``), ``_from`` (where its record lies),
+    ``_old`` and ``_old_text``.
+    """
+    lacking = changes.where(F.col("_old").isNotNull() & (F.size("_unavailable") > 0))
+    told = F.col("_seq").alias("_q"), F.col("_at").alias("_from")
+    return lacking.select(_link(keys).alias("_link"), *told, "_old", "_old_text")
+
+
+def departures(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Where rows left a key: the key, ``_seq`` and ``_at``, whatever becomes of the delete."""
+    return changes.where("_left").select(*map(names.spark, keys), "_seq", "_at")
+
+
+def concerned(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The keys that rows which moved came from, came to and left; a key may occur again."""
+    moved = changes.where(F.col("_left") | F.col("_old").isNotNull())
+    both = moved.select(F.explode(F.array(as_one(keys), "_old")).alias("_key"))
+    return both.where(F.col("_key").isNotNull()).select("_key.*")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What tells what a row held under its old key: ``changes``, those of them or others that :func:`departures` has
+    ``left``, and silver (``stored``), if it is asked. ``truncates`` (``_seq``) took away what came before each.
+    """
+
+    changes: DataFrame
+    left: DataFrame
+    truncates: Sequence[str]
+    stored: DataFrame | None = None
+
+
+def inherited(changes: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """What :func:`orphans` held under their old keys, one row for each of which some of these columns is known:
+    ``_there`` (which arrival), and ``_was STRUCT<values, known>`` of the columns and the names of those whose value is
+    known: the newest register below the arrival, but for the departure that belongs to it (M7), and above the last
+    truncate below it (T2).
+
+    Only of rows that are known to the end under their old key: their departure was seen. Partitions may be read at
+    different speeds, and what the row became in one that lags behind is still to come (C3).
+    """
+    place = [F.when(F.col("_counts"), F.col(f"_p{i}")) for i, _ in enumerate(columns)]
+    of_links = _under_old_keys(orphans(changes, keys), known, keys, columns).groupBy("_link")
+    newest = of_links.agg(
+        F.max("_seen").alias("_seen"),
+        *[F.max_by(f"_v{i}", at).alias(f"_v{i}") for i, at in enumerate(place)],
+        *[F.max(at).alias(f"_p{i}") for i, at in enumerate(place)],
+    )
+    values = F.struct(*[F.col(f"_v{i}").alias(column) for i, column in enumerate(columns)])
+    told = [F.when(~merge.is_unknown(F.col(f"_p{i}")), F.lit(column)) for i, column in enumerate(columns)]
+    was = F.struct(values.alias("values"), F.array_compact(F.array(*told)).alias("known"))
+    found = newest.where("_seen").select(F.col("_link").alias("_there"), was.alias("_was"))
+    return found.where(F.size("_was.known") > 0)
+
+
+def adopt(changes: DataFrame, values: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """Changes whose missing values in these columns were found enter with them, as known at the arrival's own place."""
+    joined = changes.join(values, _link(keys) == F.col("_there"), how="left")
+    known = F.col("_was.known")
+
+    def value(column: str) -> Column:
+        missing = F.array_contains("_unavailable", column) & F.array_contains(known, column)
+        own = F.col(names.spark(column))
+        return F.when(missing, F.col("_was.values").getField(column)).otherwise(own).alias(column)
+
+    left = F.when(known.isNull(), F.col("_unavailable")).otherwise(F.array_except(F.col("_unavailable"), known))
+    filled = {column: value(column) for column in columns} | {"_unavailable": left.alias("_unavailable")}
+    return joined.select(*[filled.get(column, F.col(names.spark(column))) for column in changes.columns])
+
+
+def contested(changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Keys that some transaction gave a row and then took one from, with a change of keys on either side (C5)."""
+    is_move = F.col("_left") | F.col("_old").isNotNull()
+    of_transaction = (
+        changes.where(F.col("_tx").isNotNull())
+        .groupBy(as_one(keys), "_tx")
+        .agg(
+            F.min(F.when(F.col("_inserted"), F.col("_seq"))).alias("_came"),
+            F.max(F.when(F.col("_deleted"), F.col("_seq"))).alias("_went"),
+            F.max(is_move).alias("_moved"),
+        )
+    )
+    return of_transaction.where("_came < _went AND _moved").select("_key.*").distinct()
+
+
+def judged(changes: DataFrame, images: DataFrame, held: DataFrame | None, keys: Sequence[str]) -> DataFrame:
+    """Which deletes of contested keys are not to be applied: the keys, ``_seq`` and ``_action`` (see `occupants`).
+
+    ``changes`` is all that is known of these keys, ``images`` their deletes decoded with ``decode.befores``, ``held``
+    the rows of silver that were there before.
+    """
+    columns = registers(images, keys)
+    at = [*map(names.spark, keys), "_seq"]
+    was = F.struct(image(columns).alias("image"), _is_whole(columns).alias("whole")).alias("_was")
+    kind = F.when(F.col("_deleted"), occupants.DELETE).when(F.col("_inserted"), occupants.INSERT)
+    event = F.struct(
+        "_seq",
+        F.when(~position.is_by_offset(F.col("_seq")), position.place(F.col("_seq"))).alias("place"),
+        "_tx",
+        F.coalesce(kind, F.lit(occupants.WRITE)).alias("kind"),
+        F.when(F.col("_deleted"), F.col("_was.image")).otherwise(image_told(columns)).alias("image"),
+        F.coalesce("_was.whole", F.lit(False)).alias("whole"),
+        position.own(F.col("_seq"), F.col("_tx")).alias("own"),
+    )
+    events = changes.join(images.select(*at, was), [*keys, "_seq"], how="left").groupBy(as_one(keys))
+    by_key = events.agg(F.collect_list(event).alias("_events"))
+    rows = F.lit(None).cast("array<string>")
+    if held is not None:
+        before = held.select(as_one(keys), F.array(image_held(columns)).alias("_held"))
+        by_key, rows = by_key.join(before, "_key", how="left"), F.col("_held")
+    found = F.explode(_verdicts(F.col("_events"), rows))
+    return by_key.select("_key.*", found.alias("_seq", "_action"))
+
+
+def plain(changes: DataFrame) -> DataFrame:
+    """Changes that know nothing of moves; where each record lies stays."""
+    return changes.drop(*[column for column in MOVE_COLUMNS if column != "_at"])
+
+
+def _link(keys: Sequence[str]) -> Column:
+    return F.concat(F.to_json(F.struct(*map(names.spark, keys)), JSON), F.lit("@"), F.col("_seq"))
+
+
+def _under_old_keys(links: DataFrame, known: Known, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """All that is known of the old key of each link: registers (see `_of_changes`), whether they count for it, and
+    whether this shows that its row was ``_seen`` to leave. Offsets alone order one partition only (Q8): what is known
+    of a key whose row left in another one than it came to tells nothing.
+    """
+    left = _keyed(known.left, keys, F.lit(True).alias("_gone"), F.lit(False).alias("_is_held"), F.col("_at"))
+    rows = _of_changes(known.changes, keys, columns).unionByName(left, allowMissingColumns=True)
+    if known.stored is not None:
+        held = _of_silver(known.stored, known.changes.schema, keys, columns)
+        rows = rows.unionByName(held, allowMissingColumns=True)
+    is_old = reduce(and_, [F.col("_old").getField(key) == F.col(f"_k{i}") for i, key in enumerate(keys)])
+    is_left, is_there = (F.coalesce(each, F.lit(False)) for each in (F.col("_left"), ~F.col("_left")))
+    was, q = F.col("_was"), F.col("_q")
+    by_offset, is_copy = position.is_by_offset(q), position.is_copy(was, q)
+    here = [F.col(f"_at.{part}") == F.col(f"_from.{part}") for part in ("topic", "partition")]
+    last = F.max(F.when(is_there & (was < q), was)).over(Window.partitionBy("_link"))
+    own = is_left & (is_copy | (by_offset & (was > F.coalesce(last, F.lit("")))))  # its tombstone may be a delete, too
+    has_left = F.when(by_offset, reduce(and_, here, was < q)).otherwise(is_copy)
+    seen = (F.col("_gone") & has_left) | (F.col("_is_held") & (was > q) & ~by_offset)
+    joined = links.withColumn("_cut", truncate.last_below(q, known.truncates)).join(rows, is_old)
+    counts = (was > F.col("_cut")) & (was < q) & ~own
+    return joined.withColumns({"_counts": counts, "_seen": seen, **_since_cut(len(columns))})
+
+
+def _since_cut(columns: int) -> dict[str, Column]:
+    """Places ``_p``: a row of silver may be newer than a truncate, and some of its values older."""
+
+    def since(place: Column) -> Column:
+        return F.when(F.col("_is_held"), truncate.place_cleared(place, F.col("_cut"))).otherwise(place)
+
+    return {f"_p{i}": since(F.col(f"_p{i}")) for i in range(columns)}
+
+
+def _keyed(rows: DataFrame, keys: Sequence[str], *more: Column) -> DataFrame:
+    """The key of each row and its ``_seq``, by names that no column has, and more."""
+    own = [F.col(names.spark(key)).alias(f"_k{i}") for i, key in enumerate(keys)]
+    return rows.select(*own, F.col("_seq").alias("_was"), *more)
+
+
+def _of_changes(changes: DataFrame, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """What good changes say of these columns: values ``_v`` and their places ``_p``."""
+    good = changes.where(F.col("_reject").isNull() & ~F.col("_stays"))
+    values = [fold.cleared(column, keys).alias(f"_v{i}") for i, column in enumerate(columns)]
+    places = [fold.place(column).alias(f"_p{i}") for i, column in enumerate(columns)]
+    return _keyed(good, keys, F.col("_left"), *values, *places)
+
+
+def _of_silver(stored: DataFrame, as_in: StructType, keys: Sequence[str], columns: Collection[str]) -> DataFrame:
+    """The same of silver, which may not have all of them yet."""
+    default = merge.default_position(F.col("_seq"), F.col("_deleted"))
+    values = [
+        (F.col(names.spark(c)) if c in stored.columns else F.lit(None).cast(as_in[c].dataType)).alias(f"_v{i}")
+        for i, c in enumerate(columns)
+    ]
+    places = [F.coalesce(F.col("_column_seq")[F.lit(c)], default).alias(f"_p{i}") for i, c in enumerate(columns)]
+    own = F.col("_deleted").alias("_gone"), F.lit(True).alias("_is_held")
+    return _keyed(stored, keys, *own, *values, *places)
+
+
+@F.udf(returnType=MapType(StringType(), StringType()), useArrow=False)
+def _verdicts(events: Sequence[Row], held: Sequence[str | None] | None) -> dict[str, str]:
+    # a fold with a list as its state, over the few events of a contested key: Spark's own aggregate was tried first
+    return occupants.verdicts([occupants.Event(*event) for event in events], held or ())
+
+
+def _is_whole(columns: Sequence[str]) -> Column:
+    """Whether a former row is certainly not PostgreSQL's filler."""
+    known = [~_is_filler(F.col(names.spark(column))) for column in columns]
+    return F.coalesce(reduce(lambda a, b: a | b, known, F.lit(False)), F.lit(False))
+
+
+def _is_filler(value: Column) -> Column:
+    """What PostgreSQL puts where it does not know the old row (E9)."""
+    return value.isNull() | value.cast("string").isin("", "0", "false", "0.0")
