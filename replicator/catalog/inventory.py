@@ -6,15 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from replicator.catalog import places
 from replicator.catalog.entries import Entry, LakeTable, entries, url
 from replicator.catalog.places import Place
 from replicator.catalog.sync import Outcome, Plan, refused
 from replicator.errors import TableMissing, TableStopped
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,7 +87,7 @@ def _told(
         return places.described(spark, tables_of, place, models)
     except (TableMissing, TableStopped) as error:
         return refused(place.known_as, place.title, error)
-    except (PySparkException, Py4JJavaError) as error:
+    except FAILURES as error:
         if gateway.is_out_of_reach(error):
             raise
         why = f"the table cannot be read: {gateway.shortened(error)}"

@@ -16,6 +16,7 @@ import typer
 from replicator.cli import console, options
 from replicator.cli.told import Told
 from replicator.errors import ConfigError, Unreachable, exit_code
+from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -228,11 +229,10 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
 def _noted(note: Callable[[], None]) -> None:
     """That a run did something is less than what it did: without the note it goes on, or ends as it would."""
     from replicator.jvm import gateway
-    from replicator.stages import engine
 
     try:
         note()
-    except (Unreachable, *engine.FAILURES) as error:
+    except (Unreachable, *FAILURES) as error:
         console.narrate(f"`replicator runs` will not show all of this run: {gateway.shortened(error)}", style="yellow")
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +16,7 @@ from replicator.formats import control, delta_files
 from replicator.formats.delta_log import Log
 from replicator.formats.delta_state import Commit
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.spec import Table
 
 _KIND, _NOW = "_change_type", ("insert", "update_postimage")
@@ -41,7 +41,7 @@ def changed_keys(spark: SparkSession, table: Table, log: Log, after: int, upto: 
     try:
         rows = feed.option("startingVersion", after + 1).option("endingVersion", upto).load(table.location)
         rows._jdf.queryExecution().executedPlan()  # noqa: SLF001 - not before does Delta compare the schemas
-    except (PySparkException, Py4JJavaError):
+    except FAILURES:
         return None
     return rows.select(*map(names.spark, table.keys)).distinct()
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from replicator import restores
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.jvm.hadoop import is_absent
 
 
@@ -49,7 +49,7 @@ def _at(spark: SparkSession, location: str, number: int) -> dict[str, int]:
         snapshot = rows._jdf.queryExecution().analyzed().collectLeaves().head().relation().location().getSnapshot()  # noqa: SLF001
         told = (gateway.pair(each) for each in gateway.each(snapshot.transactions()))
         return {str(app): int(done) for app, done in told}
-    except (PySparkException, Py4JJavaError):
+    except FAILURES:
         return {}
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from replicator.errors import ReplicatorError
+from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.operate import plan
 from replicator.protocols import TableFormat
@@ -56,7 +57,7 @@ def _looked(spark: SparkSession, model: Model, gold: TableFormat, lake: Lake) ->
         return Looked(model.name, tuple(model_checks.look(model, read(model.name), Parents(read))))
     except ReplicatorError as error:
         return Looked(model.name, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return Looked(model.name, error=engine.failure(error, model.name))
 
 

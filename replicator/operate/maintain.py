@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError, ReplicatorError
+from replicator.jvm.failures import FAILURES
 from replicator.lake import HISTORY, Lake
 from replicator.protocols import TableFormat
 from replicator.spec import Maintained, Table
@@ -92,7 +93,7 @@ def maintain(
             done, error = tables_of.maintain(spark, table, keep_hours), None
         except ReplicatorError as stopped:
             done, error = None, stopped
-        except engine.FAILURES as failed:
+        except FAILURES as failed:
             done, error = None, engine.failure(failed, table.name)
         yield Upkeep(layer, table.name, time.monotonic() - started, done, error)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from replicator.errors import AtWork, ConfigError, ReplicatorError, TableMissing
+from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Model
 from replicator.spelling import nearest
 from replicator.stages import engine
@@ -90,7 +91,7 @@ def _planned(
         return Planned(model.name, WAITS, "input missing", str(error))
     except AtWork as error:
         return Planned(model.name, WAITS, "at work", str(error))
-    except (ReplicatorError, *engine.FAILURES) as error:
+    except (ReplicatorError, *FAILURES) as error:
         why = error if isinstance(error, ReplicatorError) else engine.failure(error, model.name)
         return Planned(model.name, STOPS, "error", str(why))
     if first:

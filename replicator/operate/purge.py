@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
+from replicator.jvm.failures import FAILURES
 from replicator.operate.history import find_table
 from replicator.spec import Progress
 from replicator.stages import engine, tuning
@@ -65,7 +66,7 @@ def told(spark: SparkSession, at: Refinement, name: str, now_ms: int, *, dry: bo
         if error.retry:
             raise
         return Purged(table, 0, 0, None, error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return Purged(table, 0, 0, None, engine.failure(error, table))
 
 

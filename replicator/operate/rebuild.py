@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, names
 from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
+from replicator.jvm.failures import FAILURES
 from replicator.operate import losses, shadow, swap
 from replicator.operate.shadow import Rebuild
 from replicator.operate.swap import Compared
@@ -81,7 +82,7 @@ def told(name: str, work: Callable[[], Rebuilt]) -> Rebuilt:
         if error.retry:
             raise
         done = Rebuilt(name, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         done = Rebuilt(name, error=engine.failure(error, name))
     return replace(done, seconds=time.monotonic() - started)
 

@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from replicator import brokers
 from replicator.errors import TargetRefused
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +56,7 @@ class KafkaOutlet:
         writer = in_order.write.format("kafka").options(**client, **_PINNED)
         try:
             writer.option("kafka.bootstrap.servers", self.bootstrap_servers).option("topic", topic).save()
-        except (PySparkException, Py4JJavaError) as error:
+        except FAILURES as error:
             if any(name in str(error) for name in _OUT_OF_REACH):
                 raise brokers.unanswered(self.bootstrap_servers) from error
             what = f"topic {topic} did not take the events: {gateway.shortened(error)}"

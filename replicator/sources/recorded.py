@@ -11,13 +11,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator.debezium.envelope import is_one_object
 from replicator.errors import BadRecording
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.protocols import Held
 from replicator.sources import lines
 
@@ -85,7 +86,7 @@ class RecordedSource:
             raise BadRecording(
                 "a recorded file cannot be read", where=", ".join(missing), mend="Check the path."
             ) from error
-        except (Py4JJavaError, PySparkException) as error:  # the first by Spark 3.5, the other by 4.1
+        except FAILURES as error:  # the first by Spark 3.5, the other by 4.1
             folders = [file for file in self.files if Path(file).is_dir()]
             if not folders:
                 raise

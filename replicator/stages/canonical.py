@@ -30,6 +30,7 @@ from replicator.errors import (
     TableStopped,
     first_line,
 )
+from replicator.jvm.failures import FAILURES
 from replicator.protocols import UNFENCED, Fence, Outlet, TableFormat
 from replicator.spec import Feed, Table
 from replicator.stages import engine, tuning
@@ -153,7 +154,7 @@ def _told(feed: Feed) -> Iterator[None]:
         raise ConfigError(
             f"feed {feed.name}: {first_line(error)}", mend="Mend `select` or `where` of its file."
         ) from error
-    except engine.FAILURES as error:
+    except FAILURES as error:
         silent = engine.out_of_reach(error, f"feed {feed.name}")
         if silent is not None:
             raise silent from error

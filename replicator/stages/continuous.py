@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.stages import canonical, engine
 from replicator.stages.intake.landing import Intake
 from replicator.stages.intake.pace import Pace
@@ -158,7 +159,7 @@ class _Passes:
             return list(_versions(self.spark, self.pipeline, self.stages))
         except Unreachable as error:
             silent = error
-        except engine.FAILURES as error:
+        except FAILURES as error:
             found = engine.out_of_reach(error, "the lake")
             if found is None:
                 raise

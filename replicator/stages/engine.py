@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
-
 from replicator.errors import TableStopped, Unreachable
 from replicator.jvm import gateway
-
-FAILURES = (PySparkException, Py4JJavaError)
-"""What they raise."""
 
 _NO_ROOM = re.compile("No space left on device|Disk quota exceeded")
 

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints
 from replicator.errors import ChecksFailed, ReplicatorError, SchemaRefused
+from replicator.jvm.failures import FAILURES
 from replicator.spec import INCREMENTAL, Applied, Evolution, Model, Progress, Table
 from replicator.stages import engine, side_by_side, tuning
 from replicator.stages.models import affected_rows, model_checks, refresh_plan
@@ -88,7 +89,7 @@ def _timed(spark: SparkSession, model: Model, at: Warehouse, keys: Keys) -> Buil
         report = _refresh(spark, model, at, keys)
     except ReplicatorError as error:
         report = Built(model.name, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         report = Built(model.name, error=engine.failure(error, model.name))
     return None if report is None else replace(report, seconds=time.monotonic() - started)
 
@@ -142,7 +143,7 @@ def _affected(model: Model, at: Warehouse, task: Task, work: Work) -> Built:
         try:
             both = kept.enter_context(affected_rows.beside(model, task, work, task.touched))
             difference = kept.enter_context(_differing(model, both))
-        except engine.FAILURES as error:
+        except FAILURES as error:
             whole = refresh_plan.in_full(task, error)
         else:
             built = _commit(model, at, work, work.stored, difference)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.errors import SHUT, AtWork, ReplicatorError, TableMissing, Unreachable
+from replicator.jvm.failures import FAILURES
 from replicator.protocols import Sink
 from replicator.spec import Model
 from replicator.stages import canonical, engine, gold, lines, publish, silver, twins
@@ -85,7 +86,7 @@ def _refined(
         raise
     except ReplicatorError as error:
         return error
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return engine.failure(error, refinement.source.name)
     return None
 

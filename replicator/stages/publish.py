@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from replicator import names
 from replicator.errors import ConfigError, LoginRefused, ReplicatorError, StaleWriter, TableMissing, TargetRefused
+from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.protocols import Difference, Sink, TableFormat
 from replicator.spec import Applied, Model, Progress, Table, waiting
@@ -112,7 +113,7 @@ def _found(
         raise
     except (ConfigError, TableMissing, StaleWriter, TargetRefused) as error:
         return error
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return engine.failure(error, model.name)
 
 

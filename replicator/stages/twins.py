@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from replicator import failpoints, names
 from replicator.errors import ReplicatorError
+from replicator.jvm.failures import FAILURES
 from replicator.spec import Declaration, Progress, Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement
@@ -55,7 +56,7 @@ def _reported(spark: SparkSession, at: Refinement, declared: Declaration, twin: 
         return _followed(spark, at, declared, twin)
     except ReplicatorError as error:
         return Followed(twin.name, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return Followed(twin.name, error=engine.failure(error, twin.name))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from replicator.errors import ReplicatorError
+from replicator.jvm.failures import FAILURES
 from replicator.operate.verify.verdict import Comparison, Look, Verdict
 from replicator.stages import engine
 
@@ -37,7 +38,7 @@ def sizes(spark: SparkSession, comparisons: Sequence[Comparison]) -> list[int]:
 def _size(spark: SparkSession, comparison: Comparison) -> int:
     try:
         return comparison.size(spark)
-    except (ReplicatorError, *engine.FAILURES):
+    except (ReplicatorError, *FAILURES):
         return 0
 
 
@@ -46,5 +47,5 @@ def _taken(spark: SparkSession, comparison: Comparison, look: Look) -> Verdict:
         return comparison.take(spark, comparison.nothing, look)
     except ReplicatorError as error:
         return replace(comparison.nothing, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return replace(comparison.nothing, error=engine.failure(error, comparison.table))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import failpoints
 from replicator.errors import CheckpointBehindTable, ReplicatorError, TopicRecreated
+from replicator.jvm.failures import FAILURES
 from replicator.spec import Progress
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import PLACE, Ingestion, rows
@@ -43,7 +44,7 @@ class BatchWriter:
         except ReplicatorError as error:  # Spark passes on its text only
             self.failure = error
             raise
-        except engine.FAILURES as error:  # as above
+        except FAILURES as error:  # as above
             self.failure, self.cause = engine.out_of_reach(error, self._ingestion.source), error
             raise
         except failpoints.Killed as killed:  # the JVM waits for ever for a callback that raises no Exception

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from replicator.errors import OffsetsLost, ReplicatorError, TopicsMissing, Unreachable
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.stages import engine, tuning
 from replicator.stages.bronze import Ingestion
 from replicator.stages.intake.bronze_batches import BatchWriter
@@ -94,7 +95,7 @@ def ingest_stream(spark: SparkSession, ingestion: Ingestion, *, once: bool, pace
             .foreachBatch(writer)
         )
         return Stream(ingestion, query.trigger(**trigger).start(), writer, held)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         raise engine.failure(error, ingestion.source) from error
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from replicator import failpoints, landed
 from replicator.errors import BronzeReplaced, ObjectRefused, TableStopped, TopicsMissing
+from replicator.jvm.failures import FAILURES
 from replicator.lake import Lake
 from replicator.landed import Landed, Place, Plan, Seen
 from replicator.protocols import Landing, Listing, TableFormat
@@ -149,7 +150,7 @@ def _appended(at: Intake, listing: Listing, batch: Sequence[Landed]) -> Taken:
             fit = {row["path"] for row in judged}.difference(long, cut)
             whole = objects.where(~F.col("path").isin(*long, *cut)) if long or cut else objects
             rows = _append(at, whole, [each for each in batch if each.path in fit])
-    except engine.FAILURES as error:
+    except FAILURES as error:
         raise engine.failure(error, at.table.location) from error
     told = {"are still being written: left for a later run": cut, "have no line that is not blank": blank}
     warnings = tuple(_told(paths, what) for what, paths in told.items() if paths)

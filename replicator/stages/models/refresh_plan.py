@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 
 from replicator import key_spans, names
 from replicator.jvm import gateway
+from replicator.jvm.failures import FAILURES
 from replicator.spec import FULL, INCREMENTAL, Model
-from replicator.stages import engine, tuning
+from replicator.stages import tuning
 from replicator.stages.models import meaning, model_checks, model_inputs, model_parents, places, refresh_reasons
 from replicator.stages.models.model_inputs import ModelInput, View
 from replicator.stages.models.model_parents import Parents
@@ -230,7 +231,7 @@ def _by_changes(
     task = replace(task, uses=uses)
     try:
         task = _of_grain(model, task, written) or _touched(model, _placed(task, work), kept)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         return in_full(task, error)
     if (task.affected or 0) > most:
         return replace(task, action=FULL, reason=refresh_reasons.many(task.affected, task.rows, "affected rows"))

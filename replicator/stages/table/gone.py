@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from replicator import names
 from replicator.errors import ReplicatorError, TableStopped
+from replicator.jvm.failures import FAILURES
 from replicator.spec import Progress, SourceSpec, Table
 from replicator.stages import engine, tuning
 from replicator.stages.account import Account
@@ -149,7 +150,7 @@ def _told(spark: SparkSession, at: Refinement, name: str, whole: Whole, *, again
     started, account = time.monotonic(), Account(at.lake.silver(at.source.name, name).name)
     try:
         count = remove(spark, at, name, again=again)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         at.reached.removed[name] = whole.number
         return replace(account, error=engine.failure(error, account.table))
     except ReplicatorError as error:

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from replicator import failpoints
 from replicator.errors import ReplicatorError, Residue, TableMissing
+from replicator.jvm.failures import FAILURES
 from replicator.spec import Table
 from replicator.stages import engine
 from replicator.stages.account import Account, counted
@@ -87,7 +88,7 @@ def apply(share: Share, records: DataFrame) -> Account:
         account = _apply(share, records, account)
     except ReplicatorError as error:
         account = replace(account, error=error)
-    except engine.FAILURES as error:
+    except FAILURES as error:
         account = replace(account, error=engine.failure(error, share.table.name))
     except engine.UNREADABLE as error:
         account = replace(account, error=engine.unreadable(error, share.table.name))
