@@ -196,13 +196,18 @@ def _of_table(context: typer.Context, settings: Settings, name: str, start: Star
             except VersionMissing as error:
                 if error.oldest is None or start.offset is not None:
                     raise
-                what = f"What versions {version} to {error.oldest} of {table.name} changed cannot be told:"
-                console.narrate(f"{what} there is not all of them any more.", style="yellow")
+                console.narrate(_untold(table, version, error.oldest), style="yellow")
                 version = error.oldest
             version += 1
         if not follow:
             return
         time.sleep(_PAUSE_SECONDS)
+
+
+def _untold(table: Table, first: int, last: int) -> str:
+    if first == last:
+        return f"What version {first} of {table.name} changed cannot be told: there is not all of it any more."
+    return f"What versions {first} to {last} of {table.name} changed cannot be told: there is not all of them any more."
 
 
 def _of_commit(commit: Any, table: Table) -> Iterator[_Line]:
