@@ -16,7 +16,6 @@ import typer
 from replicator.cli import console, options
 from replicator.cli.told import Told
 from replicator.errors import ConfigError, Unreachable, exit_code
-from replicator.jvm.failures import FAILURES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,8 +170,8 @@ def _run_recorded(
     from replicator import assemble
     from replicator import settings as configuration
     from replicator.lake import Lake
-    from replicator.operate import carried
     from replicator.operate.lock import exclusive
+    from replicator.operate.where import carried
     from replicator.session import session
     from replicator.spec import SourceSpec
     from replicator.stages import bronze, pipeline
@@ -229,6 +228,7 @@ def _reporting(spark: SparkSession, settings: Settings, command: str, told: Told
 def _noted(note: Callable[[], None]) -> None:
     """That a run did something is less than what it did: without the note it goes on, or ends as it would."""
     from replicator.jvm import gateway
+    from replicator.jvm.failures import FAILURES
 
     try:
         note()
