@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from replicator import names, targets
 from replicator.catalog.stored import StoredFacts
 from replicator.lake import Lake
-from replicator.operate.direct import DirectSurvey
 from replicator.operate.runs import Runs
+from replicator.operate.where.direct import DirectSurvey
 from replicator.spec import SourceSpec
 
 if TYPE_CHECKING:

@@ -198,7 +198,7 @@ def _counts(context: typer.Context, settings: Settings, choice: Choice, *, dropp
 
 def _direct(settings: Settings, choice: Choice, *, dropped: bool) -> dict[str, list[Count]]:
     from replicator import surveys
-    from replicator.operate import direct_letters
+    from replicator.operate.where import direct_letters
 
     of = surveys.direct(settings, options.store(settings))
     sources = [each.name for each in surveys.sources(settings, of)]

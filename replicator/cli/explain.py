@@ -29,7 +29,7 @@ def explain(
 ) -> None:
     """The life of one row: its records in the source's order, what the merge did with each, the row as it stands."""
     from replicator.operate import explain as operation
-    from replicator.operate.history import find_table
+    from replicator.operate.row.history import find_table
 
     declared = options.declared(declare, lake)
     settings = options.settings(env, conf, lake)

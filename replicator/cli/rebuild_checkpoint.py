@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from replicator.offsets import Place
-    from replicator.operate.starts import Start
+    from replicator.operate.rebuilding.starts import Start
     from replicator.settings import Settings
 
 _COLUMNS = ("topic", "partition", "read before", "in kafka", "starts at", "missing", "why")

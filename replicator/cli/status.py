@@ -10,8 +10,8 @@ import typer
 from replicator.cli import console, direct, options
 
 if TYPE_CHECKING:
-    from replicator.operate.attempts import Trouble
-    from replicator.operate.standing import Standing
+    from replicator.operate.where.attempts import Trouble
+    from replicator.operate.where.standing import Standing
     from replicator.settings import Settings
 
 _COLUMNS = ("layer", "table", "rows", "position", "lag events", "lag seconds")
@@ -46,7 +46,7 @@ def status(
 
 def _direct(settings: Settings) -> list[Standing]:
     from replicator import surveys
-    from replicator.operate.direct import standings
+    from replicator.operate.where.direct import standings
 
     return standings(surveys.direct(settings, options.store(settings)))
 
@@ -54,7 +54,7 @@ def _direct(settings: Settings) -> list[Standing]:
 def _by_spark(context: typer.Context, settings: Settings) -> tuple[list[Standing], tuple[Trouble, ...]]:
     from replicator import assemble
     from replicator.operate import status as by_spark
-    from replicator.operate.attempts import Attempts
+    from replicator.operate.where.attempts import Attempts
     from replicator.session import session
 
     spark = session(settings, debug=options.debugging(context), brief=True)

@@ -9,9 +9,9 @@ from pyspark.sql import Row, SparkSession
 
 from replicator import landed
 from replicator.debezium import reasons, terms
-from replicator.operate import history, key, life
-from replicator.operate.history import History, Place
-from replicator.operate.life import Event, Lived, Verdict
+from replicator.operate.row import history, key, life
+from replicator.operate.row.history import History, Place
+from replicator.operate.row.life import Event, Lived, Verdict
 from replicator.spec import Declaration
 from replicator.stages.refinement import Refinement
 from replicator.transforms.registers import State

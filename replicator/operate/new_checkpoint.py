@@ -26,7 +26,7 @@ from replicator.errors import (
 )
 from replicator.leases.holder import here
 from replicator.offsets import Place, by_place, by_topic
-from replicator.operate.starts import Start, starts
+from replicator.operate.rebuilding.starts import Start, starts
 from replicator.protocols import Broker, Control, Fence, TableFormat
 from replicator.stages.bronze import Ingestion
 from replicator.stages.intake import gaps

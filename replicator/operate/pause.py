@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
-from replicator.operate import carried
-from replicator.operate.survey import Survey
+from replicator.operate.where import carried
+from replicator.operate.where.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.spelling import nearest
 from replicator.stages.refinement import Refinement

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import BronzeReplaced, ConfigError, ReplicatorError, TableStopped
 from replicator.jvm.failures import FAILURES
-from replicator.operate.history import find_table
+from replicator.operate.row.history import find_table
 from replicator.spec import Progress
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement

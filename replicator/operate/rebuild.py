@@ -1,8 +1,9 @@
 """Tables of silver, or a column of one, and models, made once more and compared with what is there; what differs is
 written in one commit per table.
 
-A silver table: 1. the shadow (``operate/shadow.py``), 2. the comparison, and a refusal where bronze does not reach back
-to what would go, 3. the swap (``operate/swap.py``), 4. the shadow goes. An interrupted one goes on from there.
+A silver table: 1. the shadow (``operate/rebuilding/shadow.py``), 2. the comparison, and a refusal where bronze does not
+reach back to what would go, 3. the swap (``operate/rebuilding/swap.py``), 4. the shadow goes. An interrupted one goes
+on from there.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from pyspark.sql import functions as F
 from replicator import failpoints, names
 from replicator.errors import ConfigError, ReplicatorError, TableStopped, WouldLose
 from replicator.jvm.failures import FAILURES
-from replicator.operate import losses, shadow, swap
-from replicator.operate.shadow import Rebuild
-from replicator.operate.swap import Compared
+from replicator.operate.rebuilding import losses, shadow, swap
+from replicator.operate.rebuilding.shadow import Rebuild
+from replicator.operate.rebuilding.swap import Compared
 from replicator.spec import Table
 from replicator.stages import engine, tuning
 from replicator.stages.refinement import Refinement

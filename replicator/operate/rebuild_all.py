@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.errors import ConfigError
-from replicator.operate import swap
-from replicator.operate.history import find_table
 from replicator.operate.rebuild import EQUAL, PAUSED, How, Rebuilt, rebuild, sentences, summed, told
+from replicator.operate.rebuilding import swap
+from replicator.operate.row.history import find_table
 from replicator.spec import Model
 from replicator.stages import gold
 from replicator.stages.models.refresh_plan import Keys

@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 from replicator.errors import BronzeReplaced
 from replicator.formats import control
 from replicator.lake import Lake
-from replicator.operate import layers
-from replicator.operate.attempts import Attempts
-from replicator.operate.standing import Standing
-from replicator.operate.survey import Tally
-from replicator.operate.waiting import Waiting, waiting
+from replicator.operate.where import layers
+from replicator.operate.where.attempts import Attempts
+from replicator.operate.where.standing import Standing
+from replicator.operate.where.survey import Tally
+from replicator.operate.where.waiting import Waiting, waiting
 from replicator.protocols import Control, Sink, Source, TableFormat
 from replicator.spec import Model, Progress, Table
 from replicator.stages.intake import landing

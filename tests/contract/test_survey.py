@@ -14,11 +14,12 @@ from replicator.catalog.store import Store
 from replicator.formats.control import JsonControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.operate import dead_letters, direct_letters, pause, status
+from replicator.operate import dead_letters, pause, status
 from replicator.operate.dead_letters import Choice
-from replicator.operate.direct import DirectSurvey, standings
-from replicator.operate.standing import Standing
 from replicator.operate.status import Surroundings
+from replicator.operate.where import direct_letters
+from replicator.operate.where.direct import DirectSurvey, standings
+from replicator.operate.where.standing import Standing
 from replicator.spec import Column, Declaration, Model, ModelColumn, SourceSpec
 from replicator.stages import gold, silver
 from replicator.stages.models.warehouse import Warehouse

@@ -15,8 +15,8 @@ from replicator.lake import Lake
 from replicator.operate import dead_letters, purge, retry
 from replicator.operate.dead_letters import Choice
 from replicator.operate.explain import explain
-from replicator.operate.history import find_table
 from replicator.operate.rebuild import REPLACED, WRITTEN, How, rebuild
+from replicator.operate.row.history import find_table
 from replicator.sinks.memory import MemorySink
 from replicator.spec import (
     INCREMENTAL,

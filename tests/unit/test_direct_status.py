@@ -21,8 +21,8 @@ from replicator.catalog.store import Store
 from replicator.catalog.stored import StoredFacts
 from replicator.errors import BronzeReplaced, ReplicatorError, Unreachable
 from replicator.lake import Lake
-from replicator.operate.direct import DirectSurvey, standings
-from replicator.operate.standing import Standing
+from replicator.operate.where.direct import DirectSurvey, standings
+from replicator.operate.where.standing import Standing
 from replicator.spec import Model, Progress, SourceSpec, Target
 
 ROOT = Path(__file__).parents[2]

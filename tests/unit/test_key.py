@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
-from replicator.operate import key
+from replicator.operate.row import key
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from replicator.operate.life import Event, Verdict, live
+from replicator.operate.row.life import Event, Verdict, live
 from tests.unit.test_merge_laws import HISTORIES, POSITIONS, change, left_behind
 
 COLUMNS = ("a", "b")

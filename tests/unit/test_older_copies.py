@@ -23,9 +23,9 @@ from replicator.errors import (
 from replicator.formats.control import MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.lake import Lake
-from replicator.operate.history import find_table
 from replicator.operate.purge import purge
 from replicator.operate.rebuild import How, rebuild
+from replicator.operate.row.history import find_table
 from replicator.stages import continuous, pipeline
 from replicator.stages.bronze import Ingestion
 from replicator.stages.intake import bronze_stream

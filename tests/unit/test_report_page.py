@@ -17,7 +17,6 @@ from typer.testing import CliRunner
 
 from replicator.cli import app
 from replicator.errors import ConfigError
-from replicator.operate.attempts import Trouble
 from replicator.operate.dead_letters import Count
 from replicator.operate.report import page, sales_charts, written
 from replicator.operate.report.collect import Report
@@ -26,7 +25,8 @@ from replicator.operate.report.palette import DARK, LIGHT, Palette, contrast, te
 from replicator.operate.report.sales import Customer, Sales, Total
 from replicator.operate.report.star import Part, Star
 from replicator.operate.runs import Entry, Run
-from replicator.operate.standing import Standing
+from replicator.operate.where.attempts import Trouble
+from replicator.operate.where.standing import Standing
 
 NOW = dt.datetime(2026, 11, 22, 14, 5, 9, tzinfo=dt.timezone.utc)
 HOSTILE = """</script><script>document.title="taken"</script><img src=x onerror="document.title='taken'"><b>&amp;"""

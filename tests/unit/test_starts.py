@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replicator.errors import ConfigError, OffsetsLost
-from replicator.operate.starts import BEHIND, DROPPED, EARLIEST, TOLD, starts
+from replicator.operate.rebuilding.starts import BEHIND, DROPPED, EARLIEST, TOLD, starts
 from replicator.stages.intake.gaps import Gap
 
 A, B = ("t", 0), ("t", 1)

@@ -19,9 +19,9 @@ from replicator.formats.control import JsonControl, MemoryControl
 from replicator.formats.delta import DeltaFormat
 from replicator.formats.memory import MemoryFormat
 from replicator.lake import Lake
-from replicator.operate import direct
-from replicator.operate.direct import DirectSurvey
 from replicator.operate.status import Surroundings, standings
+from replicator.operate.where import direct
+from replicator.operate.where.direct import DirectSurvey
 from replicator.spec import Model, ModelColumn
 from replicator.stages import gold
 from replicator.stages.models.warehouse import Warehouse

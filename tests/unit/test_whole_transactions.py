@@ -27,7 +27,7 @@ from replicator.operate import epoch, pause, rebuild_all
 from replicator.operate.explain import explain
 from replicator.operate.rebuild import EQUAL, PAUSED, WRITTEN, How, rebuild
 from replicator.operate.status import Surroundings, standings
-from replicator.operate.waiting import Waiting, waiting
+from replicator.operate.where.waiting import Waiting, waiting
 from replicator.spec import Applied, Progress, SourceSpec, Table
 from replicator.stages import silver
 from replicator.stages.models.warehouse import Warehouse

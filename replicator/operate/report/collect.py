@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from replicator import names
 from replicator.operate import dead_letters, status
-from replicator.operate.attempts import Attempts, Trouble
 from replicator.operate.report import health, sales, star
 from replicator.operate.report.health import Health
 from replicator.operate.report.sales import Sales
 from replicator.operate.report.star import Star
 from replicator.operate.runs import Runs
 from replicator.operate.status import Surroundings
+from replicator.operate.where.attempts import Attempts, Trouble
 from replicator.stages.refinement import Refinement
 
 LAST_RUNS = 10

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from replicator.operate.dead_letters import Count
 from replicator.operate.runs import Run
-from replicator.operate.standing import Standing
+from replicator.operate.where.standing import Standing
 
 MOST_BATCHES = 500
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

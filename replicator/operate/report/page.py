@@ -25,7 +25,7 @@ from replicator.operate.report.palette import DARK, LIGHT, Palette
 from replicator.operate.report.sales import COLUMNS as SALES_COLUMNS
 from replicator.operate.report.star import COLUMNS as STAR_COLUMNS
 from replicator.operate.runs import Run
-from replicator.operate.standing import Standing
+from replicator.operate.where.standing import Standing
 
 _PACKAGE = __name__.rpartition(".")[0]
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from replicator.errors import ConfigError
 from replicator.glances import Database
-from replicator.operate.history import find_table
+from replicator.operate.row.history import find_table
 from replicator.operate.verify import gold, source, target, twins
 from replicator.operate.verify.verdict import GOLD, LAYERS, SOURCE, TARGET, TWINS, Comparison
 from replicator.protocols import Sink

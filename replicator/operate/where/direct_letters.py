@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from replicator.catalog.delta_table import DataFile
-    from replicator.operate.direct import DirectSurvey
+    from replicator.operate.where.direct import DirectSurvey
 
 _Group = tuple[str | None, str]
 _Found = tuple[int, int | None, int | None]

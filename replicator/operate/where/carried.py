@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from replicator import names
 from replicator.operate.status import SparkSurvey, Surroundings
-from replicator.operate.survey import Survey
+from replicator.operate.where.survey import Survey
 from replicator.spec import SourceSpec
 from replicator.spelling import nearest
 from replicator.stages.refinement import Refinement

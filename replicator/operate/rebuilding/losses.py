@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import landed, names
-from replicator.operate import swap
-from replicator.operate.shadow import Rebuild
-from replicator.operate.swap import Compared
+from replicator.operate.rebuilding import swap
+from replicator.operate.rebuilding.shadow import Rebuild
+from replicator.operate.rebuilding.swap import Compared
 from replicator.spec import BY_POSITION
 from replicator.stages.tick import routing
 from replicator.transforms.equality import compare, rebuilt

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from replicator import names
 from replicator.errors import BronzeReplaced, TableMissing, Unreachable
-from replicator.operate.served import Served
-from replicator.operate.standing import Standing
+from replicator.operate.where.served import Served
+from replicator.operate.where.standing import Standing
 from replicator.stages.intake import gaps
 from replicator.stages.tick import pauses
 
 if TYPE_CHECKING:
-    from replicator.operate.survey import Survey, Tally
-    from replicator.operate.waiting import Waiting
+    from replicator.operate.where.survey import Survey, Tally
+    from replicator.operate.where.waiting import Waiting
     from replicator.spec import Model, Table
     from replicator.stages.intake.gaps import Gap
 

@@ -1,7 +1,7 @@
 """The facts that are asked of a lake, and of what lies before and behind it, whoever answers.
 
-Spark answers for every lake (``operate/status.py``); ``operate/direct.py`` for those that can be read without it, in a
-tenth of the time.
+Spark answers for every lake (``operate/status.py``); ``operate/where/direct.py`` for those that can be read without it,
+in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from replicator.lake import Lake
-    from replicator.operate.waiting import Waiting
+    from replicator.operate.where.waiting import Waiting
     from replicator.protocols import Facts, Sink
     from replicator.spec import Model, Progress, Table
 

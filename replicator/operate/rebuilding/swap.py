@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from replicator import failpoints
-from replicator.operate import shadow
-from replicator.operate.shadow import Rebuild
+from replicator.operate.rebuilding import shadow
+from replicator.operate.rebuilding.shadow import Rebuild
 from replicator.protocols import TableFormat
 from replicator.spec import BY_POSITION, Applied, Progress, Table
 from replicator.stages import tuning

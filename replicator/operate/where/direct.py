@@ -20,9 +20,9 @@ from replicator.catalog.tables import Listing
 from replicator.errors import ReplicatorError, TableMissing
 from replicator.lake import Lake
 from replicator.offsets import Place
-from replicator.operate import layers
-from replicator.operate.standing import Standing
-from replicator.operate.survey import Tally
+from replicator.operate.where import layers
+from replicator.operate.where.standing import Standing
+from replicator.operate.where.survey import Tally
 from replicator.protocols import Facts, Sink
 from replicator.spec import Model, Progress, SourceSpec, Table
 from replicator.transforms import registers
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
-    from replicator.operate.waiting import Waiting
+    from replicator.operate.where.waiting import Waiting
 
 _EMPTY = Tally(0)
 _TABLES = 4

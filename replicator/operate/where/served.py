@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from replicator.errors import LoginRefused, Unreachable
-from replicator.operate.standing import Standing
+from replicator.operate.where.standing import Standing
 
 if TYPE_CHECKING:
     from replicator.protocols import Sink

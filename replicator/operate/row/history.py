@@ -1,6 +1,6 @@
 """What the lake knows about one row: the bronze records of its key as silver decodes them, letters, the stored row.
 
-Only records that may be about the key are decoded: ``operate/key.py`` looks at their texts first.
+Only records that may be about the key are decoded: ``operate/row/key.py`` looks at their texts first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from pyspark.sql.types import StructField
 from replicator import names
 from replicator.debezium import terms
 from replicator.errors import ConfigError, TableMissing
-from replicator.operate import dead_letters, key, waiting
+from replicator.operate import dead_letters
 from replicator.operate.retry import placed
+from replicator.operate.row import key
+from replicator.operate.where import waiting
 from replicator.spec import Declaration
 from replicator.stages import tuning
 from replicator.stages.refinement import Refinement
