@@ -34,6 +34,12 @@ def commands(section: str, page: str = "README.md") -> list[str]:
     return list(_joined(lines))
 
 
+def shown(language: str, page: str = "README.md") -> list[str]:
+    """The text of each block of that language on a page."""
+    lines = [line for section in sections(page).values() for line in section]
+    return ["\n".join(block) + "\n" for found, block in _blocks(lines) if found == language]
+
+
 def file(name: str) -> str:
     """The text of a file that README.md shows: the first block behind the line that names it. Raises LookupError."""
     every = [line for lines in sections().values() for line in lines]

@@ -9,22 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from pydantic import BaseModel, ValidationError
 
 from infra.local.__main__ import _VERBS as STACK_VERBS
 from replicator import settings
 from replicator.cli import verbs
 from replicator.config import modelfile, sourcefile
+from replicator.config.feedfile import FeedKeys
+from replicator.config.modelfile import ModelKeys
+from replicator.config.settingkeys import Keys
+from replicator.config.sourcekeys import DeclareKeys, SourceKeys
 from replicator.debezium.short_forms import parse_logical
 from tests import readme
 
 MANUAL = ("README.md", "docs/tables.md", "docs/operate.md")
 """What a user reads first; its pages name every verb."""
-PAGES_WITH_COMMANDS = (*MANUAL, "docs/northwind.md", "docs/gold.md", "docs/aws.md")
+PAGES_WITH_EXAMPLES = ("README.md", *sorted(f"docs/{page.name}" for page in (readme.ROOT / "docs").glob("*.md")))
 COMMANDS = [
-    (section, each)
-    for page in PAGES_WITH_COMMANDS
-    for section in readme.sections(page)
-    for each in readme.commands(section, page)
+    each for page in PAGES_WITH_EXAMPLES for section in readme.sections(page) for each in readme.commands(section, page)
 ]
 TEXT = "\n".join(line for page in MANUAL for lines in readme.sections(page).values() for line in lines)
 PLAIN = {"cat", "export", ".", "python", "aws", "docker"}
@@ -68,10 +71,9 @@ def check(command: str) -> None:
         check(inner)
 
 
-@pytest.mark.parametrize(("section", "command"), COMMANDS, ids=[command.split("\n")[0][:60] for _, command in COMMANDS])
-def test_every_command_is_one_that_there_is(section: str, command: str) -> None:
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.split("\n")[0][:60] for command in COMMANDS])
+def test_every_command_is_one_that_there_is(command: str) -> None:
     """What a reader copies has the targets, verbs, flags and jobs that it names."""
-    assert section
     check(command)
 
 
@@ -89,10 +91,30 @@ def test_every_verb_is_told_in_the_manual() -> None:
 
 def test_python_in_here_documents_compiles() -> None:
     """A misspelt block fails here and not at a reader's."""
-    documents = [command for _, command in COMMANDS if command.startswith("python - <<")]
+    documents = [command for command in COMMANDS if command.startswith("python - <<")]
     assert documents
     for document in documents:
         compile(document.split("\n", 1)[1].rsplit("\n", 1)[0], "README.md", "exec")
+
+
+KINDS = (Keys, SourceKeys, DeclareKeys, ModelKeys, FeedKeys)
+EXAMPLES = [(page, text) for page in PAGES_WITH_EXAMPLES for text in readme.shown("yaml", page)]
+
+
+def wrong(kind: type[BaseModel], values: Any) -> list[str]:
+    """What a kind of file says against these values, but that there are more keys in a whole file."""
+    try:
+        kind.model_validate(values)
+    except ValidationError as error:
+        return [f"{each['loc']}: {each['msg']}" for each in error.errors() if each["type"] != "missing"]
+    return []
+
+
+@pytest.mark.parametrize(("page", "text"), EXAMPLES, ids=[f"{page} {text.split()[0]}" for page, text in EXAMPLES])
+def test_every_yaml_that_a_page_shows_is_taken(page: str, text: str) -> None:
+    """It is YAML, and a file, or a part of one, of some kind that the configuration has."""
+    found = [wrong(kind, yaml.safe_load(text)) for kind in KINDS]
+    assert [] in found, (page, min(found, key=len))
 
 
 PAGES = [*readme.ROOT.glob("*.md"), *(readme.ROOT / "docs").rglob("*.md")]
