@@ -37,6 +37,7 @@ WIDENINGS = [
     ("time(0)", "time", "24:00:00"),
     ("integer[]", "bigint[]", "{1,NULL}"),
 ]
+COARSE_AND_FINE = ("timestamp(0)", "timestamp")
 VIEW = """
     SELECT pg_get_viewdef(c.oid), c.reloptions, pg_get_userbyid(c.relowner), obj_description(c.oid, 'pg_class'),
         (SELECT array_agg(a::text ORDER BY a::text) FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a),
@@ -62,6 +63,12 @@ def evolved(served: Served, of: Model) -> None:
     """The model's table altered in one transaction."""
     with closing(served.connection.open()) as session, session, session.cursor() as cursor:
         ddl.evolve_target(cursor, of)
+
+
+def published(served: Served, of: Model) -> None:
+    """The ledger row of a model that was published."""
+    with closing(served.connection.open()) as session, session, session.cursor() as cursor:
+        ledger.write(cursor, ddl.target_of(of), of, Progress("gold-1", 1))
 
 
 def types(served: Served, table: str) -> dict[str, str]:
@@ -331,6 +338,22 @@ def test_a_table_that_somebody_made_anew_is_sent_whole(spark: SparkSession, post
     execute(postgres, "UPDATE $._replicator_ledger SET input = 'gold-1'; DROP TABLE $.old")
     execute(postgres, anew)
     assert postgres.sink.progress(of) == Progress("gold-1", 5)
+
+
+@pytest.mark.parametrize(
+    "altered",
+    ["ALTER at TYPE timestamp", "DROP at; ALTER TABLE $.visits ADD at timestamp"],
+    ids=["of another type", "anew"],
+)
+def test_a_column_that_somebody_altered_or_made_anew_is_sent_whole(postgres: Served, altered: str) -> None:
+    """It has rounded values, or none, though table and ledger are there and the column is as its model wants it."""
+    coarse, fine = (model(postgres.schema, "visits", {"id": "integer", "at": kind}) for kind in COARSE_AND_FINE)
+    prepared(postgres, coarse)
+    published(postgres, coarse)
+    execute(postgres, f"ALTER TABLE $.visits {altered}")
+    assert postgres.sink.progress(fine) is None
+    published(postgres, fine)
+    assert postgres.sink.progress(fine) == Progress("gold-1", 1)
 
 
 @pytest.mark.spark
