@@ -139,6 +139,25 @@ def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: S
     assert postgres.sink.publish([gone]) == {of.name: Applied(0, 0, 0, 2)}
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("timestamp", "TIMESTAMP_NTZ'2026-01-01 00:00:00.00{}'"),
+        ("timestamptz", "timestamp_micros({})"),
+        ("time", "{}L"),
+    ],
+)
+def test_a_moment_that_is_a_key_is_not_rounded(spark: SparkSession, postgres: Served, kind: str, value: str) -> None:
+    """Two rows of gold would be one, whose delete would take the other along; with more digits both are published."""
+    of, fine = (model(postgres.schema, "k", {"v": "text", "at": each}, key=("at",)) for each in (f"{kind}(3)", kind))
+    one, other = (spark.sql(f"SELECT '{n}' AS v, {value.format(n)} AS at, 'upsert' AS _op") for n in (1000, 1001))
+    postgres.sink.publish([Difference(of, one, Progress("g", 1), complete=True)])
+    with pytest.raises(TargetRefused, match=r"column at of model k is part of its key, which time.* would round"):
+        postgres.sink.publish([Difference(of, other, Progress("g", 2))])
+    postgres.sink.publish([Difference(fine, one.union(other), Progress("g", 2), complete=True)])
+    assert [row[0] for row in postgres.rows(fine)] == ["1000", "1001"]
+
+
 @pytest.mark.parametrize("target", ["text", "varchar(10)", "char(10)"])
 @pytest.mark.parametrize(("kind", "keys"), [("INT", (1, -2)), ("BOOLEAN", (True, False)), ("DECIMAL(5,2)", ("1.50",))])
 def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
