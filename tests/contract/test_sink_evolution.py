@@ -358,7 +358,9 @@ def test_a_column_that_somebody_altered_or_made_anew_is_sent_whole(postgres: Ser
 
 @pytest.mark.spark
 def test_a_table_that_somebody_made_of_partitions_is_published_to(spark: SparkSession, postgres: Served) -> None:
-    """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise."""
+    """Inserted, updated and deleted rows are told apart there too, also where a partition has its columns otherwise; of
+    a row without a partition is said what is amiss.
+    """
     of = customers(postgres.schema)
     execute(
         postgres,
@@ -380,3 +382,5 @@ def test_a_table_that_somebody_made_of_partitions_is_published_to(spark: SparkSe
         done = postgres.sink.publish([difference(spark, of, rows, CUSTOMERS, version, complete=version == 1)])
         assert done == {of.name: told}
     assert [row[:2] for row in postgres.rows(of)] == [(1, "Ann"), (12, "Bea"), (13, "Cid")]
+    with pytest.raises(TargetRefused, match="23514 - no partition of table dim_customers takes a row"):
+        postgres.sink.publish([difference(spark, of, [ann(key=20)], CUSTOMERS, 3)])

@@ -159,7 +159,8 @@ class PostgresSink:
             staged.write(session, limit)
         except psycopg2.DataError as error:
             column = staged.unreadable(session, limit)
-            raise verdict(error.pgcode, staged.model, self._connection.where, (column, None)) from None
+            named = f"column {column}" if column else ""
+            raise verdict(error.pgcode, staged.model, self._connection.where, named) from None
 
     def _commit_what_is_taken(
         self, session: Session, staged: Sequence[Staged], refusals: Refusals
