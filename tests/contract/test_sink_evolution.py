@@ -176,6 +176,17 @@ def test_what_cannot_be_made_again_is_named_and_stays(postgres: Served, made: st
     assert types(postgres, "dim_customers")["name"] == "character varying(10)"
 
 
+def test_a_view_of_somebody_elses_is_named_with_its_owner(postgres: Served, admin: Served) -> None:
+    """Who may not be its owner cannot make it again, and Postgres' words for that name the role alone."""
+    prepared(postgres, customers(postgres.schema))
+    execute(admin, "CREATE VIEW $.theirs AS SELECT name FROM $.dim_customers")
+    with pytest.raises(
+        TargetRefused, match="theirs reads a column that must become wider, and is postgres's"
+    ) as caught:
+        evolved(postgres, wider_name(customers(postgres.schema)))
+    assert str(caught.value.mend).startswith("Have postgres drop it")
+
+
 @pytest.mark.parametrize(
     ("altered", "told"),
     [
@@ -190,9 +201,10 @@ def test_what_cannot_be_made_again_is_named_and_stays(postgres: Served, made: st
         ),
         ("ALTER TABLE $.dim_customers ADD COLUMN mine integer NOT NULL", "mine.*no default"),
         ("ALTER TABLE $.dim_customers DROP CONSTRAINT dim_customers_pkey", "no unique key on id"),
+        ("ALTER TABLE $.dim_customers RENAME id TO former", "no unique key on id"),
         ("ALTER TABLE $.dim_customers RENAME TO t; CREATE VIEW $.dim_customers AS SELECT * FROM $.t", "is no table"),
     ],
-    ids=["wider", "text", "domain", "stranger", "key", "view"],
+    ids=["wider", "text", "domain", "stranger", "key", "renamed key", "view"],
 )
 def test_a_table_that_cannot_become_the_models_is_refused(postgres: Served, altered: str, told: str) -> None:
     """The column and both types are named; nothing is changed."""

@@ -48,10 +48,10 @@ def changes(model: Model, target: Target, present: Present) -> Changes:
         raise TargetRefused(f"{place} is no table.", where=model.name, mend="Give the model a table of its own.")
     _refuse_hidden(model, target, present)
     widened = tuple(column for column in model.columns if _is_widened(model, column, place, present))
-    _refuse_strangers(model, place, present)
     if frozenset(model.key) not in present.unique:
         what = f"table {place} has no unique key on {', '.join(model.key)}, the key of model {model.name}."
         raise TargetRefused(what, where=model.name, mend="Drop the table: the next publish makes it anew.")
+    _refuse_strangers(model, place, present)
     return Changes(
         tuple(column for column in model.columns if column.name not in present.columns),
         widened,
