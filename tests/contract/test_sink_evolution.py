@@ -9,7 +9,8 @@ import pytest
 from psycopg2 import errors, sql
 from pyspark.sql import SparkSession
 
-from replicator.errors import TargetRefused
+from replicator import failpoints
+from replicator.errors import TargetMoved, TargetRefused
 from replicator.sinks.postgres import PostgresSink, ddl, ledger
 from replicator.sinks.postgres.types import parse_type
 from replicator.spec import Applied, Model, ModelColumn, Progress
@@ -350,6 +351,37 @@ def test_a_table_that_somebody_made_anew_is_sent_whole(spark: SparkSession, post
     execute(postgres, "UPDATE $._replicator_ledger SET input = 'gold-1'; DROP TABLE $.old")
     execute(postgres, anew)
     assert postgres.sink.progress(of) == Progress("gold-1", 5)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "anew",
+    [
+        "DROP TABLE $.dim_customers; CREATE TABLE $.dim_customers (id integer PRIMARY KEY, name text, credit numeric)",
+        "ALTER TABLE $.dim_customers DROP credit; ALTER TABLE $.dim_customers ADD credit numeric",
+        "ALTER TABLE $.dim_customers DROP credit",
+    ],
+    ids=["table", "column", "dropped"],
+)
+def test_what_is_made_anew_while_rows_are_staged_gets_no_part_of_them(
+    spark: SparkSession, postgres: Served, anew: str
+) -> None:
+    """A part is for what was there when it was asked for: the next publication sends all."""
+    of = model(postgres.schema, "dim_customers", {"id": "integer", "name": "text", "credit": "numeric"})
+    postgres.sink.publish([difference(spark, of, [ann(), ann(key=2)], CUSTOMERS, 5, complete=True)])
+
+    def somebody(point: str) -> None:
+        if point == "publish.all_staged":
+            failpoints.arm(None)
+            execute(postgres, anew)
+
+    with failpoints.watched(somebody), pytest.raises(TargetRefused) as caught:
+        postgres.sink.publish([difference(spark, of, [ann("Bea")], CUSTOMERS, 6)])
+    assert isinstance(caught.value.refused[of.name], TargetMoved)
+    assert postgres.sink.progress(of) is None
+    whole = [ann("Bea"), ann(key=2)]
+    postgres.sink.publish([difference(spark, of, whole, CUSTOMERS, 6, complete=True)])
+    assert [row[1:] for row in postgres.rows(of)] == [(row[1], row[2]) for row in whole]
 
 
 @pytest.mark.parametrize(
