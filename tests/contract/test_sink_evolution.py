@@ -188,6 +188,20 @@ def test_a_view_of_somebody_elses_is_named_with_its_owner(postgres: Served, admi
     assert str(caught.value.mend).startswith("Have postgres drop it")
 
 
+def test_what_the_owner_of_a_table_has_to_alter_is_said(postgres: Served, admin: Served) -> None:
+    """Of a table that is somebody else's: in his words, and there is nothing left to do once he has run them."""
+    of = customers(postgres.schema)
+    prepared(postgres, of)
+    execute(admin, "ALTER TABLE $.dim_customers OWNER TO postgres")
+    grown = replace(of, columns=(of.columns[0], ModelColumn("name", "text"), ModelColumn("at", "date")))
+    with pytest.raises(TargetRefused, match=r"table \S+\.dim_customers is another role's, and lacks what") as caught:
+        evolved(postgres, grown)
+    statement = str(caught.value.mend).partition(": ")[2]
+    assert statement.endswith('ADD COLUMN "at" date, ALTER COLUMN "name" TYPE text, ALTER COLUMN "name" DROP NOT NULL')
+    execute(admin, statement.replace(f'"{postgres.schema}"', "$"))
+    evolved(postgres, grown)
+
+
 @pytest.mark.parametrize(
     ("altered", "told"),
     [

@@ -69,10 +69,14 @@ def apply(cursor: Cursor, model: Model, target: Target, present: Present) -> tup
     parts = list(_alterations(present, wanted))
     if not parts:
         return ()
-    table = sql.Identifier(target.schema, target.table)
+    altered = sql.SQL("ALTER TABLE {} {}").format(sql.Identifier(target.schema, target.table), _COMMA.join(parts))
+    if not present.owned:
+        what = f"table {target.schema}.{target.table} is another role's, and lacks what model {model.name} has."
+        mend = f"Have its owner run this, then publish again: {altered.as_string(cursor)}"
+        raise TargetRefused(what, where=model.name, mend=mend)
     numbers = [present.columns[column.name].number for column in wanted.widened]
     with views.aside(cursor, model.name, present.oid, numbers):
-        cursor.execute(sql.SQL("ALTER TABLE {} {}").format(table, _COMMA.join(parts)))
+        cursor.execute(altered)
     return tuple(column.name for column in wanted.added if not column.nullable)
 
 
