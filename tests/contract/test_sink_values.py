@@ -158,6 +158,33 @@ def test_a_moment_that_is_a_key_is_not_rounded(spark: SparkSession, postgres: Se
     assert [row[0] for row in postgres.rows(fine)] == ["1000", "1001"]
 
 
+def test_the_last_moment_of_all_stays_in_its_year(spark: SparkSession, postgres: Served) -> None:
+    """It stands for `infinity`: rounded it would be in the year 10000, which many clients cannot read."""
+    of = model(
+        postgres.schema,
+        "last",
+        {"id": "integer", "wall": "timestamp(3)", "at": "timestamptz(0)", "of": "timestamp(0)[]"},
+    )
+    rows = spark.sql(
+        "SELECT id, wall, at, IF(id = 1, array(wall), NULL) AS of, 'upsert' AS _op FROM VALUES "
+        "(1, TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', TIMESTAMP'9999-12-31 23:59:59.999999Z'), "
+        "(2, TIMESTAMP_NTZ'2026-12-31 23:59:59.999999', TIMESTAMP'2026-12-31 23:59:59.999999Z'), "
+        "(3, NULL, NULL) AS t (id, wall, at)"
+    )
+    postgres.sink.publish([Difference(of, rows, Progress("g", 1), complete=True)])
+    table = sql.Identifier(postgres.schema, "last")
+    held = postgres.run(sql.SQL("SELECT wall::text, at::text, of::text FROM {} ORDER BY id").format(table))
+    assert held == [
+        ("9999-12-31 23:59:59.999", "9999-12-31 23:59:59+00", '{"9999-12-31 23:59:59"}'),
+        ("2027-01-01 00:00:00", "2027-01-01 00:00:00+00", None),
+        (None, None, None),
+    ]
+    with postgres.sink.look(of) as looked:
+        wall, at = (each.value.cast("string") for each in looked.shown(rows) if each.name in ("wall", "at"))
+    shown = [tuple(row) for row in rows.orderBy("id").select(wall, at).collect()]
+    assert shown == [(each[0], each[1] and each[1].removesuffix("+00")) for each in held]
+
+
 @pytest.mark.parametrize("target", ["text", "varchar(10)", "char(10)"])
 @pytest.mark.parametrize(("kind", "keys"), [("INT", (1, -2)), ("BOOLEAN", (True, False)), ("DECIMAL(5,2)", ("1.50",))])
 def test_a_key_that_is_no_text_in_gold_may_be_one_in_postgres(
