@@ -130,6 +130,14 @@ def test_a_text_that_is_a_key_is_found_again_with_its_blanks(
     assert postgres.rows(of) == [("abcde", 1)]
 
 
+def test_two_keys_that_are_one_in_postgres_are_said(spark: SparkSession, postgres: Served) -> None:
+    """Its own words for that speak of a statement that nobody here has written."""
+    of = model(postgres.schema, "keyed", {"id": "char(5)", "n": "integer"})
+    both = [("ab", 1, "upsert"), ("ab ", 2, "upsert")]
+    with pytest.raises(TargetRefused, match="21000 - two keys of the model are one in the table"):
+        postgres.sink.publish([difference(spark, of, both, KEYS, 1, complete=True)])
+
+
 @pytest.mark.parametrize("kind", ["char(2)", "varchar(2)"])
 def test_a_key_that_is_too_long_is_nobody_elses(spark: SparkSession, postgres: Served, kind: str) -> None:
     """It was never in the target, so its delete finds nothing; cut, it would be another row's."""

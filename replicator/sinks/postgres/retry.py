@@ -107,6 +107,8 @@ def _told(error: psycopg2.Error) -> Iterator[str]:
         yield f"constraint {diag.constraint_name}"
     elif state == errorcodes.CHECK_VIOLATION and diag.table_name:
         yield f"no partition of table {diag.table_name} takes a row"
+    elif state == errorcodes.CARDINALITY_VIOLATION and not diag.context:
+        yield "two keys of the model are one in the table"
     if state.startswith(_ONLY_NAMES) and diag.message_primary:
         yield diag.message_primary
 
